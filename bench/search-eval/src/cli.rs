@@ -18,6 +18,10 @@ tools of another set, and any relevant one will do; its tasks.jsonl ({id, text_e
 zh, relevant}]}) is measured step by step. Half of the queries is for tuning (dev), half for reporting
 (test): the first byte of the BLAKE3 hash of the id is even or odd.
 
+A folder with servers/NAME.json ({server, tools: [definitions as the server sent them]}) and dev.jsonl or
+test.jsonl ({id, language, request, tools: [\"tool@server\"]}) is measured as the program serves it: with its
+own native tools beside the servers, and any of the tools will do.
+
 Floors: {\"rows\": {\"SET\": {\"recall_at_10\": 80.0, \"ndcg_at_10\": 66.0}}}
 
 Examples:

@@ -90,6 +90,8 @@ impl RelevanceJudgements {
 pub struct QueryMetrics {
     /// 1 if the first tool is relevant.
     pub hit_at_1: f64,
+    /// 1 if one of the first three tools is relevant.
+    pub hit_at_3: f64,
     /// Recall@5.
     pub recall_at_5: f64,
     /// Recall@10.
@@ -111,6 +113,7 @@ impl QueryMetrics {
         let recall_at_10 = judgements.recall(&gains, 10);
         Self {
             hit_at_1: f64::from(u8::from(gains.first().is_some_and(|gain| *gain))),
+            hit_at_3: f64::from(u8::from(gains.iter().take(3).any(|gain| *gain))),
             recall_at_5: judgements.recall(&gains, 5),
             recall_at_10,
             ndcg_at_10: judgements.ndcg(&gains, 10),
@@ -128,6 +131,8 @@ pub struct MeanMetrics {
     pub queries: usize,
     /// Share of queries whose first tool is relevant.
     pub hit_at_1: f64,
+    /// Share of queries with a relevant tool among the first three.
+    pub hit_at_3: f64,
     /// Mean recall@5.
     pub recall_at_5: f64,
     /// Mean recall@10.
@@ -159,6 +164,7 @@ impl MeanMetrics {
         Some(Self {
             queries: results.len(),
             hit_at_1: 100.0 * mean(|result| result.hit_at_1),
+            hit_at_3: 100.0 * mean(|result| result.hit_at_3),
             recall_at_5: 100.0 * mean(|result| result.recall_at_5),
             recall_at_10: 100.0 * mean(|result| result.recall_at_10),
             ndcg_at_10: 100.0 * mean(|result| result.ndcg_at_10),

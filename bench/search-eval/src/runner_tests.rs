@@ -112,8 +112,8 @@ fn engines_of_a_row_are_listed_below_each_other() {
     assert_eq!(
         lines,
         [
-            "tiny|whole text|      5|  0.0|     0.0|      0.0|    0.0|   0.0|parrot",
-            "|||  0.0|     0.0|      0.0|    0.0|   0.0|baseline",
+            "tiny|whole text|      5|  0.0|  0.0|     0.0|      0.0|    0.0|   0.0|parrot",
+            "|||  0.0|  0.0|     0.0|      0.0|    0.0|   0.0|baseline",
         ]
     );
     assert_eq!(table::costs(&report()).len(), 5);

@@ -60,14 +60,14 @@ fn without_costs(text: &str) -> String {
 fn a_set_is_measured_and_shown() {
     let folder = folder_with_sets();
     insta::assert_snapshot!(without_costs(&run(folder.path(), &["sets"])), @r"
-    SET     ASKED                             QUERIES  HIT@1  RECALL@5  RECALL@10  NDCG@10  ALL@10  ENGINE
-    office  whole text                              3   66.7      66.7       66.7     62.6    66.7  toolyard
-                                                        66.7      66.7       66.7     66.7    66.7  baseline
-    office  per step                                1  100.0     100.0      100.0    100.0   100.0  toolyard
-                                                       100.0     100.0      100.0    100.0   100.0  baseline
-    office  after 30 past uses                      3   66.7      66.7       66.7     62.6    66.7  toolyard
-    office  several tools                           1  100.0     100.0      100.0     87.7   100.0  toolyard
-    office  several tools after 30 past uses        1  100.0     100.0      100.0     87.7   100.0  toolyard
+    SET     ASKED                             QUERIES  HIT@1  HIT@3  RECALL@5  RECALL@10  NDCG@10  ALL@10  ENGINE
+    office  whole text                              3   66.7   66.7      66.7       66.7     62.6    66.7  toolyard
+                                                        66.7   66.7      66.7       66.7     66.7    66.7  baseline
+    office  per step                                1  100.0  100.0     100.0      100.0    100.0   100.0  toolyard
+                                                       100.0  100.0     100.0      100.0    100.0   100.0  baseline
+    office  after 30 past uses                      3   66.7   66.7      66.7       66.7     62.6    66.7  toolyard
+    office  several tools                           1  100.0  100.0     100.0      100.0     87.7   100.0  toolyard
+    office  several tools after 30 past uses        1  100.0  100.0     100.0      100.0     87.7   100.0  toolyard
     --- stderr
     note: points of 100; tokens are of o200k_base; times can only be compared within one run
     ");
@@ -93,14 +93,14 @@ fn a_row_below_its_floor_fails_the_command() {
     let floors = r#"{"rows": {"office": {"recall_at_10": 90.0, "ndcg_at_10": 10.0}, "gone": {"recall_at_10": 1, "ndcg_at_10": 1}}}"#;
     std::fs::write(folder.path().join("floors.json"), floors).unwrap();
     insta::assert_snapshot!(without_costs(&run(folder.path(), &["sets", "--floor", "floors.json"])), @r"
-    SET     ASKED                             QUERIES  HIT@1  RECALL@5  RECALL@10  NDCG@10  ALL@10  ENGINE
-    office  whole text                              3   66.7      66.7       66.7     62.6    66.7  toolyard
-                                                        66.7      66.7       66.7     66.7    66.7  baseline
-    office  per step                                1  100.0     100.0      100.0    100.0   100.0  toolyard
-                                                       100.0     100.0      100.0    100.0   100.0  baseline
-    office  after 30 past uses                      3   66.7      66.7       66.7     62.6    66.7  toolyard
-    office  several tools                           1  100.0     100.0      100.0     87.7   100.0  toolyard
-    office  several tools after 30 past uses        1  100.0     100.0      100.0     87.7   100.0  toolyard
+    SET     ASKED                             QUERIES  HIT@1  HIT@3  RECALL@5  RECALL@10  NDCG@10  ALL@10  ENGINE
+    office  whole text                              3   66.7   66.7      66.7       66.7     62.6    66.7  toolyard
+                                                        66.7   66.7      66.7       66.7     66.7    66.7  baseline
+    office  per step                                1  100.0  100.0     100.0      100.0    100.0   100.0  toolyard
+                                                       100.0  100.0     100.0      100.0    100.0   100.0  baseline
+    office  after 30 past uses                      3   66.7   66.7      66.7       66.7     62.6    66.7  toolyard
+    office  several tools                           1  100.0  100.0     100.0      100.0     87.7   100.0  toolyard
+    office  several tools after 30 past uses        1  100.0  100.0     100.0      100.0     87.7   100.0  toolyard
     --- stderr
     note: points of 100; tokens are of o200k_base; times can only be compared within one run
     error: 2 rows are below the floor (recall@10 / NDCG@10):
@@ -160,4 +160,35 @@ fn an_unusable_folder_is_reported_with_the_expected_format() {
       hint: every line is one JSON object; tool ids are those of tools.jsonl
     --- exit 2
     ");
+}
+
+#[test]
+fn lists_of_servers_are_measured_with_their_whole_definitions() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = folder.path().join("desk");
+    std::fs::create_dir_all(set.join("servers")).unwrap();
+    let nested = r#"{"type": "object", "properties": {"options": {"type": "object", "properties": {"watermark": {"type": "string"}}}}}"#;
+    let stamp = format!(
+        r#"{{"name": "t1", "title": "Stamp", "description": "Marks a page", "inputSchema": {nested}}}"#
+    );
+    let other = r#"{"name": "t2", "description": "Does something else", "inputSchema": {"type": "object"}}"#;
+    let server = format!(r#"{{"server": "office", "info": {{}}, "tools": [{stamp}, {other}]}}"#);
+    std::fs::write(set.join("servers/office.json"), server).unwrap();
+    let requests = r#"{"id": "1", "language": "en", "request": "stamp", "tools": ["t1@office"]}
+{"id": "2", "language": "en", "request": "watermark", "tools": ["t1@office", "t9@gone"]}
+{"id": "3", "language": "en", "request": "calculate 17 * 23", "tools": ["calculate@native"]}
+"#;
+    std::fs::write(set.join("dev.jsonl"), requests.replace(", \"t9@gone\"", "")).unwrap();
+    let text = run(folder.path(), &["desk", "--json", "--split", "dev"]);
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let row = &value["report"]["rows"][0];
+    // The title, a nested parameter and a native tool are found.
+    assert_eq!(
+        (&row["key"], &row["figures"]["toolyard"]["hit_at_3"]),
+        (&"desk, en everyday".into(), &100.0.into()),
+        "{row}"
+    );
+    std::fs::write(set.join("dev.jsonl"), requests).unwrap();
+    let text = run(folder.path(), &["desk", "--split", "dev"]);
+    assert!(text.contains("no test set holds the tools"), "{text}");
 }

@@ -178,6 +178,7 @@ impl Catalogue {
                 })
                 .collect(),
             capabilities: tool.capabilities.clone(),
+            examples: tool.examples.clone(),
         }
     }
 

@@ -1,17 +1,21 @@
 //! The tools an agent shows its model: core tools, and those that a search finds for the task.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
-use toolyard_core::{RawJson, ResultShape, SourceId, SourceKind};
-use toolyard_hub::{Snapshot, ToolCandidate, ToolHub};
+use serde_json::{Map, Value};
+use toolyard_core::{ArgumentExample, RawJson, ResultShape, SourceKind, ToolCallRequest};
+use toolyard_hub::{NameTarget, RouteCase, Snapshot, ToolCandidate, ToolHub, definition_hash, route_within};
 
 use crate::{
-    AgentConfig, ToolCatalog,
+    AgentConfig, ToolCatalog, ToolPlaces,
+    data_readers::add_data_readers,
     prompt::{AvailableTools, PromptTool},
 };
 
 /// More than are shown, because results that the agent cannot use are dropped.
 const MAX_SEARCH_RESULTS: usize = 100;
+/// Tools of one search of a planner.
+const MAX_FOUND_TOOLS: usize = 6;
 /// A planner takes as many of these as fit its prompt.
 const MAX_RELEVANT_TOOLS: usize = 24;
 const STEP_SEPARATORS: [&str; 16] = [
@@ -37,41 +41,92 @@ const MIN_PART_CHARS: usize = 4;
 /// Later parts of a task are ignored.
 const MAX_PARTS: usize = 12;
 
-/// Success rate (0 to 1) and number of calls (decayed over time), by tool and source.
-pub type SuccessRates = HashMap<(String, SourceId), (f64, f64)>;
-
-/// The tools an agent can use: with a task the most relevant first, without one all of them.
+/// The tools an agent can use: with a task the most relevant first, without one all of them. A tool that is not a core tool is
+/// shown with its example, if there is one.
 pub fn available_tools<'a>(
     agent: &'a AgentConfig,
-    hub: &ToolHub,
+    hub: &'a ToolHub,
     task: Option<&str>,
-    rates: SuccessRates,
+    examples: Vec<ArgumentExample>,
+) -> AvailableTools<impl Iterator<Item = PromptTool> + use<'a>> {
+    let relevant = task.map(|task| relevant_tools(hub, task));
+    with_relevant_tools(agent, hub, relevant, examples)
+}
+
+/// Like [`available_tools`], with these relevant tools; `None` means all.
+fn with_relevant_tools<'a>(
+    agent: &'a AgentConfig,
+    hub: &'a ToolHub,
+    relevant: Option<Vec<Arc<ToolCandidate>>>,
+    examples: Vec<ArgumentExample>,
 ) -> AvailableTools<impl Iterator<Item = PromptTool> + use<'a>> {
     let can_use = |tool: &Arc<ToolCandidate>| agent.can_use(&tool.name, tool.source_id().as_str());
     let all: Vec<Arc<ToolCandidate>> = hub.specs().into_iter().filter(can_use).collect();
+    let (snapshot, profile) = (hub.snapshot(), agent.tool_profile());
+    let prompt_tool = move |tool: &ToolCandidate| {
+        let name = snapshot.callable_name(tool, Some(&profile))?;
+        let distinction = snapshot.distinction(tool, Some(&profile));
+        Some(prompt_tool(tool, hub).called(&name, distinction.as_deref()))
+    };
     let total = all.len();
-    let core = all.iter().filter(|tool| is_core(agent, tool)).map(|tool| prompt_tool(tool, &rates)).collect();
-    let relevant = match task {
-        Some(task) => relevant_tools(hub, task).into_iter().filter(can_use).collect(),
+    let core = all.iter().filter(|tool| is_core(agent, tool)).filter_map(|tool| prompt_tool(tool)).collect();
+    let relevant = match relevant {
+        Some(relevant) => relevant.into_iter().filter(can_use).collect(),
         None => all,
     };
     let relevant = relevant.into_iter().filter(|tool| !is_core(agent, tool));
-    AvailableTools { core, relevant: relevant.map(move |tool| prompt_tool(&tool, &rates)), total }
+    // Core tools begin every prompt; an example would change that beginning, which providers cache, with every call.
+    let with_example = move |tool: Arc<ToolCandidate>| {
+        let prompt_tool = prompt_tool(&tool)?;
+        Some(match find_example(&tool, &examples) {
+            Some(arguments) => prompt_tool.with_example(arguments),
+            None => prompt_tool,
+        })
+    };
+    AvailableTools { core, relevant: relevant.filter_map(with_example), total }
 }
 
-/// The tools for a task, with the shapes of their results as far as they are known.
+/// What was learned from earlier calls, as far as the one on whose behalf a run is may see it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ToolExperience {
+    pub(crate) shapes: Vec<ResultShape>,
+    pub(crate) examples: Vec<ArgumentExample>,
+}
+
+/// What tools are needed for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PlanningTask<'a> {
+    pub(crate) question: &'a str,
+    /// The words that the planner searched tools with, the oldest first.
+    pub(crate) searches: &'a [String],
+}
+
+/// The tools for a task, with what is known from earlier calls. Those that the planner searched for come first.
 pub(crate) fn tools_for_task(
     agent: &AgentConfig,
     hub: &ToolHub,
-    task: &str,
-    shapes: &[ResultShape],
+    task: PlanningTask<'_>,
+    experience: &ToolExperience,
 ) -> AvailableTools<Vec<PromptTool>> {
+    let can_use = |tool: &Arc<ToolCandidate>| agent.can_use(&tool.name, tool.source_id().as_str());
+    let search = |words: &String| {
+        let found: Vec<_> = relevant_tools(hub, words).into_iter().filter(can_use).collect();
+        found.into_iter().take(MAX_FOUND_TOOLS)
+    };
+    let found = task.searches.iter().rev().flat_map(search);
+    let mut wanted: Vec<Arc<ToolCandidate>> = Vec::new();
+    for tool in found.chain(relevant_tools(hub, task.question)) {
+        if !wanted.iter().any(|known| Arc::ptr_eq(known, &tool)) {
+            wanted.push(tool);
+        }
+    }
     let AvailableTools { core, relevant, total } =
-        available_tools(agent, hub, Some(task), SuccessRates::new());
+        with_relevant_tools(agent, hub, Some(wanted), experience.examples.clone());
     let tools = AgentTools::new(agent, hub);
     let with_shape = |tool: PromptTool| {
-        let source = tools.find(tool.name()).map(|found| found.source_id());
-        let shape = shapes.iter().find(|shape| shape.tool == tool.name() && Some(&shape.source) == source);
+        let source = tools.find(tool.name()).map(|found| found.source_id().clone());
+        let mut shapes = experience.shapes.iter();
+        let shape = shapes.find(|shape| shape.tool == tool.name() && Some(&shape.source) == source.as_ref());
         match shape {
             Some(shape) => tool.with_result_shape(shape.shape.as_str()),
             None => tool,
@@ -81,12 +136,20 @@ pub(crate) fn tools_for_task(
     AvailableTools { core, relevant: relevant.take(MAX_RELEVANT_TOOLS).map(with_shape).collect(), total }
 }
 
+/// The arguments of the last successful call, unless the tool's definition has changed since.
+fn find_example(tool: &ToolCandidate, examples: &[ArgumentExample]) -> Option<Value> {
+    let is_of_tool =
+        |example: &&ArgumentExample| *example.tool == *tool.name && example.source == *tool.source_id();
+    let example = examples.iter().find(is_of_tool)?;
+    (example.definition == definition_hash(tool.spec())).then(|| example.arguments.to_value())
+}
+
 fn is_core(agent: &AgentConfig, tool: &ToolCandidate) -> bool {
     agent.is_core(&tool.name, tool.source.info.kind == SourceKind::Native)
 }
 
-/// Tools by relevance: the best match of each part of the task, then the second best of each, and so on. Tools that match only
-/// by their source are left out, because models do not name sources.
+/// Tools by relevance: the best match of each part of the task, then the second best of each, and so on. Tools of one name
+/// between which nobody decided follow each other, because the model chooses among them.
 fn relevant_tools(hub: &ToolHub, task: &str) -> Vec<Arc<ToolCandidate>> {
     let parts = split_task(task);
     let found = if parts.len() < 2 {
@@ -94,7 +157,21 @@ fn relevant_tools(hub: &ToolHub, task: &str) -> Vec<Arc<ToolCandidate>> {
     } else {
         hub.search_steps(task, &parts, MAX_SEARCH_RESULTS)
     };
-    found.into_iter().filter(|found| found.reachable_by_name).map(|found| found.tool).collect()
+    let snapshot = hub.snapshot();
+    let mut tools: Vec<Arc<ToolCandidate>> = Vec::with_capacity(found.len());
+    for found in found {
+        let contenders = snapshot.contenders(&found.tool.name, None);
+        let same =
+            contenders.iter().filter(|other| found.duplicates.iter().any(|same| Arc::ptr_eq(same, other)));
+        let shown = found.reachable_by_name || !contenders.is_empty();
+        for tool in std::iter::once(&found.tool).filter(|_| shown).chain(same) {
+            if !tools.iter().any(|known| Arc::ptr_eq(known, tool)) {
+                tools.push(Arc::clone(tool));
+            }
+        }
+    }
+    add_data_readers(hub, task, &mut tools);
+    tools
 }
 
 /// Splits a task where its steps seem to be.
@@ -107,10 +184,10 @@ fn split_task(task: &str) -> Vec<&str> {
     parts.into_iter().filter(is_long_enough).take(MAX_PARTS).collect()
 }
 
-fn prompt_tool(tool: &ToolCandidate, rates: &SuccessRates) -> PromptTool {
+fn prompt_tool(tool: &ToolCandidate, hub: &ToolHub) -> PromptTool {
     let prompt_tool = PromptTool::from_candidate(tool);
-    match rates.get(&(tool.name.to_string(), tool.source_id().clone())) {
-        Some((rate, calls)) => prompt_tool.with_success_rate(*rate, *calls),
+    match hub.success_rate(&tool.name, tool.source_id()) {
+        Some(success) => prompt_tool.with_success_rate(success),
         None => prompt_tool,
     }
 }
@@ -128,9 +205,13 @@ impl<'a> AgentTools<'a> {
         Self { agent, snapshot: hub.snapshot() }
     }
 
-    /// The preferred tool of this name, if the agent can use it.
-    pub fn find(&self, tool: &str) -> Option<&Arc<ToolCandidate>> {
-        let found = self.snapshot.find(tool)?.equivalents.first()?;
+    /// The tool that a call by this name reaches, if the agent can use it; none if the name is ambiguous.
+    pub fn find(&self, tool: &str) -> Option<Arc<ToolCandidate>> {
+        let found = match self.snapshot.resolve_name(tool, Some(&self.agent.tool_profile())) {
+            NameTarget::Callable(candidates) => candidates.into_iter().next()?,
+            NameTarget::Qualified(candidate) => candidate,
+            NameTarget::Ambiguous(_) | NameTarget::Unknown => return None,
+        };
         let may_use = self.agent.capabilities.enable_tool_calling
             && self.agent.can_use(&found.name, found.source_id().as_str());
         may_use.then_some(found)
@@ -142,7 +223,24 @@ impl ToolCatalog for AgentTools<'_> {
         self.find(tool).map(|found| found.spec().input_schema.clone())
     }
 
+    fn name_for_arguments(&self, tool: &str, arguments: &Map<String, Value>) -> Option<String> {
+        let profile = self.agent.tool_profile();
+        let request = ToolCallRequest::new(tool, Value::Object(arguments.clone()));
+        let route = route_within(&self.snapshot, &request, Some(&profile)).ok()?;
+        let selected = route.candidates.first().filter(|_| route.case == RouteCase::ByArguments)?;
+        self.snapshot.callable_name(selected, Some(&profile)).map(|name| name.to_string())
+    }
+
+    fn places(&self, tool: &str) -> ToolPlaces {
+        self.find(tool).map(|found| ToolPlaces::of(&found.source.info)).unwrap_or_default()
+    }
+
     fn nearest(&self, tool: &str) -> Option<String> {
+        let profile = self.agent.tool_profile();
+        if let NameTarget::Ambiguous(candidates) = self.snapshot.resolve_name(tool, Some(&profile)) {
+            let first = candidates.first()?;
+            return self.snapshot.callable_name(first, Some(&profile)).map(|name| name.to_string());
+        }
         let near = self.snapshot.similar_names(tool);
         near.into_iter().find(|name| self.find(name).is_some()).map(str::to_owned)
     }
@@ -150,7 +248,72 @@ impl ToolCatalog for AgentTools<'_> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+    use toolyard_core::{
+        BoxFuture, CallContext, ClaimTime, NameClaim, NameClaims, SourceInfo, SourceScope, Tool, ToolError,
+        ToolOutput, ToolSpec,
+    };
+
     use super::*;
+
+    struct ClaimedTool(ToolSpec, NameClaim);
+
+    impl Tool for ClaimedTool {
+        fn spec(&self) -> &ToolSpec {
+            &self.0
+        }
+
+        fn name_claim(&self) -> Option<&NameClaim> {
+            Some(&self.1)
+        }
+
+        fn call<'a>(
+            &'a self,
+            _: &'a ToolCallRequest,
+            _: &'a CallContext,
+        ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+            Box::pin(async { Ok(ToolOutput::text("done")) })
+        }
+    }
+
+    /// Two servers of one program with different folders.
+    fn two_instances() -> ToolHub {
+        let (hub, mut claims) = (ToolHub::default(), NameClaims::default());
+        for (id, folder) in [("files", "~/docs"), ("filesystem", "/data")] {
+            let claim = claims.claim(&"read_file".into(), &id.into(), None, ClaimTime::FirstApproval, 1);
+            let tool = ClaimedTool(ToolSpec::new("read_file", "Read a text file"), claim);
+            let scope = SourceScope {
+                program: Some("fs".to_owned()),
+                folders: vec![folder.to_owned()],
+                labels: vec![folder.to_owned()],
+            };
+            hub.register(SourceInfo::new(id, SourceKind::Mcp).scope(scope), vec![Arc::new(tool)]);
+        }
+        hub
+    }
+
+    #[test]
+    fn a_model_chooses_between_tools_of_one_name_by_their_servers() {
+        let (hub, agent) = (two_instances(), AgentConfig::new("clerk"));
+        let shown = |agent: &AgentConfig| -> Vec<String> {
+            let tools = available_tools(agent, &hub, Some("read the text of a file"), Vec::new());
+            tools.relevant.map(|tool| tool.name().to_owned()).collect()
+        };
+        assert_eq!(shown(&agent), ["files.read_file", "filesystem.read_file"]);
+        let tools = AgentTools::new(&agent, &hub);
+        let source = |name: &str| tools.find(name).map(|tool| tool.source_id().to_string());
+        assert_eq!(source("filesystem.read_file").as_deref(), Some("filesystem"));
+        assert_eq!(source("read_file"), None);
+        assert_eq!(tools.nearest("read_file").as_deref(), Some("files.read_file"));
+        let named = |path: &str| {
+            let arguments = json!({ "path": path });
+            tools.name_for_arguments("read_file", arguments.as_object().unwrap())
+        };
+        assert_eq!(named("/data/x.csv").as_deref(), Some("filesystem.read_file"));
+        assert_eq!(named("x.csv"), None);
+        let restricted = AgentConfig { tools: vec!["*@filesystem".to_owned()], ..AgentConfig::new("clerk") };
+        assert_eq!(shown(&restricted), ["read_file"], "an agent with one of them needs no source");
+    }
 
     #[test]
     fn tasks_are_split_into_their_steps() {

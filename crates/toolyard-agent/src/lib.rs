@@ -30,6 +30,7 @@
 //!     approvals: Arc::new(log),
 //!     rules: ApprovalRules::default(),
 //!     result_shapes: None,
+//!     argument_examples: None,
 //!     counter: Arc::new(O200k),
 //!     owner: "example".to_owned(),
 //! });
@@ -52,9 +53,11 @@
 mod agent;
 mod chat;
 mod coordination;
+mod data_readers;
 mod discovery;
 mod driver;
 mod escape;
+mod example_requests;
 mod execution;
 mod planning;
 pub mod prompt;
@@ -69,19 +72,20 @@ pub use agent::{
     Agent, AgentCapabilities, AgentConfig, AgentError, AgentParts, ApprovalDecision, ApprovalRequest,
     ApprovalRules, DEFAULT_AGENT, Language, NoWatcher, OpenWorldRule, RunWatcher,
 };
-pub use chat::{Chat, recent_history};
+pub use chat::{Chat, MemoryConversations, recent_history};
 pub use coordination::{CoordinationAgent, StepReport};
-pub use discovery::{AgentTools, SuccessRates, available_tools};
+pub use discovery::{AgentTools, available_tools};
 pub use driver::{CancelToken, discard_run, is_being_created};
+pub use example_requests::{example_requests_request, parse_example_requests};
 pub use execution::ExecutionAgent;
 pub use planning::{
     Complexity, NO_TOOL, Plan, PlanProblem, PlannerDecision, PlanningAgent, PlanningContext, RepairNotes,
-    Step, StepSummary, ToolCatalog, check_plan,
+    Step, StepSummary, ToolCatalog, ToolPlaces, check_plan,
 };
 pub use run::{
     ApprovalState, DataSources, ModelTask, Permission, PlannedTool, RepairState, RequestFingerprint, Run,
-    RunEnd, RunError, RunEvent, RunLimit, RunLimits, RunRequest, RunUpdate, RunUsage, StepEnd, StepPhase,
-    StepRun, Task, Verification,
+    RunEnd, RunError, RunEvent, RunLimit, RunLimits, RunOwner, RunRequest, RunUpdate, RunUsage, StepEnd,
+    StepPhase, StepRun, Task, Verification,
 };
 pub use run_log::{
     AGENT_RUN_KIND, MemoryRunLog, cancel_run, decide_approval, load_run, replay_updates,

@@ -69,7 +69,7 @@ fn script(labels: &[String]) -> String {
     let mut lines = Vec::new();
     for label in labels {
         let mention = format!("label {label}.");
-        lines.push(json!({"contains": [mention, "s19"], "text": "All twenty lines are done."}).to_string());
+        lines.push(json!({"contains": [mention, "s19"], "text": "All lines are done."}).to_string());
         lines.push(json!({"anywhere": [mention], "text": plan(label)}).to_string());
     }
     lines.join("\n")
@@ -255,7 +255,7 @@ async fn a_run_killed_at_any_write_ends_the_same() {
     let whole = bed.process("new", &question("whole"), "").await;
     let expected = whole.end.unwrap();
     let RunEnd::Answered { answer, sources, .. } = &expected else { panic!("{expected:?}") };
-    assert_eq!(answer, "All twenty lines are done.");
+    assert_eq!(answer, "All lines are done.");
     assert_eq!(sources.len(), 2);
     assert_eq!(bed.model_requests("whole"), (1, 1));
 

@@ -105,6 +105,7 @@ async fn a_hundred_megabytes_are_passed_by_reference() {
         approvals: Arc::new(store.clone()),
         rules: ApprovalRules::default(),
         result_shapes: None,
+        argument_examples: None,
         counter: Arc::new(O200k),
         owner: "test".to_owned(),
     });

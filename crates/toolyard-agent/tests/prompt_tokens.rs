@@ -116,6 +116,7 @@ async fn references_cost_at_most_a_tenth_of_pasting() {
         counter: Arc::new(O200k),
         owner: "test".to_owned(),
         result_shapes: None,
+        argument_examples: None,
     });
     let request = RunRequest {
         question: "Read ten pages".to_owned(),

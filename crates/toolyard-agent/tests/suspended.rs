@@ -82,6 +82,7 @@ fn agent(store: &Store) -> Agent {
         approvals: Arc::new(store.clone()),
         rules: ApprovalRules::default(),
         result_shapes: None,
+        argument_examples: None,
         counter: Arc::new(O200k),
         owner: "test".to_owned(),
     })

@@ -50,7 +50,7 @@
 //! | JSON as text | [`RawJson`] (unchanged bytes, cheap clones), [`JsonCursor`] (one validating pass) |
 //! | secrets | [`redact()`], [`redact_json`], [`SecretValues`] |
 //! | unsafe characters | [`sanitize`], [`escape_unsafe`], [`find_unsafe`], [`text::sanitize_json`], module [`text`] |
-//! | ports | [`Journal`], [`RunLog`], [`Approvals`], [`Audit`], [`History`], [`PastRequests`], [`Results`], [`ResultShapes`], [`Servers`], [`Conversations`], [`Synthesizer`] |
+//! | ports | [`Journal`], [`RunLog`], [`Approvals`], [`Audit`], [`History`], [`PastRequests`], [`Results`], [`ResultShapes`], [`ArgumentExamples`], [`ExampleRequests`], [`Servers`], [`Conversations`], [`Synthesizer`] |
 //!
 //! A port is a trait that the hub or the agent needs and another crate implements: `toolyard-store` implements most of
 //! them, a language model implements [`Synthesizer`].
@@ -76,9 +76,14 @@ pub use json::{
 };
 pub use ports::{
     approvals::{ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals},
+    argument_examples::{ArgumentExample, ArgumentExamples},
     audit::{Audit, AuditRecord, AuditUnavailable, AuditedDecision},
-    conversations::{ConversationMessage, ConversationQuery, Conversations},
-    history::{CallRecord, History, PastRequest, PastRequests},
+    conversations::{
+        Conversation, ConversationId, ConversationMessage, ConversationQuery, Conversations,
+        InvalidConversationName,
+    },
+    example_requests::{ExampleRequests, ToolExampleRequests},
+    history::{CallRecord, History, PastRequest, PastRequests, SuccessRate},
     journal::{
         FinishedStep, Journal, JournalError, JournalFuture, Lease, Recovery, Resolution, RunId, RunRecord,
         RunState, StepIntent, StepRecord, StepResult, StepStart, StepState, idempotency_key, recovery,
@@ -102,11 +107,12 @@ pub use tool::{
     error::{ArgumentProblem, ErrorKind, RawToolError, SourceSignal, ToolError},
     extendable_deadline::ExtendableDeadline,
     hints::{EffectiveHints, ToolHints},
-    name_claim::{NameClaim, NameClaims},
+    name_claim::{ClaimTime, NameClaim, NameClaims},
     output::{ContentBlock, OutputMeta, ToolOutput, ToolResult, Truncation, group_digits},
     pattern::{ToolPattern, matches_wildcards},
     result_ref::ResultRef,
     schema::{Param, ParamType, are_compatible, params},
+    scope::{SourceScope, is_absolute_path},
     service::{Catalogue, ClientInfo, ListedTool, ServiceCall, ToolService},
     source::{SourceId, SourceInfo, SourceKind},
 };

@@ -8,8 +8,8 @@ use std::{
 use arc_swap::ArcSwap;
 use tokio::{sync::watch, time::Instant};
 use toolyard_core::{
-    Capability, ErrorKind, PastRequest, PastRequests, QuarantineNotice, RawJson, Results, SourceId,
-    SourceInfo, SourceKind, Tool, ToolCallRequest, ToolError, ToolOutput,
+    Capability, ErrorKind, ExampleRequests, PastRequest, PastRequests, QuarantineNotice, RawJson, Results,
+    SourceId, SourceInfo, SourceKind, SuccessRate, Synthesizer, Tool, ToolCallRequest, ToolError, ToolOutput,
 };
 use toolyard_search::{MAX_PAST_REQUESTS, SearchIndex};
 
@@ -57,10 +57,11 @@ pub struct ToolHub {
 }
 
 /// Settings of calls that can be replaced while the hub runs.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct CallSettings {
     limits: OutputLimits,
     retry: RetryPolicy,
+    synthesizer: Option<Arc<dyn Synthesizer>>,
 }
 
 impl Default for ToolHub {
@@ -74,15 +75,15 @@ impl ToolHub {
     pub fn new(config: HubConfig) -> Self {
         let registry = Registry::new(config.rules.clone(), config.capabilities.clone(), config.breaker);
         let search = LazySearchIndex::new(config.empty_index());
-        let call_settings =
-            ArcSwap::from_pointee(CallSettings { limits: config.limits, retry: config.retry });
+        let (limits, retry, synthesizer) = (config.limits, config.retry, config.synthesizer.clone());
+        let call_settings = ArcSwap::from_pointee(CallSettings { limits, retry, synthesizer });
         Self { registry, search, config, call_settings }
     }
 
     /// Replaces the settings while the hub runs. Calls that are being executed keep the settings they began with.
     pub fn reconfigure(&self, settings: HubSettings) {
-        let HubSettings { rules, capabilities, limits, retry } = settings;
-        self.call_settings.store(Arc::new(CallSettings { limits, retry }));
+        let HubSettings { rules, capabilities, limits, retry, synthesizer } = settings;
+        self.call_settings.store(Arc::new(CallSettings { limits, retry, synthesizer }));
         self.registry.reconfigure(rules, capabilities);
         for entry in self.registry.snapshot().sources() {
             self.search.mark_changed(&entry.source.info.id);
@@ -126,6 +127,20 @@ impl ToolHub {
         self.registry.report_ready(source);
     }
 
+    /// The capabilities that a name and a description mention, by the built-in table and the operator's rows.
+    pub fn mentioned_capabilities(&self, name: &str, description: &str) -> Vec<Capability> {
+        self.registry.mentioned_capabilities(name, description)
+    }
+
+    /// How often the calls of a tool of this source succeeded; none if that is not recorded.
+    pub fn success_rate(&self, tool: &str, source: &SourceId) -> Option<SuccessRate> {
+        self.config.history.success_rate(tool, source)
+    }
+
+    pub(crate) fn example_requests(&self) -> Option<&Arc<dyn ExampleRequests>> {
+        self.config.example_requests.as_ref()
+    }
+
     pub(crate) fn past_requests(&self) -> Option<&Arc<dyn PastRequests>> {
         self.config.past_requests.as_ref()
     }
@@ -135,7 +150,12 @@ impl ToolHub {
         let past = || {
             self.config.past_requests.as_ref().map(|past| past.recent(MAX_PAST_REQUESTS)).unwrap_or_default()
         };
-        self.search.current(|| self.snapshot(), past)
+        self.search.current(|| self.snapshot(), past, self.config.example_requests.as_deref())
+    }
+
+    #[cfg(feature = "embedding")]
+    pub(crate) fn search_index(&self) -> &LazySearchIndex {
+        &self.search
     }
 
     /// The current snapshot of all tools.
@@ -163,8 +183,8 @@ impl ToolHub {
         &self.config.results
     }
 
-    /// The tool that a call by each name reaches, sorted by name (`discover_available_tools` in the specification). Denied
-    /// tools are left out.
+    /// Every tool that can be called, sorted by name (`discover_available_tools` in the specification). Denied tools are left
+    /// out. Tools that share a name and are not equivalent are called as [`Snapshot::callable_name`] says.
     pub fn specs(&self) -> Vec<Arc<ToolCandidate>> {
         self.registry.snapshot().callable()
     }
@@ -265,7 +285,8 @@ impl ToolHub {
 
     /// Finds and orders the candidates of a call by name whose schema accepts the arguments.
     pub(crate) fn prepare(&self, call: &Call<'_>) -> Result<PreparedCall, CallFailure> {
-        let mut route = route_within(&self.registry.snapshot(), call.request, call.profile)?;
+        let snapshot = self.registry.snapshot();
+        let mut route = route_within(&snapshot, call.request, call.profile)?;
         remove_denied(&mut route.candidates)?;
         let CheckedCandidates { mut accepting, rejecting, first_error } =
             check_arguments(std::mem::take(&mut route.candidates), &call.request.arguments);
@@ -281,7 +302,8 @@ impl ToolHub {
         call.log_decision("order", None, || {
             (call.request.tool_name.clone(), describe_order(&accepting, Some(history)))
         });
-        Ok(PreparedCall { candidates: accepting, other_sources_hint: other_sources_hint(&route) })
+        let other_sources_hint = other_sources_hint(&snapshot, &route, &call.request.tool_name);
+        Ok(PreparedCall { candidates: accepting, other_sources_hint })
     }
 
     /// Executes a prepared call and truncates its output.
@@ -295,8 +317,9 @@ impl ToolHub {
             None => failure,
             Some(hint) => failure.with_hint(hint.clone()),
         };
-        let synthesizer = self.config.synthesizer.as_ref();
-        let dispatched = dispatch(call, &prepared.candidates, None, synthesizer).await.map_err(with_hint)?;
+        let synthesizer = self.synthesizer(options);
+        let dispatched =
+            dispatch(call, &prepared.candidates, None, synthesizer.as_ref()).await.map_err(with_hint)?;
         Ok(self.truncate(call, dispatched, options).await)
     }
 
@@ -323,9 +346,15 @@ impl ToolHub {
             (subject(), describe_route(RouteCase::Automatic, &candidates, &rejecting, None))
         });
         call.log_decision("order", None, || (subject(), describe_order(&candidates, None)));
-        let synthesizer = self.config.synthesizer.as_ref();
-        let dispatched = dispatch(call, &candidates, Some(capability), synthesizer).await?;
+        let synthesizer = self.synthesizer(options);
+        let dispatched = dispatch(call, &candidates, Some(capability), synthesizer.as_ref()).await?;
         Ok(self.truncate(call, dispatched, options).await)
+    }
+
+    /// The model that combines the outputs of a call: that of the caller, else that of the hub; none if the hub has none.
+    fn synthesizer(&self, options: &CallOptions) -> Option<Arc<dyn Synthesizer>> {
+        let default = self.call_settings.load().synthesizer.clone()?;
+        Some(options.synthesizer.clone().unwrap_or(default))
     }
 
     async fn truncate(
@@ -367,7 +396,7 @@ impl ToolHub {
     pub fn refuse(&self, request: &ToolCallRequest, options: &CallOptions, error: ToolError) -> ToolError {
         if let Some(audit) = &self.config.audit {
             let call = self.new_call(request, options);
-            audit.record(audit_record(&call, &options.caller_name, &Err(error.clone())));
+            audit.record(audit_record(&call, &Err(error.clone())));
         }
         error
     }
@@ -380,7 +409,7 @@ impl ToolHub {
         outcome: Result<ToolOutput, ToolError>,
     ) -> Result<ToolOutput, ToolError> {
         if let Some(audit) = &self.config.audit {
-            audit.record(audit_record(call, &options.caller_name, &outcome));
+            audit.record(audit_record(call, &outcome));
         }
         if let (Ok(_), Some(request)) = (&outcome, &options.user_request) {
             self.record_past_request(call, request);

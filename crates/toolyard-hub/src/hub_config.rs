@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolyard_core::{Audit, CapabilityTable, History, PastRequests, Results, Synthesizer};
+use toolyard_core::{Audit, CapabilityTable, ExampleRequests, History, PastRequests, Results, Synthesizer};
 use toolyard_search::{
     SearchIndex,
     lexicon::{Lexicon, Lexicons},
@@ -40,9 +40,11 @@ pub struct HubConfig {
     pub lexicon: Arc<dyn Lexicon>,
     /// Local embedding model for semantic search; `None` searches by words only.
     #[cfg(feature = "embedding")]
-    pub embedding_model: Option<Arc<toolyard_search::embedding::EmbeddingModel>>,
+    pub embedder: Option<Arc<toolyard_search::embedding::Embedder>>,
     /// Users' past requests and the tools that were called for them; used by search.
     pub past_requests: Option<Arc<dyn PastRequests>>,
+    /// Example requests of tools; used by search.
+    pub example_requests: Option<Arc<dyn ExampleRequests>>,
 }
 
 /// The settings of a hub that can be replaced while it runs.
@@ -56,6 +58,8 @@ pub struct HubSettings {
     pub limits: OutputLimits,
     /// Retry policy for calls that are safe to repeat.
     pub retry: RetryPolicy,
+    /// The language model that combines several outputs; `None` merges them as text.
+    pub synthesizer: Option<Arc<dyn Synthesizer>>,
 }
 
 impl Default for HubConfig {
@@ -72,8 +76,9 @@ impl Default for HubConfig {
             audit: None,
             lexicon: Arc::new(Lexicons::built_in()),
             #[cfg(feature = "embedding")]
-            embedding_model: None,
+            embedder: None,
             past_requests: None,
+            example_requests: None,
         }
     }
 }
@@ -92,8 +97,8 @@ impl HubConfig {
     pub(crate) fn empty_index(&self) -> SearchIndex {
         let index = SearchIndex::with_lexicon(Arc::clone(&self.lexicon));
         #[cfg(feature = "embedding")]
-        if let Some(model) = &self.embedding_model {
-            return index.with_model(Arc::clone(model));
+        if let Some(embedder) = &self.embedder {
+            return index.with_embedder(Arc::clone(embedder));
         }
         index
     }

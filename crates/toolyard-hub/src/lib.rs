@@ -35,6 +35,8 @@
 //! # }
 //! ```
 
+#[cfg(feature = "embedding")]
+mod embedding_worker;
 mod execution;
 mod hub;
 mod hub_config;
@@ -60,11 +62,13 @@ pub use registry::snapshot::{Collision, Registration, Registry, Snapshot, Source
 pub use resilience::breaker::{BreakerSettings, BreakerState};
 pub use resilience::retry::RetryPolicy;
 pub use routing::decision::{Decision, DecisionLog};
+pub use routing::names::NameTarget;
 pub use routing::profile::{CLIENT_IDLE_TIMEOUT, CLIENT_OUTPUT_BUDGET_CHARS, Profile, Surface};
 pub use routing::route::{Route, RouteCase, route, route_within};
 pub use routing::rules::{RoutingRules, SourcePreference};
 pub use routing::strategy::{MAX_FIRST_BATCH, Strategy, should_synthesize};
 pub use search::ToolMatch;
+pub use search_index::tool_text;
 pub use source_status::SourceStatus;
 
 /// "Did you mean" suggestions for unknown names.

@@ -20,7 +20,9 @@ pub struct ToolMatch {
     pub tool: Arc<ToolCandidate>,
     /// Relevance; comparable within one search only.
     pub score: f32,
-    /// Whether a call without a source can reach it; otherwise the call must name the source.
+    /// The name by which a call reaches it.
+    pub callable_name: Arc<str>,
+    /// Whether that is its bare name; otherwise the call names the source.
     pub reachable_by_name: bool,
     /// Tools of the same name with a similar definition on other sources.
     pub duplicates: Vec<Arc<ToolCandidate>>,
@@ -31,11 +33,28 @@ pub struct ToolMatch {
 }
 
 impl ToolHub {
-    /// Waits until past requests are loaded.
+    /// Waits until past requests and example requests are loaded.
     pub async fn wait_until_searchable(&self) {
         if let Some(past) = self.past_requests() {
             past.ready().await;
         }
+        if let Some(examples) = self.example_requests() {
+            examples.ready().await;
+        }
+    }
+
+    /// Indexes all tools now and has their embeddings computed in the background, which the first search does otherwise.
+    #[cfg(feature = "embedding")]
+    pub fn prepare_search(&self) {
+        drop(self.index());
+    }
+
+    /// Waits, blocking the thread, until the embeddings of all tools are computed. Returns the number of tools that have
+    /// none after the timeout; these are found by words only.
+    #[cfg(feature = "embedding")]
+    pub fn wait_for_embeddings(&self, timeout: std::time::Duration) -> usize {
+        self.prepare_search();
+        self.search_index().wait_for_embeddings(timeout)
     }
 
     /// The tools for a request, best first. Starts no server.
@@ -64,6 +83,7 @@ fn resolve_hits(snapshot: &Snapshot, hits: Vec<Hit>) -> Vec<ToolMatch> {
         let is_preferred = |tool: &Arc<ToolCandidate>| {
             snapshot
                 .find(&tool.name)
+                .filter(|found| !found.is_contested)
                 .is_some_and(|found| found.equivalents.iter().any(|known| Arc::ptr_eq(known, tool)))
         };
         let duplicates =
@@ -77,9 +97,19 @@ fn resolve_hits(snapshot: &Snapshot, hits: Vec<Hit>) -> Vec<ToolMatch> {
         {
             std::mem::swap(&mut tool, preferred);
         }
+        // The search stops at its limit, before it has found all copies of the last hit.
+        for other in snapshot.contenders(&tool.name, None) {
+            let is_known = |known: &Arc<ToolCandidate>| Arc::ptr_eq(known, &other);
+            if !is_known(&tool) && !duplicates.iter().any(is_known) && is_same_tool(&tool, &other) {
+                duplicates.push(other);
+            }
+        }
         let reachable_by_name = is_preferred(&tool) && names.insert(Arc::clone(&tool.name));
+        // A tool that no name reaches cannot be called.
+        let Some(callable_name) = snapshot.callable_name(&tool, None) else { continue };
         matches.push(ToolMatch {
             tool,
+            callable_name,
             score: hit.score,
             reachable_by_name,
             duplicates,

@@ -2,13 +2,21 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
-use toolyard_core::{Param, PastRequest, SourceId};
+#[cfg(feature = "embedding")]
+use std::time::Duration;
+
+use toolyard_core::{Capability, ExampleRequests, Param, PastRequest, SourceId, ToolSpec};
 
 use toolyard_search::{ParamText, SearchIndex, SourceText, ToolText};
 
-use crate::registry::{
-    candidate::ToolCandidate,
-    snapshot::{Snapshot, SourceEntry},
+#[cfg(feature = "embedding")]
+use crate::embedding_worker::EmbeddingWorker;
+use crate::{
+    execution::journaled::definition_hash,
+    registry::{
+        candidate::ToolCandidate,
+        snapshot::{Snapshot, SourceEntry},
+    },
 };
 
 /// Past requests kept until the next search; older ones are dropped.
@@ -17,8 +25,10 @@ const MAX_PENDING_REQUESTS: usize = 1000;
 /// A search index with the changes that the next search applies to it.
 #[derive(Debug)]
 pub(crate) struct LazySearchIndex {
-    index: RwLock<SearchIndex>,
+    index: Arc<RwLock<SearchIndex>>,
     pending: Mutex<Pending>,
+    #[cfg(feature = "embedding")]
+    worker: EmbeddingWorker,
 }
 
 #[derive(Debug, Default)]
@@ -30,7 +40,12 @@ struct Pending {
 
 impl LazySearchIndex {
     pub(crate) fn new(empty: SearchIndex) -> Self {
-        Self { index: RwLock::new(empty), pending: Mutex::default() }
+        Self {
+            index: Arc::new(RwLock::new(empty)),
+            pending: Mutex::default(),
+            #[cfg(feature = "embedding")]
+            worker: EmbeddingWorker::default(),
+        }
     }
 
     /// Marks the tools of a source as changed.
@@ -60,6 +75,7 @@ impl LazySearchIndex {
         &self,
         snapshot: impl FnOnce() -> Arc<Snapshot>,
         past: impl FnOnce() -> Vec<PastRequest>,
+        examples: Option<&dyn ExampleRequests>,
     ) -> RwLockReadGuard<'_, SearchIndex> {
         if self.is_outdated() {
             let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
@@ -68,9 +84,24 @@ impl LazySearchIndex {
             if pending.sources.is_none() {
                 pending.requests = past();
             }
-            apply_pending(&mut index, &pending, &snapshot());
+            apply_pending(&mut index, &pending, &snapshot(), examples);
+            drop(index);
+            #[cfg(feature = "embedding")]
+            self.worker.start_if_needed(&self.index);
         }
         self.index.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the embeddings of the indexed tools are computed; after the timeout, keeps those that are. Returns the
+    /// number of tools without embeddings.
+    #[cfg(feature = "embedding")]
+    pub(crate) fn wait_for_embeddings(&self, timeout: Duration) -> usize {
+        self.worker.wait(timeout);
+        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(embedder) = index.embedder() {
+            embedder.save();
+        }
+        index.tools_to_embed()
     }
 
     fn is_outdated(&self) -> bool {
@@ -83,13 +114,18 @@ impl LazySearchIndex {
     }
 }
 
-fn apply_pending(index: &mut SearchIndex, pending: &Pending, snapshot: &Snapshot) {
+fn apply_pending(
+    index: &mut SearchIndex,
+    pending: &Pending,
+    snapshot: &Snapshot,
+    examples: Option<&dyn ExampleRequests>,
+) {
     match &pending.sources {
-        None => snapshot.sources().iter().for_each(|entry| index_source(index, entry)),
+        None => snapshot.sources().iter().for_each(|entry| index_source(index, entry, examples)),
         Some(sources) => {
             for source in sources {
                 match snapshot.source(source.as_str()) {
-                    Some(entry) => index_source(index, entry),
+                    Some(entry) => index_source(index, entry, examples),
                     None => {
                         index.remove(source.as_str());
                     }
@@ -102,25 +138,35 @@ fn apply_pending(index: &mut SearchIndex, pending: &Pending, snapshot: &Snapshot
     }
 }
 
-fn index_source(index: &mut SearchIndex, entry: &SourceEntry) {
+fn index_source(index: &mut SearchIndex, entry: &SourceEntry, examples: Option<&dyn ExampleRequests>) {
     let source = SourceText { id: entry.source.info.id.as_str().into(), description: String::new() };
     // A tool that may not be called is not found.
     let tools = entry.tools.iter().filter(|tool| !tool.denied);
-    let texts: Vec<ToolText> = tools.map(|tool| tool_text(tool)).collect();
+    let texts: Vec<ToolText> = tools.map(|tool| text_with_examples(tool, examples)).collect();
     index.put(&source, &texts);
 }
 
-fn tool_text(tool: &ToolCandidate) -> ToolText {
+fn text_with_examples(tool: &ToolCandidate, examples: Option<&dyn ExampleRequests>) -> ToolText {
     let spec = tool.spec();
-    let mut params = Vec::new();
-    add_params(tool.params(), &mut params);
+    let examples = examples.and_then(|examples| examples.of_tool(tool.source_id(), &tool.name));
+    // Those of another definition may be about another tool.
+    let examples = examples.filter(|examples| examples.definition == definition_hash(spec));
+    let examples = examples.map(|examples| examples.requests.clone()).unwrap_or_default();
+    ToolText { examples, ..tool_text(Arc::clone(&tool.name), spec, tool.params(), &tool.capabilities) }
+}
+
+/// The searchable text of a tool. Public for programs that measure the search: they index the same text.
+pub fn tool_text(name: Arc<str>, spec: &ToolSpec, params: &[Param], capabilities: &[Capability]) -> ToolText {
+    let mut texts = Vec::new();
+    add_params(params, &mut texts);
     ToolText {
-        key: Arc::clone(&tool.name),
-        name: tool.name.to_string(),
+        name: name.to_string(),
+        key: name,
         title: spec.title.clone().unwrap_or_default(),
         description: spec.description.clone(),
-        params,
-        capabilities: tool.capabilities.iter().map(ToString::to_string).collect(),
+        params: texts,
+        capabilities: capabilities.iter().map(ToString::to_string).collect(),
+        examples: Vec::new(),
     }
 }
 

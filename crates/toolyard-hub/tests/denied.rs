@@ -77,7 +77,10 @@ async fn denied_tools_are_neither_listed_nor_found() {
         .collect();
     found.sort_unstable();
     assert_eq!(found, [("lookup", "b", true), ("read_mail", "mail", true)]);
-    assert!(hub.snapshot().find_in("send_mail", "mail").is_some_and(|tool| tool.denied), "it is still known");
+    assert!(
+        hub.snapshot().find_in("send_mail", "mail").is_some_and(|tool| tool.denied),
+        "a denied tool is still known"
+    );
 }
 
 #[tokio::test(start_paused = true)]

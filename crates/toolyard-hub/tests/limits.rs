@@ -38,6 +38,7 @@ impl Results for SlowResults {
 }
 
 /// A model that always returns the same text, after a delay.
+#[derive(Debug)]
 struct SlowModel(Duration, String);
 
 impl Synthesizer for SlowModel {

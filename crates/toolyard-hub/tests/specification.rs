@@ -278,8 +278,7 @@ async fn an_untrusted_tool_of_the_same_name_gets_no_arguments() {
     let error = hub.execute(&request("calculate"), &CallOptions::default()).await.unwrap_err();
     assert!(call_log.calls().iter().all(|source| source == "native"), "{:?}", call_log.calls());
     let hint = error.hint().unwrap();
-    let expected =
-        "not called, because not known to be equivalent: `evil`; to use it, name the source `evil`";
+    let expected = "not called, because not known to be equivalent: `evil`; to use it, call `evil.calculate`";
     assert!(hint.contains(expected), "{hint}");
     assert_eq!(hub.snapshot().collisions()[0].others[0].source_id(), &SourceId::from("evil"));
 }

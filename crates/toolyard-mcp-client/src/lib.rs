@@ -60,7 +60,7 @@ pub use crate::{
         server::ManagedServer,
         shared::ServerEvent,
         state::ServerState,
-        tool::McpTool,
+        tool::{McpTool, ToolOffer},
     },
     pinning::{
         ApprovedTool, CacheError, MemoryServerStore, NameUser, NameUsers, QuarantinedTool, RejectedTool,

@@ -27,15 +27,17 @@
 //!
 //! 1. `analysis` splits text into tokens and stems them. `index` stores the terms of every tool with BM25F impacts.
 //! 2. `query` parses the request into terms and expands each: other words of the same root, synonyms, types of values,
-//!    and translations from a [`lexicon`]. Only the best expansion of a word counts.
+//!    and translations from a [`lexicon`]. Only the best expansion of a word counts. `concept` adds what the request is
+//!    about and what is to be done.
 //! 3. The impacts of all terms are summed per tool. Of the best tools, those are selected that together cover the request.
 //! 4. Past requests ([`SearchIndex::record_use`]) and, with the feature `embedding`, a local model
-//!    ([`SearchIndex::with_model`]) add bounded scores of their own.
+//!    ([`SearchIndex::with_embedder`]) add bounded scores of their own.
 //!
 //! docs/search.md describes how the quality is measured; `bench/search-eval` measures it.
 
 mod accumulator;
 mod analysis;
+mod concept;
 mod document;
 #[cfg(feature = "embedding")]
 pub mod embedding;

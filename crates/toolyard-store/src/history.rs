@@ -12,7 +12,7 @@ use hdrhistogram::{
 };
 use serde::Serialize;
 use sqlx::{AnyConnection, Row as _, any::AnyRow};
-use toolyard_core::{CallRecord, History, SourceId, unix_millis};
+use toolyard_core::{CallRecord, History, SourceId, SuccessRate, unix_millis};
 
 use crate::{
     error::StoreError,
@@ -175,6 +175,12 @@ impl History for StoredHistory {
         // A failure after the last success cancels it until the next success.
         (statistics.last_failure.is_none_or(|failure| failure < success)).then(|| success.unsigned_abs())
     }
+
+    fn success_rate(&self, tool: &str, source: &SourceId) -> Option<SuccessRate> {
+        let now = (self.clock)();
+        let by_source = self.by_source.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(by_source.get(source)?.get(tool)?.success_rate(now))
+    }
 }
 
 impl CallStatistics {
@@ -224,17 +230,26 @@ impl CallStatistics {
         self.updated_at = now;
     }
 
+    /// The rate does not depend on the time, because successes and failures decay alike.
+    fn success_rate(&self, now: i64) -> SuccessRate {
+        let calls = self.successes + self.failures;
+        SuccessRate {
+            rate: if calls > 0.0 { self.successes / calls } else { 0.0 },
+            calls: calls * decay_factor(now - self.updated_at),
+        }
+    }
+
     fn to_tool_statistics(&self, tool: &str, source: &SourceId, now: i64) -> ToolStatistics {
         let mut decayed = self.clone();
         decayed.decay(now);
-        let calls = decayed.successes + decayed.failures;
+        let SuccessRate { rate, calls } = self.success_rate(now);
         #[expect(clippy::cast_precision_loss, reason = "an hour in microseconds is exact in f64")]
         let quantile_millis = |quantile: f64| self.latency.value_at_quantile(quantile) as f64 / 1_000.0;
         ToolStatistics {
             tool: tool.to_owned(),
             source: source.clone(),
             calls,
-            success_rate: if calls > 0.0 { decayed.successes / calls } else { 0.0 },
+            success_rate: rate,
             median_milliseconds: quantile_millis(0.5),
             p95_milliseconds: quantile_millis(0.95),
             last_success: self.last_success,

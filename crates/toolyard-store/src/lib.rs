@@ -42,14 +42,16 @@
 //! | `journal` | runs, leases, step intents and outcomes |
 //! | `runs` | run logs and approvals |
 //! | `audit` | the hash-chained audit log |
-//! | `history`, `past_requests`, `result_shapes` | what routing, search and planning learn from earlier calls |
+//! | `history`, `past_requests`, `result_shapes`, `argument_examples`, `example_requests` | what routing, search and planning learn from earlier calls |
 //! | `results`, `conversations`, `servers`, `session_key` | whole results, conversations, servers and trust decisions, the key of session ids |
 //! | `maintenance`, `transfer` | check, vacuum and backup; export and import |
 //! | `sql` | engines, migrations and the group-commit writer |
 
+mod argument_examples;
 mod audit;
 mod conversations;
 mod error;
+mod example_requests;
 mod history;
 mod journal;
 mod large_text;
@@ -66,8 +68,8 @@ mod store;
 mod transfer;
 
 pub use audit::{AuditConfig, AuditEntry, AuditQuery, AuditVerification, StoredAudit};
-pub use conversations::StoredConversation;
 pub use error::StoreError;
+pub use example_requests::StoredExampleRequests;
 pub use history::{StoredHistory, ToolStatistics};
 pub use location::Location;
 pub use maintenance::HealthReport;

@@ -4,10 +4,13 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use toolyard_agent::{
-    Agent, AgentConfig, AgentError, AgentParts, ApprovalRules, CancelToken, DEFAULT_AGENT, NoWatcher, O200k,
-    RunEnd, RunLimits, RunRequest, RunWatcher,
+    Agent, AgentConfig, AgentError, AgentParts, ApprovalRules, CancelToken, Chat, DEFAULT_AGENT, NoWatcher,
+    O200k, RunEnd, RunWatcher,
 };
-use toolyard_core::{Approvals, ResultShapes, RunId, RunLog};
+use toolyard_core::{
+    Approvals, ArgumentExample, ArgumentExamples, ConversationId, Conversations, InvalidConversationName,
+    ResultShapes, RunId, RunLog, StorageError,
+};
 use toolyard_hub::ToolHub;
 
 use crate::{Error, Models, ModelsError, Toolyard, settings::AgentSettings};
@@ -29,6 +32,18 @@ pub enum AgentsError {
     Models(#[from] ModelsError),
 }
 
+/// Why a conversation cannot be continued.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChatError {
+    /// The name cannot be that of a conversation.
+    #[error(transparent)]
+    Name(#[from] InvalidConversationName),
+    /// The conversation cannot be read.
+    #[error("failed to read the conversation: {0}")]
+    Storage(#[from] StorageError),
+}
+
 /// The configured agents and what they share. Cheap to clone.
 #[derive(Clone)]
 pub struct Agents {
@@ -40,7 +55,9 @@ pub struct Agents {
     pub(crate) models: Models,
     pub(crate) log: Arc<dyn RunLog>,
     pub(crate) approvals: Arc<dyn Approvals>,
+    pub(crate) conversations: Arc<dyn Conversations>,
     pub(crate) result_shapes: Option<Arc<dyn ResultShapes>>,
+    pub(crate) argument_examples: Option<Arc<dyn ArgumentExamples>>,
     pub(crate) owner: String,
 }
 
@@ -64,14 +81,10 @@ impl Agents {
         Ok(AgentConfig { tool_timeout: self.tool_timeout, ..config })
     }
 
-    /// The limits of one run of an agent.
-    pub fn limits(&self, name: &str) -> RunLimits {
-        self.settings.get(name).map(|settings| settings.limits.run_limits()).unwrap_or_default()
-    }
-
     /// The agent of this name, with its configured model unless another is given.
     pub fn agent(&self, name: &str, model: Option<&str>) -> Result<Agent, AgentsError> {
-        Ok(Agent::new(self.agent_parts(name, model)?))
+        let agent = Agent::new(self.agent_parts(name, model)?);
+        Ok(agent.with_conversations(Arc::clone(&self.conversations)))
     }
 
     pub(crate) fn agent_parts(&self, name: &str, model: Option<&str>) -> Result<AgentParts, AgentsError> {
@@ -85,9 +98,19 @@ impl Agents {
             approvals: Arc::clone(&self.approvals),
             rules: self.approval_rules.clone(),
             result_shapes: self.result_shapes.clone(),
+            argument_examples: self.argument_examples.clone(),
             counter: Arc::new(O200k),
             owner: self.owner.clone(),
         })
+    }
+
+    /// The arguments of successful calls that plans of an agent are shown as examples, for the user of this machine.
+    pub async fn argument_examples(&self, agent: &AgentConfig) -> Vec<ArgumentExample> {
+        let (owner, limit) = ("", usize::MAX);
+        match &self.argument_examples {
+            Some(examples) => examples.of_owner(&agent.learning_scope(owner), limit).await,
+            None => Vec::new(),
+        }
     }
 
     /// The name of the model that an agent uses: the given one, else the agent's own, else the default.
@@ -95,16 +118,16 @@ impl Agents {
         Ok(self.models.resolve_name(model.or(self.config(name)?.model.as_deref()))?)
     }
 
-    /// A request to run an agent on a question, with the agent's limits.
-    pub fn run_request(&self, name: &str, question: impl Into<String>) -> RunRequest {
-        RunRequest {
-            question: question.into(),
-            agent: name.to_owned(),
-            limits: self.limits(name),
-            caller: name.to_owned(),
-            judge: self.settings.get(name).is_some_and(|settings| settings.judge),
-            ..RunRequest::default()
-        }
+    /// Continues a conversation of the user of this machine, or begins one. Embedders that serve several users give each an
+    /// owner of their own: [`Chat::open`] with [`Agents::conversations`].
+    pub async fn chat(&self, conversation: &str) -> Result<Chat, ChatError> {
+        let id = ConversationId::new("", conversation)?;
+        Ok(Chat::open(Arc::clone(&self.conversations), Arc::clone(&self.log), id).await?)
+    }
+
+    /// The store of conversations.
+    pub fn conversations(&self) -> &Arc<dyn Conversations> {
+        &self.conversations
     }
 
     /// The models.
@@ -187,7 +210,7 @@ impl<'a> AgentHandle<'a> {
     /// Runs the agent on a question until it answers. A run that ends otherwise is an error; its steps are in the run log.
     pub async fn ask(&self, question: impl Into<String>) -> Result<AgentAnswer, Error> {
         let agent = self.agents.agent(self.name, None)?;
-        let run = agent.create_run(self.agents.run_request(self.name, question)).await?;
+        let run = agent.create_run(agent.request(question)).await?;
         match agent.drive(&run, self.watcher, &CancelToken::default()).await? {
             RunEnd::Answered { answer, sources, .. } => Ok(AgentAnswer { run, text: answer, sources }),
             end => Err(Error::NotAnswered { run, end: Box::new(end) }),
@@ -215,7 +238,7 @@ impl fmt::Display for AgentAnswer {
 /// How a run ended, in a sentence for the user.
 pub fn describe_end(end: &RunEnd) -> String {
     match end {
-        RunEnd::Answered { answer, .. } => answer.clone(),
+        RunEnd::Answered { answer, .. } | RunEnd::Partial { answer, .. } => answer.clone(),
         RunEnd::Planned => "the plan is ready; no tool was called".to_owned(),
         RunEnd::Failed { message, .. } | RunEnd::LimitReached { message, .. } => message.clone(),
         RunEnd::Suspended { .. } => "waiting for your decision".to_owned(),

@@ -2,7 +2,7 @@
 
 use std::{fmt::Display, path::Path, process::ExitCode};
 
-use toolyard::{AgentsError, Error, ModelsError, SettingsError};
+use toolyard::{AgentsError, ChatError, Error, ModelsError, SettingsError};
 use toolyard_agent::AgentError;
 use toolyard_core::{ErrorKind, JournalError, StorageError, ToolError};
 use toolyard_mcp_client::CacheError;
@@ -141,7 +141,7 @@ impl From<Error> for CliError {
 impl From<SettingsError> for CliError {
     fn from(error: SettingsError) -> Self {
         Self::usage(error.to_string())
-            .with_hint("schema/toolyard.schema.json describes toolyard.toml; `toolyard doctor` checks it")
+            .with_hint("all settings: toolyard settings schema; check them: toolyard doctor")
     }
 }
 
@@ -202,6 +202,15 @@ impl From<ModelError> for CliError {
             _ => ExitStatus::Failed,
         };
         Self::new(status, error.to_string()).with_optional_hint(error.hint)
+    }
+}
+
+impl From<ChatError> for CliError {
+    fn from(error: ChatError) -> Self {
+        match error {
+            ChatError::Name(_) => Self::usage(error.to_string()),
+            other => Self::failed(other.to_string()),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use toolyard_agent::{AgentParts, RunRequest};
+use toolyard_agent::AgentParts;
 use toolyard_gateway::{AgentLookupError, AgentProvider, AgentService, AgentServiceConfig, GatewayConfig};
 use toolyard_hub::Profile;
 
@@ -27,6 +27,7 @@ impl Toolyard {
             agents: Arc::clone(&self.reloadable.agents) as _,
             log: Arc::clone(agents.log()),
             approvals: Arc::clone(agents.approvals()),
+            conversations: Arc::clone(agents.conversations()),
             owner: agents.owner().to_owned(),
             lease,
             profile,
@@ -45,9 +46,5 @@ impl AgentProvider for ReloadableAgents {
             AgentsError::Unknown { name, known } => AgentLookupError::Unknown { name, known },
             AgentsError::Models(error) => AgentLookupError::Model(Box::new(error)),
         })
-    }
-
-    fn request(&self, name: &str, question: String) -> RunRequest {
-        self.current().run_request(name, question)
     }
 }

@@ -66,9 +66,10 @@ mod reload;
 mod server_watch;
 mod servers;
 pub mod settings;
+mod synthesis;
 mod toolyard;
 
-pub use agents::{AgentAnswer, AgentHandle, Agents, AgentsError, describe_end};
+pub use agents::{AgentAnswer, AgentHandle, Agents, AgentsError, ChatError, describe_end};
 pub use models::{Models, ModelsError};
 pub use reload::{ReloadReport, ReloadedSettings};
 pub use server_watch::{ServerFileError, ServerFileWatchGuard, ServerFileWatcher, read_servers};

@@ -2,6 +2,7 @@
 
 mod cli;
 mod commands;
+mod completion;
 mod config;
 mod error;
 mod process_guard;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
     if arguments.next().is_some_and(|argument| argument == process_guard::GUARD_COMMAND) {
         return process_guard::run(arguments);
     }
+    completion::complete();
     process_guard::deny_inspection();
     let cli = Cli::parse();
     logging::init(cli.verbose, matches!(cli.command, Command::Serve(_)), cli.log_format);

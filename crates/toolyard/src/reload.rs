@@ -9,7 +9,7 @@ use toolyard_mcp_client::{ConfigChanges, config::McpServerConfig};
 
 use crate::{
     Agents, Error, Models, Settings, SkillEnvironment, Toolyard, agents::ReloadableAgents,
-    toolyard::load_skills,
+    synthesis::synthesizer, toolyard::load_skills,
 };
 
 /// New settings, and what was read along with them.
@@ -65,12 +65,14 @@ impl Toolyard {
             None => None,
         };
         // Before the servers: tools of a new server must not be offered without the rules about them.
-        self.hub().reconfigure(hub_settings(&settings));
+        self.hub().reconfigure(hub_settings(&settings, &models));
         let servers = match self.reload_servers(servers).await {
             Ok(changes) => changes,
             Err(Error::WithoutServers) => ConfigChanges::default(),
             Err(error) => {
-                self.hub().reconfigure(hub_settings(&self.reloadable.current_settings.load()));
+                let (settings, agents) =
+                    (self.reloadable.current_settings.load(), self.reloadable.agents.current());
+                self.hub().reconfigure(hub_settings(&settings, &agents.models));
                 return Err(error);
             }
         };
@@ -102,12 +104,13 @@ impl Toolyard {
     }
 }
 
-pub(crate) fn hub_settings(settings: &Settings) -> HubSettings {
+pub(crate) fn hub_settings(settings: &Settings, models: &Models) -> HubSettings {
     HubSettings {
         rules: settings.routing_rules(),
         capabilities: settings.capability_table(),
         limits: settings.output_limits(),
         retry: RetryPolicy { max_attempts: settings.call.attempts, ..RetryPolicy::default() },
+        synthesizer: synthesizer(settings.call.synthesis, models),
     }
 }
 

@@ -4,17 +4,19 @@ use std::{path::PathBuf, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use toolyard_agent::{AgentError, MemoryRunLog, RunEnd};
+use toolyard_agent::{AgentError, MemoryConversations, MemoryRunLog, RunEnd};
 use toolyard_core::{
-    Approvals, Conversations, RawJson, RunId, RunLog, Servers as _, SkillDescriptionCache, SourceInfo,
-    StorageError, Tool, ToolCallRequest, ToolError, ToolOutput, process_tag,
+    Approvals, Conversations, PastRequest, PastRequests as _, RawJson, RunId, RunLog, Servers as _,
+    SkillDescriptionCache, SourceId, SourceInfo, StorageError, Tool, ToolCallRequest, ToolError, ToolOutput,
+    process_tag,
 };
 use toolyard_hub::{CallOptions, HubConfig, HubSettings, ToolHub};
 use toolyard_mcp_client::{CacheError, ConfigChanges, McpManager, config::McpServerConfig};
 use toolyard_model::Model;
 use toolyard_search::lexicon::Lexicons;
 use toolyard_store::{
-    AuditConfig, Store, StoreError, StoredAudit, StoredHistory, StoredPastRequests, ToolStatistics,
+    AuditConfig, Store, StoreError, StoredAudit, StoredExampleRequests, StoredHistory, StoredPastRequests,
+    ToolStatistics,
 };
 use toolyard_tools::{
     IntoOutput, function,
@@ -104,6 +106,7 @@ struct Persistence {
     store: Store,
     history: Arc<StoredHistory>,
     past_requests: Arc<StoredPastRequests>,
+    example_requests: Arc<StoredExampleRequests>,
     audit: Arc<StoredAudit>,
 }
 
@@ -115,7 +118,7 @@ pub struct ToolyardBuilder {
     web_search: SearchSettings,
     lexicons: Option<Lexicons>,
     #[cfg(feature = "embedding")]
-    tool_search_model: Option<Arc<toolyard_search::embedding::EmbeddingModel>>,
+    tool_search_model: Option<Arc<toolyard_search::embedding::Embedder>>,
     skill_environment: Option<SkillEnvironment>,
     store: Option<Store>,
     servers: Option<ServersSetup>,
@@ -123,7 +126,6 @@ pub struct ToolyardBuilder {
     loads_past_requests_lazily: bool,
     models: Option<Models>,
     added_models: Vec<Arc<dyn Model>>,
-    conversation: Option<Arc<dyn Conversations>>,
     owner: Option<String>,
     data_folder: Option<PathBuf>,
 }
@@ -167,6 +169,18 @@ impl Toolyard {
     /// Success rates and latencies by tool and source; empty without a store.
     pub fn statistics(&self) -> Vec<ToolStatistics> {
         self.persistence.as_ref().map(|persistence| persistence.history.statistics()).unwrap_or_default()
+    }
+
+    /// The stored example requests of tools; none without a store.
+    pub fn example_requests(&self) -> Option<&StoredExampleRequests> {
+        self.persistence.as_ref().map(|persistence| &*persistence.example_requests)
+    }
+
+    /// Requests for which a tool of a source was called successfully, the oldest first; empty without a store.
+    pub fn past_requests(&self, tool: &str, source: &SourceId) -> Vec<String> {
+        let past = self.persistence.as_ref().map(|persistence| persistence.past_requests.recent(usize::MAX));
+        let is_of_tool = |past: &PastRequest| past.tool == tool && past.source == *source;
+        past.unwrap_or_default().into_iter().filter(is_of_tool).map(|past| past.request).collect()
     }
 
     /// All agents; [`Toolyard::agent`] is the short way to ask one.
@@ -230,10 +244,21 @@ impl ToolyardBuilder {
         self
     }
 
-    /// Adds an embedding model to tool search.
+    /// Adds an embedding model to tool search. Embeddings of tools are computed in the background.
     #[cfg(feature = "embedding")]
-    pub fn tool_search_model(mut self, model: toolyard_search::embedding::EmbeddingModel) -> Self {
-        self.tool_search_model = Some(Arc::new(model));
+    pub fn tool_search_model(mut self, embedder: toolyard_search::embedding::Embedder) -> Self {
+        self.tool_search_model = Some(Arc::new(embedder));
+        self
+    }
+
+    /// Opens the embedding model on a thread of its own now, so that the first search need not go by words.
+    #[cfg(feature = "embedding")]
+    pub fn open_tool_search_model(self) -> Self {
+        if let Some(embedder) = self.tool_search_model.clone() {
+            // Without a thread, the model is opened at the first search.
+            let _ =
+                std::thread::Builder::new().name("embedding-model".to_owned()).spawn(move || embedder.open());
+        }
         self
     }
 
@@ -262,7 +287,7 @@ impl ToolyardBuilder {
         self
     }
 
-    /// Defers reading past requests until the first search: call [`ToolHub::wait_until_searchable`] before it. Saves start-up time
+    /// Defers reading past requests and example requests until the first search: call [`ToolHub::wait_until_searchable`] before it. Saves start-up time
     /// of a hub that clients may never search.
     pub fn lazy_past_requests(mut self) -> Self {
         self.loads_past_requests_lazily = true;
@@ -278,12 +303,6 @@ impl ToolyardBuilder {
     /// Adds a model under its own name. The first one added becomes the default model.
     pub fn model(mut self, model: Arc<dyn Model>) -> Self {
         self.added_models.push(model);
-        self
-    }
-
-    /// The conversation that the tool `get_conversation_history` reads.
-    pub fn conversation(mut self, conversation: Arc<dyn Conversations>) -> Self {
-        self.conversation = Some(conversation);
         self
     }
 
@@ -311,22 +330,28 @@ impl ToolyardBuilder {
 
     /// Builds the `Toolyard`. Trusted skill programs may be started to describe their tools; no other program is.
     pub async fn build(self) -> Result<Toolyard, Error> {
-        let HubSettings { rules, capabilities, limits, retry } = hub_settings(&self.settings);
+        let mut models = self.models.unwrap_or_else(|| Models::new(&self.settings, |_| None));
+        self.added_models.into_iter().for_each(|model| models.add(model));
+        let HubSettings { rules, capabilities, limits, retry, synthesizer } =
+            hub_settings(&self.settings, &models);
         let breaker = self.settings.call.breaker();
-        let mut config = HubConfig { rules, capabilities, limits, retry, breaker, ..HubConfig::default() };
+        let mut config =
+            HubConfig { rules, capabilities, limits, retry, breaker, synthesizer, ..HubConfig::default() };
         if let Some(lexicons) = self.lexicons {
             config.lexicon = Arc::new(lexicons);
         }
         #[cfg(feature = "embedding")]
         {
-            config.embedding_model = self.tool_search_model;
+            config.embedder = self.tool_search_model;
         }
         let persistence = match &self.store {
             Some(store) => {
                 let history = StoredHistory::open(store).await?;
-                let past_requests = match self.loads_past_requests_lazily {
-                    true => StoredPastRequests::open_lazy(store),
-                    false => StoredPastRequests::open(store).await?,
+                let (past_requests, example_requests) = match self.loads_past_requests_lazily {
+                    true => (StoredPastRequests::open_lazy(store), StoredExampleRequests::open_lazy(store)),
+                    false => {
+                        (StoredPastRequests::open(store).await?, StoredExampleRequests::open(store).await?)
+                    }
                 };
                 let audit = AuditConfig {
                     data_folder: self.data_folder.clone(),
@@ -334,7 +359,7 @@ impl ToolyardBuilder {
                     ..AuditConfig::default()
                 };
                 let audit = Arc::new(StoredAudit::start(store, &audit));
-                Some(Persistence { store: store.clone(), history, past_requests, audit })
+                Some(Persistence { store: store.clone(), history, past_requests, example_requests, audit })
             }
             None if self.settings.audit == AuditSetting::Required => return Err(Error::AuditWithoutStore),
             None => None,
@@ -344,6 +369,7 @@ impl ToolyardBuilder {
             config.history = Arc::clone(&persistence.history) as _;
             config.audit = Some(Arc::clone(&persistence.audit) as _);
             config.past_requests = Some(Arc::clone(&persistence.past_requests) as _);
+            config.example_requests = Some(Arc::clone(&persistence.example_requests) as _);
         }
         let native_settings =
             NativeToolSettings { default_timezone: self.settings.time.zone.clone(), search: self.web_search };
@@ -351,7 +377,7 @@ impl ToolyardBuilder {
         let embedder_tools: Vec<Arc<str>> =
             self.tools.iter().map(|tool| Arc::clone(&tool.spec().name)).collect();
         let mut tools = self.tools;
-        let native_tools = native_settings.build(Arc::clone(&config.results), self.conversation);
+        let native_tools = native_settings.build(Arc::clone(&config.results));
         tools.extend(native_tools.into_iter().filter(|tool| !embedder_tools.contains(&tool.spec().name)));
 
         let hub = Arc::new(ToolHub::new(config));
@@ -368,8 +394,6 @@ impl ToolyardBuilder {
             None => None,
         };
         let options = CallOptions::default().with_timeout(self.settings.call.timeout());
-        let mut models = self.models.unwrap_or_else(|| Models::new(&self.settings, |_| None));
-        self.added_models.into_iter().for_each(|model| models.add(model));
         let owner = self.owner.unwrap_or_else(|| format!("toolyard-{}", process_tag()));
         let agents = build_agents(&self.settings, &hub, models, self.store.as_ref(), owner);
         let reloadable = Reloadable::new(self.settings, &agents);
@@ -377,7 +401,7 @@ impl ToolyardBuilder {
     }
 }
 
-/// The agents. Without a store, runs live in memory.
+/// The agents. Without a store, runs and conversations live in memory.
 fn build_agents(
     settings: &Settings,
     hub: &Arc<ToolHub>,
@@ -385,6 +409,10 @@ fn build_agents(
     store: Option<&Store>,
     owner: String,
 ) -> Agents {
+    let conversations: Arc<dyn Conversations> = match store {
+        Some(store) => Arc::new(store.clone()),
+        None => Arc::new(MemoryConversations::default()),
+    };
     let (log, approvals): (Arc<dyn RunLog>, Arc<dyn Approvals>) = match store {
         Some(store) => (Arc::new(store.clone()), Arc::new(store.clone())),
         None => {
@@ -400,7 +428,9 @@ fn build_agents(
         models,
         log,
         approvals,
+        conversations,
         result_shapes: store.map(|store| Arc::new(store.clone()) as _),
+        argument_examples: store.map(|store| Arc::new(store.clone()) as _),
         owner,
     }
 }

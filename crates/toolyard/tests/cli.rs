@@ -83,8 +83,8 @@ fn a_call_prints_only_its_output() {
 fn native_tools_are_listed() {
     insta::assert_snapshot!(TestHome::new().run(&["tools", "list"]), @r#"
     NAME                      SOURCE  EFFECT     DESCRIPTION
-    calculate                 native  read-only  Calculate an arithmetic expression exactly, or over `values`: sum(values),…
-    get_conversation_history  native  read-only  Recall earlier messages of this conversation, all of them or those that co…
+    calculate                 native  read-only  Calculate an arithmetic expression exactly, or over `values`: sum(values), average(values), min(values), max(values), median(values), count(values). Knows units, powers, roots, logarithms and trigonometry. Results that are not exact begin with `approx.`
+    get_conversation_history  native  read-only  Recall earlier messages of this conversation, all of them or those that contain a text
     get_time                  native  read-only  Tell the current date, time and weekday in a time zone
     read_result               native  read-only  Read the rest of a result that was too long to be shown whole, page by page
     search_web                native  read-only  Search the web and list the best results with their addresses
@@ -112,8 +112,8 @@ fn invalid_arguments_are_explained() {
     "#);
     insta::assert_snapshot!(home.run(&["call", "calculate", "--args", "{expression: 1}"]), @r#"
     --- stderr
-    error: failed to parse --args: invalid JSON: key must be a string at line 1 column 2
-      hint: pass a JSON object in single quotes: --args '{"expression":"1+1"}'
+    error: failed to parse the arguments: invalid JSON: key must be a string at line 1 column 2
+      hint: pass a JSON object in single quotes: toolyard call calculate '{"expression":"1+1"}'
     --- exit 2
     "#);
     insta::assert_snapshot!(home.run(&["call", "calculate", "--source", "nativ"]), @r"
@@ -190,11 +190,11 @@ fn truncated_output_is_readable_by_the_next_process() {
     home.copy_example_skills();
     let numbers = (0..100).map(|n| n.to_string()).collect::<Vec<_>>().join("+");
     let arguments = serde_json::json!({ "expression": format!("({numbers}) to words") }).to_string();
-    let long = home.run(&["call", "calculate", "--args", &arguments, "--max-chars", "20", "--json"]);
+    let long = home.run(&["call", "calculate", "--args", &arguments, "--limit", "20", "--json"]);
     let answer: serde_json::Value = serde_json::from_str(&long).unwrap();
     let reference = answer["_meta"]["truncation"]["reference"].as_str().unwrap();
     let whole = home.run(&["call", "read_result", "--args", &format!(r#"{{"reference":"{reference}"}}"#)]);
-    let full = home.run(&["call", "calculate", "--args", &arguments, "--full"]);
+    let full = home.run(&["call", "calculate", "--args", &arguments]);
     assert!(whole.starts_with(full.trim_end()), "{whole}");
     assert!(full.len() > 30, "{full}");
 }
@@ -211,7 +211,7 @@ fn settings_are_found_in_ancestors_and_errors_are_located() {
       | ^^^^^^
     unknown field `searhc`, expected one of `calculate`, `time`, `search`, `history`, `other`
 
-      hint: schema/toolyard.schema.json describes toolyard.toml; `toolyard doctor` checks it
+      hint: all settings: toolyard settings schema; check them: toolyard doctor
     --- exit 2
     ");
     home.write("toolyard.toml", "[time]\nzone = \"Asia/Shanghai\"\n");
@@ -235,6 +235,8 @@ fn untrusted_project_settings_are_ignored() {
     ok       tools     5 tools from 1 source
     note     search    no search engine is set; the tool search_web is not available
                        hint: [web_search] engine = "searxng", url = "http://localhost:8888"
+    note     tools     found by words; no model that finds them by meaning is in use
+                       hint: toolyard search-model install
     ok       skills    0 found
     "#);
     assert!(home.run(&["trust"]).contains("confirmation needs a terminal"));
@@ -247,6 +249,8 @@ fn untrusted_project_settings_are_ignored() {
                        hint: list sources: toolyard tools list
     note     search    no search engine is set; the tool search_web is not available
                        hint: [web_search] engine = "searxng", url = "http://localhost:8888"
+    note     tools     found by words; no model that finds them by meaning is in use
+                       hint: toolyard search-model install
     ok       skills    0 found
     --- stderr
     error: found 1 problem
@@ -426,6 +430,29 @@ fn completions_are_printed_for_every_shell() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         assert!(TestHome::new().run(&["completions", shell]).contains("toolyard"), "{shell}");
     }
+}
+
+#[test]
+fn the_shell_completes_tools_and_servers_and_starts_none() {
+    let home = TestHome::new();
+    let settings = "[servers.files]\ncommand = \"touch\"\nargs = [\"started\"]\n[servers.git]\ncommand = \"touch\"\nargs = [\"started\"]\n";
+    std::fs::create_dir_all(home.folder.path().join("config/toolyard")).unwrap();
+    std::fs::write(home.folder.path().join("config/toolyard/toolyard.toml"), settings).unwrap();
+    let complete = |words: &[&str]| {
+        let words: Vec<&str> = ["--", "toolyard"].iter().chain(words).copied().collect();
+        let mut command = home.command(&words);
+        command.env("TOOLYARD_COMPLETE", "fish").env("_CLAP_COMPLETE_INDEX", (words.len() - 2).to_string());
+        let output = command.output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let names = text.lines().map(|line| line.split('\t').next().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(complete(&["call", "calc"]), ["calculate"]);
+    assert_eq!(complete(&["tools", "show", "get_t"]), ["get_time"]);
+    assert_eq!(complete(&["servers", "logs", "f"]), ["files"]);
+    assert_eq!(complete(&["call", "x", "--source", ""]), ["files", "git", "native"]);
+    assert!(complete(&["serv"]).contains(&"servers".to_owned()));
+    assert!(!home.project().join("started").exists(), "no server was started");
 }
 
 #[test]

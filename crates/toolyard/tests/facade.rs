@@ -10,7 +10,11 @@ use toolyard::{
     prelude::*,
 };
 use toolyard_agent::{Agent, AgentConfig, CancelToken, NoWatcher, RunEnd};
+use toolyard_core::{SourceInfo, SourceKind};
 use toolyard_hub::Profile;
+
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
 
 #[derive(Deserialize, JsonSchema)]
 struct Convert {
@@ -81,7 +85,7 @@ async fn an_agent_calls_no_tool_outside_its_profile() {
     let config = AgentConfig::clone(&parts.config);
     parts.config = Arc::new(AgentConfig { profile: Some(Arc::new(profile)), ..config });
     let agent = Agent::new(parts);
-    let request = agents.run_request("assistant", "What are 20 euros in yen?");
+    let request = agent.request("What are 20 euros in yen?");
     let (_, end) = agent.ask(request, &NoWatcher, &CancelToken::new()).await.unwrap();
     assert!(!matches!(end, RunEnd::Suspended { .. }), "no approval is requested either: {end:?}");
     assert_eq!(calls.load(Ordering::SeqCst), 0, "{end:?}");
@@ -101,11 +105,51 @@ async fn the_call_timeout_holds_for_agents() {
         .await
         .unwrap();
     let agents = toolyard.agents();
-    let request = agents.run_request("assistant", "What are 20 euros in yen?");
     let agent = agents.agent("assistant", None).unwrap();
+    let request = agent.request("What are 20 euros in yen?");
     let started = std::time::Instant::now();
     let (_, end) = agent.ask(request, &NoWatcher, &CancelToken::new()).await.unwrap();
     assert!(started.elapsed().as_secs() < 20, "{end:?}");
+}
+
+#[tokio::test]
+async fn a_chat_honours_the_limits_of_the_agent_and_is_remembered_without_a_store() {
+    let text = "[agents.clerk]\njudge = true\nlimits = { model_calls = 2 }\n[approvals]\nallow = [\"*\"]";
+    let hello = r#"{"steps": [], "answer": "Hello, Ada."}"#;
+    let replies = [hello, PLAN, "unused"];
+    let toolyard = Toolyard::builder()
+        .tool("convert", "Convert euros to yen", |c: Convert| async move { c.amount * 160.0 })
+        .settings(toolyard::Settings::parse(text, "toolyard.toml".as_ref()).unwrap())
+        .model(Arc::new(ScriptedModel::with_replies(ToolCalling::Schema, replies)))
+        .build()
+        .await
+        .unwrap();
+    let agents = toolyard.agents();
+    let (agent, stop) = (agents.agent("clerk", None).unwrap(), CancelToken::new());
+    let mut chat = agents.chat("money").await.unwrap();
+    chat.ask(&agent, "I am Ada", &NoWatcher, &stop).await.unwrap();
+    let mut chat = agents.chat("money").await.unwrap();
+    let (run, end) = chat.ask(&agent, "What are 20 euros in yen?", &NoWatcher, &stop).await.unwrap();
+    // The plan and the judgement of its result are two requests to the model; the answer would be the third.
+    let RunEnd::LimitReached { message, .. } = end else { panic!("{end:?}") };
+    assert!(message.contains("limit of 2 model requests"), "{message}");
+    let (state, _) = toolyard_agent::load_run(&**agents.log(), &run).await.unwrap();
+    let request = state.request().unwrap();
+    assert!(request.judge && request.history.iter().any(|message| message.text == "Hello, Ada."));
+    assert!(agents.chat("a\nb").await.is_err(), "a name has no control characters");
+}
+
+#[tokio::test]
+async fn the_model_combines_the_outputs_of_several_sources() {
+    let model = ScriptedModel::with_replies(ToolCalling::Text, ["Both are open."]);
+    let toolyard = Toolyard::builder().model(Arc::new(model)).build().await.unwrap();
+    for (source, text) in [("north", "open until six"), ("south", "open until eight")] {
+        let tool = function("opening_hours", "When the shop is open", move |_: Nothing| async move { text });
+        let tool = Arc::new(tool.read_only()) as Arc<dyn Tool>;
+        toolyard.hub().register(SourceInfo::new(source, SourceKind::Mcp).trusted(true), vec![tool]);
+    }
+    let output = toolyard.call("opening_hours", json!({})).await.unwrap();
+    assert_eq!((output.to_text().as_str(), output.meta.synthesized), ("Both are open.", true));
 }
 
 #[tokio::test]

@@ -90,7 +90,7 @@ fn no_canary_leaves_a_trace() {
             .collect();
         let arguments = serde_json::Value::Object(values).to_string();
         // With a small budget, the whole result is stored. Stdout is not searched here: it is the caller's own data.
-        let (_, stderr) = run(&["-vv", "call", "repeat", "--max-chars", "10", "--args", &arguments]);
+        let (_, stderr) = run(&["-vv", "call", "repeat", "--limit", "10", "--args", &arguments]);
         output.push_str(&stderr);
         let (_, stderr) = run(&["-vv", "call", "fail", "--args", &arguments]);
         output.push_str(&stderr);

@@ -4,11 +4,12 @@ use std::{collections::HashMap, path::PathBuf};
 
 use serde::{Deserialize, de::DeserializeOwned};
 use thiserror::Error;
+use toolyard_core::ToolSpec;
 
 use super::split::Half;
 
 /// A tool of a test set.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct ToolRecord {
     /// Id used by queries.
     pub id: String,
@@ -29,6 +30,9 @@ pub struct ToolRecord {
     /// Parameters.
     #[serde(default)]
     pub params: Vec<ParamRecord>,
+    /// The definition as the server sent it, which replaces the fields above but the id and the server.
+    #[serde(skip)]
+    pub definition: Option<Box<ToolSpec>>,
 }
 
 /// A parameter of a tool.

@@ -7,6 +7,7 @@ use std::{
 
 use super::{
     records::{Catalogue, DatasetError, SourceFile},
+    server_lists::ServerLists,
     split::Split,
     suite::{QuerySet, Suite, TestSet, mixed},
 };
@@ -69,7 +70,7 @@ impl TestSets {
     fn add(&mut self, folder: &Path) -> Result<bool, DatasetError> {
         let has = |file: &str| folder.join(file).is_file();
         if !has(QUERIES_FILE) {
-            return Ok(false);
+            return self.add_servers(folder);
         }
         // Recognizes a folder that was given twice under different paths.
         let path =
@@ -91,6 +92,18 @@ impl TestSets {
             if sibling.join(TOOLS_FILE).is_file() {
                 self.nearby_catalogues.push(Catalogue::read(&read(&sibling, TOOLS_FILE)?)?);
             }
+        }
+        Ok(true)
+    }
+
+    /// Adds a folder of servers' tool lists and requests; false if it is none.
+    fn add_servers(&mut self, folder: &Path) -> Result<bool, DatasetError> {
+        let Some(set) = ServerLists::read(folder)? else { return Ok(false) };
+        let path =
+            folder.canonicalize().map_err(|source| DatasetError::Read { file: folder.to_owned(), source })?;
+        if self.visited.insert(path) {
+            self.nearby_catalogues.push(set.tools);
+            self.query_sets.push(set.queries);
         }
         Ok(true)
     }

@@ -88,16 +88,7 @@ mod tests {
 
     fn tool(name: &str, description: &str) -> ToolRecord {
         let (name, description) = (name.to_owned(), description.to_owned());
-        let server = String::new();
-        ToolRecord {
-            id: name.clone(),
-            name,
-            description,
-            server_description: server.clone(),
-            server,
-            category: String::new(),
-            params: vec![],
-        }
+        ToolRecord { id: name.clone(), name, description, ..ToolRecord::default() }
     }
 
     #[test]

@@ -7,7 +7,10 @@ use toolyard_search::lexicon::Lexicons;
 #[cfg(feature = "embedding")]
 use {
     std::sync::Arc,
-    toolyard_search::{SearchIndex, embedding::EmbeddingModel},
+    toolyard_search::{
+        SearchIndex,
+        embedding::{Embedder, EmbeddingModel},
+    },
 };
 
 use self::{bm25::Bm25, toolyard::ToolyardRetriever};
@@ -63,9 +66,10 @@ impl<'a> Engine<'a> {
     /// The search of Toolyard with a local embedding model.
     #[cfg(feature = "embedding")]
     pub fn toolyard_with_model(lexicons: Lexicons, model: EmbeddingModel) -> Self {
-        let model = Arc::new(model);
-        let index =
-            move || SearchIndex::with_lexicon(Arc::new(lexicons.clone())).with_model(Arc::clone(&model));
+        let embedder = Arc::new(Embedder::new(model));
+        let index = move || {
+            SearchIndex::with_lexicon(Arc::new(lexicons.clone())).with_embedder(Arc::clone(&embedder))
+        };
         Self::new("with model", move |tools| ToolyardRetriever::with_index(tools, index()))
     }
 

@@ -2,8 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use toolyard_core::extract_capabilities;
-use toolyard_search::{self as search, Hit, SearchIndex, SourceText, lexicon::Lexicons};
+use serde_json::{Map, Value, json};
+use toolyard_core::{RawJson, ToolSpec, extract_capabilities};
+use toolyard_hub::tool_text;
+use toolyard_search::{Hit, SearchIndex, SourceText, ToolText, lexicon::Lexicons};
 
 use super::Retriever;
 use crate::dataset::records::{ParamRecord, ToolRecord};
@@ -35,27 +37,27 @@ impl ToolyardRetriever {
             let texts: Vec<_> = tools.iter().map(|(position, tool)| text(*position, tool)).collect();
             index.put(&server, &texts);
         }
+        #[cfg(feature = "embedding")]
+        index.embed_pending();
         Self { index, servers: catalogue.iter().map(|tool| tool.server.clone()).collect() }
     }
 }
 
-fn text(position: usize, tool: &ToolRecord) -> search::ToolText {
-    let param = |param: &ParamRecord| search::ParamText {
-        name: param.name.clone(),
-        description: param.description.clone(),
-    };
-    search::ToolText {
-        key: position.to_string().into(),
-        name: tool.name.clone(),
-        description: tool.description.clone(),
-        params: tool.params.iter().map(param).collect(),
-        // As the hub does on registration.
-        capabilities: extract_capabilities(&tool.name, &tool.description)
-            .iter()
-            .map(ToString::to_string)
-            .collect(),
-        ..search::ToolText::default()
-    }
+/// The text that the hub indexes for a tool.
+fn text(position: usize, tool: &ToolRecord) -> ToolText {
+    let spec = tool.definition.as_deref().cloned().unwrap_or_else(|| {
+        let properties: Map<String, Value> = tool.params.iter().map(property).collect();
+        let schema = json!({"type": "object", "properties": properties});
+        ToolSpec::new(tool.name.as_str(), tool.description.as_str())
+            .with_input_schema(RawJson::from_value(&schema))
+    });
+    let capabilities = extract_capabilities(&spec.name, &spec.description);
+    let text = tool_text(tool.name.as_str().into(), &spec, &spec.params(), &capabilities);
+    ToolText { key: position.to_string().into(), ..text }
+}
+
+fn property(param: &ParamRecord) -> (String, Value) {
+    (param.name.clone(), json!({"description": param.description}))
 }
 
 fn positions(hits: &[Hit]) -> Vec<usize> {

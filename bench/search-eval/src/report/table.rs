@@ -4,14 +4,14 @@ use super::results::{Report, Row};
 use crate::metrics::MeanMetrics;
 
 /// Headings of the quality table.
-pub const QUALITY_HEADINGS: [&str; 9] =
-    ["SET", "ASKED", "QUERIES", "HIT@1", "RECALL@5", "RECALL@10", "NDCG@10", "ALL@10", "ENGINE"];
+pub const QUALITY_HEADINGS: [&str; 10] =
+    ["SET", "ASKED", "QUERIES", "HIT@1", "HIT@3", "RECALL@5", "RECALL@10", "NDCG@10", "ALL@10", "ENGINE"];
 /// Headings of the cost table.
 pub const COST_HEADINGS: [&str; 9] =
     ["SET", "ASKED", "TOOLS", "ALL TOKENS", "TOP 10 TOKENS", "OF ALL", "MEDIAN", "P99", "ENGINE"];
 
 /// The quality table: one line per engine and row.
-pub fn quality(report: &Report) -> Vec<[String; 9]> {
+pub fn quality(report: &Report) -> Vec<[String; 10]> {
     let points = |value: f64| format!("{value:.1}");
     lines(report, QUALITY_HEADINGS, |row, engine, figures| {
         [
@@ -19,6 +19,7 @@ pub fn quality(report: &Report) -> Vec<[String; 9]> {
             query_mode(row),
             figures.queries.to_string(),
             points(figures.hit_at_1),
+            points(figures.hit_at_3),
             points(figures.recall_at_5),
             points(figures.recall_at_10),
             points(figures.ndcg_at_10),

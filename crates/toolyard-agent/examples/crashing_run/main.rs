@@ -106,6 +106,7 @@ impl TestBed {
             approvals: Arc::new(self.store.clone()),
             rules: ApprovalRules { allow: vec!["*".to_owned()], ..ApprovalRules::default() },
             result_shapes: None,
+            argument_examples: None,
             counter: Arc::new(ApproximateCounter),
             owner: format!("process {}", std::process::id()),
         })

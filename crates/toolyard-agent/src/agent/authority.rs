@@ -20,7 +20,9 @@ impl Agent {
         let mut text =
             format!("{:?} {:?} {}", self.parts.rules, config.tools, config.capabilities.enable_tool_calling);
         let mut profile = config.profile.as_deref();
-        while let Some(Profile { servers, tools, deny, within, .. }) = profile {
+        while let Some(Profile { servers, tools, deny, within, name: _, surface: _, budget: _, timeout: _ }) =
+            profile
+        {
             // Writing to a string cannot fail.
             let _ = write!(text, " {servers:?} {tools:?} {deny:?}");
             profile = within.as_deref();

@@ -1,12 +1,17 @@
 //! [`AgentConfig`]: name, instructions and visible tools of an agent.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt::Write as _, sync::Arc, time::Duration};
 
-use toolyard_core::ToolPattern;
-use toolyard_hub::Profile;
+use toolyard_core::{ContentHash, ToolPattern};
+use toolyard_hub::{Budget, Profile, ToolHub};
+
+use crate::RunLimits;
 
 /// Native tools that an agent without a tool list always shows to its model, as far as they exist.
 const CORE_TOOLS: [&str; 4] = ["calculate", "get_conversation_history", "get_time", "search_web"];
+
+/// The tool that reads the rest of a long result.
+pub(crate) const READ_RESULT: &str = "read_result";
 
 /// The tool by which a model finds tools that are not in its prompt.
 pub(crate) const SEARCH_TOOLS: &str = "search_tools";
@@ -35,6 +40,10 @@ pub struct AgentConfig {
     pub tool_timeout: Option<Duration>,
     /// Language of its prompts.
     pub language: Language,
+    /// What each of its runs may use.
+    pub limits: RunLimits,
+    /// Whether its model judges results that pass verification by rule.
+    pub judge: bool,
 }
 
 /// Features of an agent.
@@ -79,11 +88,51 @@ impl AgentConfig {
         Self { name: name.into(), ..Self::default() }
     }
 
+    /// The same agent for a run that belongs to no conversation: without the tools that need one.
+    #[must_use]
+    pub fn without_conversation(mut self, hub: &ToolHub) -> Self {
+        let snapshot = hub.snapshot();
+        let sources = snapshot.sources();
+        let tools = sources.iter().flat_map(|entry| entry.tools.iter());
+        let needing = tools.filter(|candidate| candidate.tool.needs_conversation());
+        let deny: Vec<String> =
+            needing.map(|candidate| format!("{}@{}", candidate.name, candidate.source_id())).collect();
+        if !deny.is_empty() {
+            let within = self.profile.take();
+            self.profile = Some(Arc::new(Profile { deny, within, ..Profile::default() }));
+        }
+        self
+    }
+
     /// Whether the agent can use this tool of this source.
     pub fn can_use(&self, tool: &str, source: &str) -> bool {
         let is_listed = || self.tools.iter().any(|pattern| ToolPattern::parse(pattern).matches(tool, source));
         (self.tools.is_empty() || is_listed())
             && self.profile.as_ref().is_none_or(|profile| profile.allows(tool, source))
+    }
+
+    /// The tools that the agent can use, as a profile.
+    pub(crate) fn tool_profile(&self) -> Profile {
+        // An empty pattern matches nothing, because no tool has an empty name.
+        let tools =
+            if self.capabilities.enable_tool_calling { self.tools.clone() } else { vec![String::new()] };
+        Profile { tools, budget: Budget::Unlimited, within: self.profile.clone(), ..Profile::default() }
+    }
+
+    /// Whose arguments this agent learns from for an owner of runs: those of the same owner, agent, tools and profile. What
+    /// was written for more tools is not shown where there are fewer.
+    pub fn learning_scope(&self, owner: &str) -> String {
+        let mut text = format!("{:?} {:?}", self.name, self.tools);
+        let mut profile = self.profile.as_deref();
+        while let Some(Profile { name, servers, tools, within, .. }) = profile {
+            // A profile without a name only takes away tools that need a conversation.
+            if !name.is_empty() || !servers.is_empty() || !tools.is_empty() {
+                // Writing to a string cannot fail.
+                let _ = write!(text, " {name:?} {servers:?} {tools:?}");
+            }
+            profile = within.as_deref();
+        }
+        ContentHash::of_parts([owner.as_bytes(), text.as_bytes()]).to_string()
     }
 
     /// Whether a usable tool is always part of the prompt: tools listed by name, or `CORE_TOOLS` if none is. Only

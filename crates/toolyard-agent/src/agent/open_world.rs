@@ -8,10 +8,10 @@ use crate::DataSources;
 /// Longer arguments are never taken for the user's own text.
 const MAX_COMPARED_BYTES: usize = 4 << 10;
 
-/// Whether a call needs an approval that may pass non-public data to systems outside.
+/// Whether calls that may pass non-public data to outside systems need an approval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OpenWorldRule {
-    /// It does, unless a rule allows the tool.
+    /// Such calls need an approval, unless a rule allows the tool.
     #[default]
     Ask,
     /// Such calls are treated like any other.

@@ -41,7 +41,7 @@ pub struct ApprovalRequest {
     /// Every value of the arguments as JSON, secrets redacted. Long texts are written as beginning, length, hash and end; what
     /// stands for the omitted part is outside of quotes.
     pub arguments: String,
-    /// The effects of the tool in a word, such as `writes` or `destructive`.
+    /// The effects of the tool in a word, such as `writes`, `destructive` or `unverified effects`.
     pub effects: String,
     /// Repairs of the plan, and references that were resolved approximately.
     pub notes: Vec<String>,

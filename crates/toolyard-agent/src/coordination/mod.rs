@@ -3,9 +3,11 @@
 //! | file | purpose |
 //! |---|---|
 //! | `display_request.rs` | recognizes requests that only ask to see a result |
+//! | `reviewed_answer.rs` | the answer after it was compared with what the steps did |
 //! | `table.rs` | renders tabular results as Markdown |
 
 mod display_request;
+mod reviewed_answer;
 mod table;
 
 use std::sync::Arc;
@@ -42,6 +44,8 @@ pub struct StepReport {
     pub preview: String,
     /// Whether the step has no value: it failed, was skipped, denied or simulated, or has not ended.
     pub lacks_value: bool,
+    /// Whether a model reasoned it out, because the tool could not be used.
+    pub reasoned: bool,
     /// Whether the result passed verification.
     pub verified: bool,
     /// Issues found by verification.
@@ -51,7 +55,7 @@ pub struct StepReport {
 impl StepReport {
     /// The tool and its source, as cited in an answer.
     fn citation(&self) -> Option<String> {
-        if self.tool.is_empty() || self.tool == NO_TOOL {
+        if self.tool.is_empty() || self.tool == NO_TOOL || self.reasoned {
             return None;
         }
         Some(match &self.source {

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::sync::mpsc;
-use toolyard_core::Lease;
+use toolyard_core::{Conversation, Lease};
 
 use crate::values::StepValues;
 use crate::{Agent, AgentParts, RunUpdate, RunWatcher};
@@ -15,6 +15,8 @@ pub(super) struct Context<'a> {
     pub(super) lease: &'a Lease,
     pub(super) watcher: &'a dyn RunWatcher,
     pub(super) values: Arc<StepValues>,
+    /// The conversation that the run belongs to.
+    pub(super) conversation: Option<Conversation>,
     /// Receives the progress of tools.
     pub(super) progress: mpsc::Sender<RunUpdate>,
     /// Whether the run was driven before; what its driver had only in memory is lost.

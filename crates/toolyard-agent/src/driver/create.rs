@@ -11,6 +11,7 @@ use toolyard_core::{JournalError, Lease, RawJson, RunId, RunLog, RunRecord, RunS
 
 use crate::{
     Agent, AgentError, RunEvent, RunRequest,
+    chat::messages_of_run,
     run_log::{AGENT_RUN_KIND, FINGERPRINT_FIELD, to_json},
 };
 
@@ -22,7 +23,7 @@ const CREATOR_SUFFIX: &str = "-creates";
 /// Duration of the lease on a run that is being created.
 const CREATION_LEASE: Duration = Duration::from_secs(10);
 
-/// How often, and how long after another, this process tries to withdraw a run.
+/// How many times this process tries to withdraw a run, and the pause between two attempts.
 const MAX_WITHDRAWAL_ATTEMPTS: usize = 60;
 const WITHDRAWAL_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -59,7 +60,8 @@ impl Agent {
         Err(AgentError::NotStarted)
     }
 
-    /// Creates a run and logs its request. Until the lease is released, no process may drive the run.
+    /// Creates a run, logs its request, and records its question in its conversation. Until the lease is released, no process
+    /// may drive the run.
     async fn prepare_run(&self, request: RunRequest) -> Result<Lease, AgentError> {
         let parts = &self.parts;
         let question: String = request.question.chars().take(MAX_RECORDED_QUESTION_CHARS).collect();
@@ -68,9 +70,15 @@ impl Agent {
             detail.insert(FINGERPRINT_FIELD.to_owned(), json!(fingerprint));
         }
         let run = parts.log.create_run(AGENT_RUN_KIND, &RawJson::from(detail)).await?;
+        let conversation =
+            request.recorded_conversation().cloned().map(|id| (id, messages_of_run(&request.question, &run)));
         let owner = format!("{}{CREATOR_SUFFIX}", parts.owner);
         let lease = parts.log.claim(&run, &owner, CREATION_LEASE).await?;
         parts.log.append(&lease, 0, &to_json(&RunEvent::Requested { request })).await?;
+        if let Some((id, messages)) = conversation {
+            let recorded = self.conversations.append_messages(&id, &messages).await;
+            recorded.map_err(|error| JournalError::Storage(error.to_string()))?;
+        }
         Ok(lease)
     }
 }
@@ -112,4 +120,5 @@ async fn withdraw(log: Arc<dyn RunLog>, lease: Lease, pending: Option<JoinHandle
         }
         sleep(WITHDRAWAL_INTERVAL).await;
     }
+    tracing::warn!(run = %lease.run, "gave up withdrawing a run; its client was told that it was not started");
 }

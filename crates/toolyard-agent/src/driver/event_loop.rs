@@ -143,7 +143,7 @@ impl RunDriver<'_> {
     }
 
     pub(super) fn end(&mut self, end: RunEnd) -> Result<(), AgentError> {
-        if !matches!(end, RunEnd::Answered { .. }) {
+        if end.answer().is_none() {
             self.discard_streamed();
         }
         self.record(RunEvent::Ended { end })

@@ -156,7 +156,7 @@ impl RunDriver<'_> {
     /// The name of the run's caller, for the audit log.
     fn caller_name(&self) -> String {
         match self.run.request() {
-            Some(request) if !request.caller.is_empty() => request.caller.clone(),
+            Some(request) if !request.caller.is_empty() => request.caller.to_string(),
             _ => self.context.parts.config.name.clone(),
         }
     }
@@ -173,11 +173,14 @@ impl RunDriver<'_> {
         }
         let caller_name = self.caller_name();
         let request = self.run.request().cloned().unwrap_or_default();
-        let description = &step.step.description;
-        let past_request = if description.is_empty() { request.question } else { description.clone() };
+        let owner = request.owner_text().to_owned();
+        let past_request = match step.step.written_description() {
+            Some(description) => description.to_owned(),
+            None => request.question,
+        };
         let earlier = self.earlier_results(&step);
         let (context, id) = (self.context.clone(), step.step.id.clone());
-        let call = StepCall { step, prepared, caller_name, past_request, earlier };
+        let call = StepCall { step, prepared, caller_name, past_request, owner, earlier };
         self.queue(async move {
             let started = Instant::now();
             let outcome = Box::new(execute(context, call).await);
@@ -209,12 +212,12 @@ impl RunDriver<'_> {
     ) -> Result<(), AgentError> {
         let step = id.to_owned();
         match outcome {
-            StepCallOutcome::Done { source, preview, size, shape, verification } => {
+            StepCallOutcome::Done { source, preview, size, shape, example, verification } => {
                 let learned_shape =
                     shape.zip(source.clone()).zip(self.run.step(id)).map(|((shape, source), step)| {
                         ResultShape { tool: step.step.tool_type.clone(), source, shape }
                     });
-                let outcome = StepEnd::Done { source, preview, size };
+                let outcome = StepEnd::Done { source, preview, size, reasoned: false };
                 self.record(RunEvent::StepEnded { step: step.clone(), outcome, milliseconds })?;
                 self.record(RunEvent::Verified { step, verification })?;
                 if let Some((shapes, shape)) = self.context.parts.result_shapes.as_ref().zip(learned_shape) {
@@ -223,17 +226,42 @@ impl RunDriver<'_> {
                         TaskOutcome::HousekeepingDone
                     });
                 }
+                if let Some((examples, example)) = self.context.parts.argument_examples.as_ref().zip(example)
+                {
+                    self.queue(async move {
+                        examples.record_example(&example).await;
+                        TaskOutcome::HousekeepingDone
+                    });
+                }
                 self.evict_unneeded_values(id);
                 Ok(())
             }
             StepCallOutcome::NoTool(_) if self.draining.is_none() => self.reason_instead(step),
+            StepCallOutcome::Failed(error) if self.draining.is_none() && self.may_reason_out(id, &error) => {
+                self.reason_instead(step)
+            }
             StepCallOutcome::NoTool(error) | StepCallOutcome::Failed(error) => {
                 self.record(RunEvent::StepEnded { step, outcome: end_for_error(&error), milliseconds })
             }
         }
     }
 
-    /// Lets a model produce the result of a step for which there is no tool.
+    /// Whether a model may produce the result of a step whose tool failed: the tool only reads and could not be reached,
+    /// no other plan will follow, and there is a result to reason from. A tool that answered with an error has said
+    /// something, which a model must not contradict.
+    fn may_reason_out(&self, id: &str, error: &ToolError) -> bool {
+        let is_unreachable = matches!(
+            error.kind(),
+            ErrorKind::Unavailable | ErrorKind::CircuitOpen | ErrorKind::Timeout | ErrorKind::ResponseLost
+        );
+        let replans = self.run.request().map_or(0, |request| request.limits.replans);
+        is_unreachable
+            && self.run.round() >= replans
+            && self.run.step(id).is_some_and(|step| step.tool.read_only)
+            && self.run.steps().iter().any(StepRun::has_value)
+    }
+
+    /// Lets a model produce the result of a step for which there is no tool, or whose tool cannot be reached.
     fn reason_instead(&mut self, step: String) -> Result<(), AgentError> {
         let task = ModelTask::Reason { step: step.clone() };
         match self.limit_on_task(&Task::Reason(step)) {

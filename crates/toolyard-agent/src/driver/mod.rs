@@ -114,7 +114,8 @@ impl Agent {
             return Ok(RunEnd::Cancelled);
         }
         let is_resumed = loaded.run.end().is_some() || loaded.next_number > 1;
-        let mut driver = RunDriver::new(self, lease, watcher, loaded);
+        let agent = self.for_run(&loaded.run);
+        let mut driver = RunDriver::new(&agent, lease, watcher, loaded);
         if is_resumed {
             driver.record(RunEvent::Resumed { owner: self.parts.owner.clone() })?;
         }

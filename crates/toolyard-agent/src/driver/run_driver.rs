@@ -12,7 +12,7 @@ use tokio::{
     sync::mpsc,
     time::{Instant, Interval, MissedTickBehavior, interval_at},
 };
-use toolyard_core::{BoxFuture, Lease, RawJson, redact_json};
+use toolyard_core::{BoxFuture, Conversation, Lease, RawJson, redact_json};
 
 use super::{context::Context, model::model_io::reasoned_values, outcome::TaskOutcome, retry::append_events};
 use crate::{
@@ -100,6 +100,9 @@ impl<'a> RunDriver<'a> {
         let values = Arc::new(reasoned_values(&run));
         // A new run has logged only its request, which is event 0.
         let resumed = next_number > 1;
+        let conversation = run.request().and_then(|request| request.conversation.as_deref().cloned());
+        let conversation = conversation
+            .map(|id| Conversation::of_run(Arc::clone(&agent.conversations), id, lease.run.clone()));
         // Only runs with a request are driven.
         let time_limit = run.request().map_or(Duration::ZERO, |request| request.limits.time);
         let period = (agent.lease_duration / 3).max(Duration::from_millis(1));
@@ -112,6 +115,7 @@ impl<'a> RunDriver<'a> {
                 lease,
                 watcher,
                 values,
+                conversation,
                 progress: sender,
                 resumed,
             },

@@ -110,7 +110,7 @@ fn recorded_end(record: &StepRecord) -> Option<StepEnd> {
             Ok(output) => {
                 let text = output.to_text();
                 let (preview, size) = (preview(&text), text.chars().count());
-                StepEnd::Done { source: output.meta.source, preview, size }
+                StepEnd::Done { source: output.meta.source, preview, size, reasoned: false }
             }
             Err(error) => end_for_error(&error),
         }),

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Map, Value};
-use toolyard_core::{Capability, RawJson, extract_capabilities};
+use serde_json::{Map, Value, json};
+use toolyard_core::{Capability, RawJson};
+use toolyard_hub::ToolHub;
 use toolyard_model::{
     FinishReason, ModelMessage, ModelReply, ModelRequest, ResponseSchema, ToolCalling,
     lenient_json::parse_document,
@@ -16,7 +17,7 @@ use crate::{
         PromptTool, format_tool_details,
         templates::{RunTemplates, fill},
     },
-    values::preview,
+    values::{compact_table, preview},
 };
 
 /// Characters of all values in a reasoning request.
@@ -40,13 +41,20 @@ impl ExecutionAgent {
     }
 
     /// The capability that a substitute for a missing tool must have (`_infer_capability_from_step` of the specification).
-    pub fn infer_capability(self, step: &Step) -> Option<Capability> {
-        extract_capabilities(&step.tool_type, &step.description).into_iter().next()
+    /// The capabilities are those that the hub knows, with the rows that the operator added.
+    pub fn infer_capability(self, step: &Step, hub: &ToolHub) -> Option<Capability> {
+        hub.mentioned_capabilities(&step.tool_type, &step.description).into_iter().next()
     }
 
     /// The model request that executes a step without a tool (`_direct_reasoning` of the specification). Large values are
     /// shown as outline and beginning.
-    pub fn reason_request(self, step: &Step, question: &str, values: &[(&str, &Value)]) -> ModelRequest {
+    pub fn reason_request(
+        self,
+        step: &Step,
+        question: &str,
+        values: &[(&str, &Value)],
+        mode: ToolCalling,
+    ) -> ModelRequest {
         let templates = RunTemplates::of(self.language);
         let mut text = fill(templates.task, &[("question", question)]);
         let description = if step.description.is_empty() { question } else { &step.description };
@@ -59,11 +67,18 @@ impl ExecutionAgent {
             for (id, value) in values {
                 // Writing to a string cannot fail.
                 let _ = write!(text, "\n`${id}`:\n");
-                text.push_str(&escape::quote(&preview(value, chars_per_value)));
+                let shown = compact_table(value).filter(|table| table.chars().count() <= chars_per_value);
+                text.push_str(&escape::quote(&shown.unwrap_or_else(|| preview(value, chars_per_value))));
             }
         }
+        // Constrained to a result, small models do not talk about it.
+        let schema = (mode == ToolCalling::Schema).then(|| ResponseSchema {
+            name: "result".to_owned(),
+            schema: RawJson::from_value(&reasoning_schema()),
+        });
         ModelRequest {
             messages: vec![ModelMessage::system(templates.reason_prompt), ModelMessage::user(text)],
+            schema,
             max_tokens: Some(MAX_REPLY_TOKENS),
             temperature: Some(0.0),
             ..ModelRequest::default()
@@ -142,6 +157,13 @@ impl ExecutionAgent {
             _ => None,
         }
     }
+}
+
+/// `{"result": …}` with a text or a list of texts.
+fn reasoning_schema() -> Value {
+    let text = json!({"type": "string"});
+    let result = json!({"anyOf": [text, {"type": "array", "items": text}]});
+    json!({"type": "object", "properties": {"result": result}, "required": ["result"], "additionalProperties": false})
 }
 
 #[cfg(test)]

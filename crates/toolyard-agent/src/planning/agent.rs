@@ -14,11 +14,12 @@ use super::{
     examples::example_turns,
     plan::{NO_TOOL, PlanProblem},
     plan_schema::plan_schema,
+    question::{changes_something, is_plain_question},
     signature::signature,
+    tool_search::search_tool,
 };
 use crate::{
     AgentConfig, TokenCounter,
-    agent::SEARCH_TOOLS,
     chat::recent_history,
     escape,
     prompt::{
@@ -117,7 +118,8 @@ impl PlanningAgent {
             system.tools_notice,
         ];
         let build = |budget| {
-            build_with_paragraphs(&self.config, &paragraphs, available_tools(context), budget, &*self.counter)
+            let tools = available_tools(context, budget);
+            build_with_paragraphs(&self.config, &paragraphs, tools, budget, &*self.counter)
         };
         let text = within_budget(self.budget, build).map(|prompt| prompt.text).unwrap_or_default();
         ModelRequest { messages: vec![ModelMessage::system(text.trim_end())], ..ModelRequest::default() }
@@ -131,11 +133,25 @@ impl PlanningAgent {
             text.push_str("\n\n");
             text.push_str(introduction(&self.config, SystemTemplates::of(*language)).trim_end());
         }
-        let tools = self.fitting_tools(context, self.counter.count(&text));
+        let mut tools = self.fitting_tools(context, self.counter.count(&text));
+        let omitted = context.tools.total.saturating_sub(tools.len());
+        let search = (context.can_search && omitted > 0 && !tools.is_empty()).then(|| search_tool(omitted));
+        if let Some(search) = &search {
+            // Before the first tool under the heading of a server.
+            let position = tools.iter().take_while(|tool| tool.server().is_none()).count();
+            tools.insert(position, search);
+        }
         for part in ["\n\n", SCHEMA_MODE_TOOLS_HEADING, "\n"] {
             text.push_str(part);
         }
+        let mut server = None;
         for tool in &tools {
+            // `insert_rows` alone does not say whether it is about a spreadsheet or a database.
+            if let Some(name) = tool.server().filter(|name| server != Some(*name)) {
+                text.push_str(&escape::name(name));
+                text.push_str(":\n");
+            }
+            server = tool.server();
             text.push_str(&signature(tool));
         }
         text.truncate(text.trim_end().len());
@@ -146,14 +162,14 @@ impl PlanningAgent {
         ModelRequest { messages, schema: Some(schema), ..ModelRequest::default() }
     }
 
-    /// The tools whose signatures fit: first the core tools, then the most relevant ones, each group sorted by name.
+    /// The tools whose signatures fit: first the core tools, then the most relevant ones, each group sorted by server and name.
     fn fitting_tools<'a>(&self, context: &'a PlanningContext, fixed_tokens: usize) -> Vec<&'a PromptTool> {
         let mut tokens_left = self.budget.max_tokens.saturating_sub(fixed_tokens);
         if !self.config.capabilities.enable_tool_calling {
             return Vec::new();
         }
         let by_name = |mut tools: Vec<&'a PromptTool>| {
-            tools.sort_by(|one, other| one.name().cmp(other.name()));
+            tools.sort_by_key(|tool| (tool.server(), tool.name()));
             tools
         };
         let mut fits = |tool: &&'a PromptTool| {
@@ -161,10 +177,17 @@ impl PlanningAgent {
             tokens_left = rest.unwrap_or(tokens_left);
             rest.is_some()
         };
-        let core = by_name(context.tools.core.iter().collect());
+        let refused = refused_tools(context);
+        let is_refused = |tool: &PromptTool| refused.iter().any(|name| name == tool.name());
+        let core = context.tools.core.iter().filter(|tool| !is_refused(tool));
+        let core = by_name(core.collect());
         let core: Vec<&PromptTool> = core.into_iter().filter(|tool| fits(tool)).collect();
         let is_core = |tool: &PromptTool| core.iter().any(|known| known.name() == tool.name());
-        let relevant = context.tools.relevant.iter().filter(|tool| !is_core(tool));
+        let only_reads = is_plain_question(&context.question);
+        let is_wanted = |tool: &&PromptTool| {
+            !(is_core(tool) || is_refused(tool) || only_reads && changes_something(tool))
+        };
+        let relevant = context.tools.relevant.iter().filter(is_wanted);
         let relevant = relevant.take(self.budget.max_relevant_tools).filter(|tool| fits(tool));
         core.iter().copied().chain(by_name(relevant.collect())).collect()
     }
@@ -199,7 +222,8 @@ impl PlanningAgent {
         config.instructions =
             parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n");
         within_budget(self.budget, |budget| {
-            build_native_prompt(&config, Provider::OpenAi, available_tools(context), budget, &*self.counter)
+            let tools = available_tools(context, budget);
+            build_native_prompt(&config, Provider::OpenAi, tools, budget, &*self.counter)
         })
     }
 
@@ -233,12 +257,31 @@ impl PlanningAgent {
     }
 }
 
+/// Tools without which the model is asked again, because it would repeat their calls: that of a single call which refers to
+/// results of steps that do not exist, such as a calculation before anything was read, and those of calls that failed before.
+fn refused_tools(context: &PlanningContext) -> Vec<String> {
+    let failed = context.problems.iter().filter_map(|problem| match problem {
+        PlanProblem::RepeatsFailure { tool, .. } => Some(tool.clone()),
+        _ => None,
+    });
+    let is_missing = |problem: &PlanProblem| matches!(problem, PlanProblem::MissingStep { .. });
+    let rejected = context.rejected_reply.as_deref().filter(|_| context.problems.iter().any(is_missing));
+    let reply = rejected.and_then(|text| serde_json::from_str::<Value>(text.trim()).ok());
+    let tool = reply.as_ref().and_then(|reply| reply.pointer("/call/tool_type")?.as_str());
+    failed.chain(tool.map(str::to_owned)).collect()
+}
+
 /// The tools of a context. Further tools are only mentioned if the model can search for them.
-fn available_tools(context: &PlanningContext) -> AvailableTools<Vec<PromptTool>> {
+fn available_tools(context: &PlanningContext, budget: PromptBudget) -> AvailableTools<Vec<PromptTool>> {
     let mut available = context.tools.clone();
-    let can_search = available.core.iter().chain(&available.relevant).any(|tool| tool.name() == SEARCH_TOOLS);
-    if !can_search {
-        available.total = available.core.len() + available.relevant.len();
+    available.relevant.truncate(budget.max_relevant_tools);
+    let shown = available.core.len() + available.relevant.len();
+    match available.total.checked_sub(shown) {
+        Some(omitted) if omitted > 0 && context.can_search => {
+            available.core.push(search_tool(omitted));
+            available.total += 1;
+        }
+        _ => available.total = shown,
     }
     available
 }
@@ -291,10 +334,15 @@ fn advice(problems: &[PlanProblem]) -> String {
         }
         PlanProblem::UnknownTool { tool, nearest: None, .. } => format!("there is no tool `{tool}`."),
         PlanProblem::MissingStep { reference, .. } => {
-            format!("`{reference}` is no result of a step; refer only to earlier steps, by their ids.")
+            format!(
+                "`{reference}` is no result of a step: first get the data in a step of its own, then refer to its id."
+            )
         }
         PlanProblem::BadArguments { reason, .. } => format!("{reason}."),
         PlanProblem::Cycle { .. } => "a step can only need earlier steps.".to_owned(),
+        PlanProblem::RepeatsFailure { tool, .. } => {
+            format!("`{tool}` failed with these arguments; use another tool.")
+        }
         PlanProblem::TooLong { limit, .. } => format!("at most {limit} steps."),
     };
     let mut sentences: Vec<String> = problems.iter().take(MAX_ADVISED_PROBLEMS).map(sentence).collect();

@@ -16,6 +16,8 @@ pub struct PlanningContext {
     pub mode: ToolCalling,
     /// The tools for this task.
     pub tools: AvailableTools<Vec<PromptTool>>,
+    /// Whether the model may search for tools that the prompt does not show.
+    pub can_search: bool,
     /// Problems of the rejected plan.
     pub problems: Vec<PlanProblem>,
     /// The reply whose plan was rejected, as the model wrote it.
@@ -44,6 +46,8 @@ pub enum PlannerDecision {
     Answer(String),
     /// A plan, not checked yet.
     Plan(Plan),
+    /// Words to search tools with that the prompt does not show.
+    Search(String),
 }
 
 impl PlanningContext {

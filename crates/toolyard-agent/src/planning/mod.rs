@@ -6,25 +6,32 @@
 //! | `signature.rs`, `plan_schema.rs`, `examples.rs` | the request for small models: signatures, JSON Schema, examples |
 //! | `reply/` | reads a plan or an answer from the reply |
 //! | `normalize/` | normalizes and repairs a plan before it is checked |
+//! | `question.rs` | recognizes requests that only ask something |
+//! | `tool_search.rs` | how a model asks for tools that its prompt does not show |
+//! | `paths.rs` | paths in arguments: from the settings of a server, invented, or refused |
 //! | `plan.rs`, `plan_check.rs`, `tool_params.rs`, `tool_name.rs` | plans, their problems, and the tools they may use |
 
 mod agent;
 mod context;
 mod examples;
 mod normalize;
+pub(crate) mod paths;
 mod plan;
 pub(crate) mod plan_check;
 pub(crate) mod plan_schema;
+mod question;
 pub(crate) mod reply;
 mod signature;
 pub(crate) mod tool_name;
 mod tool_params;
+pub(crate) mod tool_search;
 
 pub(crate) use self::normalize::prepare_tool_input;
 pub use self::{
     agent::PlanningAgent,
     context::{PlannerDecision, PlanningContext, StepSummary},
     normalize::RepairNotes,
+    paths::ToolPlaces,
     plan::{Complexity, NO_TOOL, Plan, PlanProblem, Step},
     plan_check::{ToolCatalog, check_plan},
 };

@@ -52,6 +52,15 @@ pub struct Step {
     pub complexity: Complexity,
 }
 
+impl Step {
+    /// The description that the planner wrote; none if there is none, or if it only repeats the call.
+    pub fn written_description(&self) -> Option<&str> {
+        let rest = self.description.strip_prefix(&self.tool_type);
+        let repeats_call = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(": "));
+        (!self.description.is_empty() && !repeats_call).then_some(&self.description)
+    }
+}
+
 /// Estimated difficulty of a step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -94,6 +103,9 @@ pub enum PlanProblem {
         /// The ids of the steps; each depends on the next, and the last on the first.
         steps: Vec<String>,
     },
+    /// A call failed before with the same arguments.
+    #[error("step `{step}`: `{tool}` failed with these arguments before")]
+    RepeatsFailure { step: String, tool: String },
     /// The plan has more steps than allowed.
     #[error("the plan has {steps} steps, at most {limit} are allowed")]
     TooLong { steps: usize, limit: usize },

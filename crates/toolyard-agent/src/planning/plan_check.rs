@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use toolyard_core::{Param, ParamType, RawJson, ToolKind, extract_capabilities};
 
 use super::{
+    paths::ToolPlaces,
     plan::{NO_TOOL, Plan, PlanProblem, Step},
     tool_params::ToolParams,
 };
@@ -24,6 +25,16 @@ const MAX_LISTED_CHOICES: usize = 12;
 pub trait ToolCatalog {
     /// The JSON Schema of a tool's arguments; none if there is no such tool.
     fn input_schema(&self, tool: &str) -> Option<RawJson>;
+
+    /// The tool that these arguments select, if several tools have this name.
+    fn name_for_arguments(&self, _tool: &str, _arguments: &Map<String, Value>) -> Option<String> {
+        None
+    }
+
+    /// The places that the settings of the tool's source name.
+    fn places(&self, _tool: &str) -> ToolPlaces {
+        ToolPlaces::default()
+    }
 
     /// The existing tool whose name is most similar to an unknown one.
     fn nearest(&self, tool: &str) -> Option<String>;

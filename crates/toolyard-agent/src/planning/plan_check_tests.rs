@@ -160,6 +160,7 @@ proptest! {
         }
         let problems = check_plan(&plan, &TestCatalog, &RunLimits::default(), &[]);
         let cycle = PlanProblem::Cycle { steps: found };
+        prop_assert!(cycle.to_string().starts_with("the plan is circular: `"), "{cycle}");
         prop_assert!(problems.contains(&cycle));
     }
 }

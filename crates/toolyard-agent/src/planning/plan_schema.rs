@@ -3,8 +3,11 @@
 use serde_json::{Map, Value, json};
 use toolyard_core::{Param, ParamType};
 
-use super::signature::{OrderedParams, order_params, prompt_type};
-use crate::{escape, prompt::PromptTool};
+use super::{
+    plan::NO_TOOL,
+    signature::{OrderedParams, order_params, prompt_type},
+};
+use crate::{agent::SEARCH_TOOLS, escape, prompt::PromptTool};
 
 /// Steps that a small model can plan at once.
 const MAX_STEPS: usize = 8;
@@ -23,7 +26,10 @@ enum References {
 pub(super) fn plan_schema(tools: &[&PromptTool]) -> Value {
     let answer = closed_object(&json!({"answer": {"type": "string"}}));
     let calls: Vec<Value> = tools.iter().filter_map(|tool| call_schema(tool)).collect();
-    let steps: Vec<Value> = tools.iter().filter_map(|tool| step_schema(tool)).collect();
+    // A search for other tools is a reply of its own.
+    let step_tools = tools.iter().filter(|tool| tool.name() != SEARCH_TOOLS);
+    let steps: Vec<Value> =
+        step_tools.filter_map(|tool| step_schema(tool)).chain([reasoning_schema()]).collect();
     if calls.is_empty() {
         return answer;
     }
@@ -50,6 +56,17 @@ fn step_schema(tool: &PromptTool) -> Option<Value> {
         "arguments": params_schema(tool.params(), MAX_DEPTH, References::Allowed)?,
         "dependencies": {"type": "array", "items": id},
     })))
+}
+
+/// A step that the model does itself once it has the results of others.
+fn reasoning_schema() -> Value {
+    let id = json!({"type": "string", "pattern": ID_PATTERN});
+    closed_object(&json!({
+        "id": id,
+        "tool_type": {"const": NO_TOOL},
+        "description": {"type": "string"},
+        "dependencies": {"type": "array", "items": id, "minItems": 1},
+    }))
 }
 
 /// The schema of a tool's arguments, in which any value but one with fixed choices may be a reference. None if a parameter
@@ -168,6 +185,18 @@ mod tests {
         }
         assert!(!is_valid_reply(&json!({"call": {"tool_type": "shout", "arguments": {}}})));
         assert!(!is_valid_reply(&json!({"answer": "x", "steps": []})));
+    }
+
+    #[test]
+    fn a_step_without_a_tool_needs_another_step() {
+        let think = |dependencies: Value| {
+            let time = json!({"id": "t", "tool_type": "get_time", "arguments": {}, "dependencies": []});
+            let think = json!({"id": "say", "tool_type": "none", "description": "Say it", "dependencies": dependencies});
+            json!({ "steps": [time, think] })
+        };
+        assert!(is_valid_reply(&think(json!(["t"]))));
+        assert!(!is_valid_reply(&think(json!([]))));
+        assert!(!is_valid_reply(&json!({"call": {"tool_type": "none", "arguments": {}}})));
     }
 
     #[test]

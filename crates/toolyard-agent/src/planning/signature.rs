@@ -72,6 +72,14 @@ pub(super) fn signature(tool: &PromptTool) -> String {
     if let Some(shape) = tool.result_shape() {
         push_line(&mut text, &format!("Returns: {shape}"));
     }
+    // A small model copies from examples, so it is shown one only where it needs one.
+    if let Some(percent) = tool.bad_success_percent() {
+        let example = tool.learned_example();
+        let example = example.map(|example| format!(", for example with {}", escape::json(example)));
+        let example = example.unwrap_or_default();
+        // Writing to a string cannot fail. The example is JSON, which is escaped already.
+        let _ = writeln!(text, "  Often fails: about {percent} % of its calls succeed{example}");
+    }
     text
 }
 

@@ -5,11 +5,11 @@ const READ_WORDS: [&str; 27] = [
     "state", "health", "log", "logs", "validate", "lint", "test", "tests", "monitor", "history", "lookup",
     "count", "inspect", "look", "browse",
 ];
-const WRITE_WORDS: [&str; 34] = [
+const WRITE_WORDS: [&str; 38] = [
     "write", "create", "send", "delete", "update", "set", "add", "put", "post", "move", "copy", "rename",
     "insert", "append", "apply", "save", "upload", "remove", "run", "execute", "start", "stop", "edit",
     "make", "import", "merge", "replace", "clear", "reset", "cancel", "submit", "publish", "install",
-    "format",
+    "format", "commit", "checkout", "unmerge", "push",
 ];
 
 /// The words of a name in lower case, for `getBuildStatus` and `get_build_status` alike.
@@ -29,6 +29,10 @@ pub(crate) fn is_read_only_name(tool: &str) -> bool {
     let words = name_words(tool);
     let has = |known: &[&str]| words.iter().any(|word| known.contains(&word.as_str()));
     has(&READ_WORDS) && !has(&WRITE_WORDS)
+}
+
+pub(crate) fn is_changing_name(tool: &str) -> bool {
+    name_words(tool).iter().any(|word| WRITE_WORDS.contains(&word.as_str()))
 }
 
 #[cfg(test)]

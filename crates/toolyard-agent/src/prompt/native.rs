@@ -9,7 +9,7 @@ use super::{
     schema::{arguments_schema, has_control_tokens, visit_schemas},
     selection::{AvailableTools, PromptBudget, PromptError, SelectedTool, ToolSelection, select_tools},
     system_prompt::{has_search_tool, introduction, tool_count_notice},
-    templates::SystemTemplates,
+    templates::{SystemTemplates, fill},
     tool_details::DetailLevel,
 };
 use crate::{AgentConfig, TokenCounter, escape};
@@ -65,7 +65,8 @@ pub fn build_native_prompt(
         ToolSelection::default()
     } else {
         let render = |tool: &PromptTool, level| {
-            Some(format!("{},", definition(tool, &tool.name, level, provider, CacheControl::None)?))
+            let shape = DefinitionShape { level, provider, cache: CacheControl::None };
+            Some(format!("{},", definition(tool, &tool.name, shape, templates)?))
         };
         select_tools(available, &DEFINITION_LEVELS, tool_budget, counter, render)
     };
@@ -115,7 +116,8 @@ fn assemble(
         let name = unique_native_name(&tool.name, &mut used_names);
         let is_last_core = at + 1 == selection.core.len();
         let cache = if is_last_core { CacheControl::Ephemeral } else { CacheControl::None };
-        definitions.extend(definition(tool, &name, *detail, provider, cache));
+        let shape = DefinitionShape { level: *detail, provider, cache };
+        definitions.extend(definition(tool, &name, shape, templates));
         if name != tool.name {
             aliases.insert(name, tool.name.clone());
         }
@@ -138,19 +140,31 @@ enum CacheControl {
     None,
 }
 
+/// How a definition is written.
+#[derive(Debug, Clone, Copy)]
+struct DefinitionShape {
+    level: DetailLevel,
+    provider: Provider,
+    cache: CacheControl,
+}
+
 /// A tool's definition; none if its schema contains control tokens that cannot be escaped.
 fn definition(
     tool: &PromptTool,
     name: &str,
-    level: DetailLevel,
-    provider: Provider,
-    cache: CacheControl,
+    shape: DefinitionShape,
+    templates: &SystemTemplates,
 ) -> Option<Value> {
+    let DefinitionShape { level, provider, cache } = shape;
     let description = match level {
         DetailLevel::Brief | DetailLevel::Name => tool.first_sentence(),
         DetailLevel::Full | DetailLevel::Plain | DetailLevel::Compact => tool.description(),
     };
-    let description = escape::control_tokens(&description);
+    let mut description = escape::control_tokens(&description).into_owned();
+    for line in experience_lines(tool, level, templates) {
+        description.push('\n');
+        description.push_str(&line);
+    }
     let schema = native_schema(tool, level)?;
     Some(match provider {
         Provider::OpenAi => json!({
@@ -167,6 +181,15 @@ fn definition(
             definition
         }
     })
+}
+
+/// The arguments of a successful call, and the success rate of a tool that often fails.
+fn experience_lines(tool: &PromptTool, level: DetailLevel, templates: &SystemTemplates) -> Vec<String> {
+    let example = tool.learned_example().filter(|_| level == DetailLevel::Full);
+    let percent = tool.bad_success_percent().filter(|_| level <= DetailLevel::Compact);
+    let example = example.map(|example| format!("{}{}", templates.example, escape::json(example)));
+    let rate = percent.map(|percent| fill(templates.success_rate, &[("percent", &percent.to_string())]));
+    example.into_iter().chain(rate).collect()
 }
 
 /// A tool's input schema with sanitized descriptions; lower levels have none.

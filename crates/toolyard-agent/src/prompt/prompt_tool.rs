@@ -1,12 +1,12 @@
 //! One tool as a prompt shows it: sanitized and bounded.
 
 use serde_json::Value;
-use toolyard_core::{EffectiveHints, Param, RawJson, SourceKind, ToolSpec, extract_capabilities, params};
+use toolyard_core::{EffectiveHints, Param, RawJson, SourceKind, SuccessRate, ToolSpec, params};
 use toolyard_hub::ToolCandidate;
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::{docstring::extract_param_descriptions, example_arguments::example_arguments};
-use crate::{escape, values::result_shape};
+use crate::{ToolPlaces, escape, values::result_shape};
 
 const MAX_DESCRIPTION_CHARS: usize = 2_000;
 const MAX_PARAM_DESCRIPTION_CHARS: usize = 400;
@@ -18,6 +18,8 @@ const MAX_RESULT_SHAPE_CHARS: usize = 300;
 const MAX_PARAMS: usize = 100;
 /// Calls after which a success rate is shown.
 const MIN_RATED_CALLS: f64 = 5.0;
+/// A higher success rate tells a model nothing, and is not shown.
+const MAX_SHOWN_PERCENT: u32 = 70;
 
 /// One tool as a prompt shows it. Untrusted text is sanitized and bounded on construction.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,12 +33,17 @@ pub struct PromptTool {
     /// The capability under which prompts with many tools list it.
     pub(super) group: Option<String>,
     pub(super) success_percent: Option<u32>,
+    /// Placeholders for the required parameters.
     pub(super) example: Value,
+    /// The arguments of a successful call.
+    learned_example: Option<Value>,
     /// The shape of its results, if known.
     result_shape: Option<String>,
     pub(super) schema: RawJson,
     /// Whether it runs in this process, so that its name can be trusted.
     pub(super) is_native: bool,
+    /// The operator's name of the server or skill that it comes from; none for native tools.
+    server: Option<String>,
 }
 
 impl PromptTool {
@@ -45,14 +52,23 @@ impl PromptTool {
         Self::from_parts(spec, spec.params())
     }
 
+    /// A tool of this process, from its definition alone.
+    pub(crate) fn native(spec: &ToolSpec) -> Self {
+        Self { is_native: true, ..Self::new(spec) }
+    }
+
     /// A tool of the hub, with its effective hints and its capability.
     pub fn from_candidate(candidate: &ToolCandidate) -> Self {
-        let mut tool = Self::from_parts(candidate.spec(), candidate.params().to_vec());
+        let places = ToolPlaces::of(&candidate.source.info);
+        let mut params = candidate.params().to_vec();
+        // What the settings decide is filled in later.
+        params.retain(|param| places.settled_value(param).is_none());
+        let mut tool = Self::from_parts(candidate.spec(), params);
         tool.hints = Some(candidate.hints);
         tool.is_native = candidate.source.info.kind == SourceKind::Native;
+        tool.server = (!tool.is_native).then(|| candidate.source_id().to_string());
         // Capabilities guessed from descriptions are too unreliable for a group heading.
-        let declared = candidate.spec().capabilities.first().cloned();
-        let capability = declared.or_else(|| extract_capabilities(&candidate.name, "").into_iter().next());
+        let capability = candidate.main_capability.as_ref();
         tool.group = capability
             .map(|capability| capability.as_str().to_owned())
             .filter(|name| escape::is_plain_name(name));
@@ -71,6 +87,7 @@ impl PromptTool {
             name: spec.name.to_string(),
             description: dedent(truncate_lines(lines)),
             example: example_arguments(&params),
+            learned_example: None,
             params,
             omitted_params,
             hints: None,
@@ -79,16 +96,51 @@ impl PromptTool {
             schema: spec.input_schema.clone(),
             result_shape: spec.output_schema.as_ref().and_then(declared_result_shape),
             is_native: false,
+            server: None,
         }
     }
 
-    /// Sets the success rate. It is shown in steps of ten percent, so that prompts rarely change.
+    /// Sets the name by which a plan calls the tool, and what distinguishes it from other tools of its own name.
     #[must_use]
-    pub fn with_success_rate(mut self, rate: f64, calls: f64) -> Self {
+    pub fn called(mut self, name: &str, distinction: Option<&str>) -> Self {
+        name.clone_into(&mut self.name);
+        if let Some(distinction) = distinction {
+            let prefix = format!("[{}]", escape::sanitized_lines(distinction).join(" "));
+            match self.description.first_mut() {
+                Some(first) => *first = format!("{prefix} {first}"),
+                None => self.description.push(prefix),
+            }
+        }
+        self
+    }
+
+    /// Sets the success rate. Only that of a tool which often fails is shown, in steps of ten percent, so that prompts rarely
+    /// change.
+    #[must_use]
+    pub fn with_success_rate(mut self, success: SuccessRate) -> Self {
+        let SuccessRate { rate, calls } = success;
         let tenths = (rate.clamp(0.0, 1.0) * 10.0).round();
         let percent = (0..=10_u32).find(|tenth| f64::from(*tenth) >= tenths).map(|tenth| tenth * 10);
-        self.success_percent = percent.filter(|_| calls >= MIN_RATED_CALLS);
+        let is_bad = |percent: &u32| *percent <= MAX_SHOWN_PERCENT;
+        self.success_percent = percent.filter(|_| calls >= MIN_RATED_CALLS).filter(is_bad);
         self
+    }
+
+    /// The success rate in percent, if the tool often fails.
+    pub(crate) fn bad_success_percent(&self) -> Option<u32> {
+        self.success_percent
+    }
+
+    /// Sets the arguments of a successful call.
+    #[must_use]
+    pub fn with_example(mut self, arguments: Value) -> Self {
+        self.learned_example = Some(arguments);
+        self
+    }
+
+    /// The arguments of a successful call, if known.
+    pub fn learned_example(&self) -> Option<&Value> {
+        self.learned_example.as_ref()
     }
 
     /// Sets the shape of its results: JSON whose values are placeholders.
@@ -108,6 +160,22 @@ impl PromptTool {
     /// The name of the tool.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    pub(crate) fn is_known_read_only(&self) -> bool {
+        self.is_native || self.hints.is_some_and(|hints| hints.read_only)
+    }
+
+    /// The operator's name of the server or skill that it comes from; none for native tools.
+    pub fn server(&self) -> Option<&str> {
+        self.server.as_deref()
+    }
+
+    /// Sets the server that it comes from.
+    #[must_use]
+    pub fn with_server(mut self, server: impl Into<String>) -> Self {
+        self.server = Some(server.into());
+        self
     }
 
     /// The sanitized description, without the part that describes parameters.

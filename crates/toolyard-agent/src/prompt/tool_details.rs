@@ -76,16 +76,17 @@ fn push_brief(text: &mut String, tool: &PromptTool, templates: &SystemTemplates)
     }
 }
 
-/// Hints, example and success rate.
+/// Hints, the example, and the success rate of a tool that often fails.
 fn push_metadata(text: &mut String, tool: &PromptTool, level: DetailLevel, templates: &SystemTemplates) {
     if let Some(hint) = tool.hints.and_then(|hints| hint_text(hints, templates)) {
         push_line(text, &format!("  {}{hint}", templates.hints));
     }
-    let has_example = tool.example.as_object().is_some_and(|arguments| !arguments.is_empty());
+    let example = tool.learned_example().unwrap_or(&tool.example);
+    let has_example = example.as_object().is_some_and(|arguments| !arguments.is_empty());
     if level == DetailLevel::Full && has_example {
-        push_line(text, &format!("  {}{}", templates.example, escape::json(&tool.example)));
+        push_line(text, &format!("  {}{}", templates.example, escape::json(example)));
     }
-    if let Some(percent) = tool.success_percent.filter(|_| level != DetailLevel::Brief) {
+    if let Some(percent) = tool.bad_success_percent().filter(|_| level != DetailLevel::Brief) {
         push_line(text, &format!("  {}", fill(templates.success_rate, &[("percent", &percent.to_string())])));
     }
 }

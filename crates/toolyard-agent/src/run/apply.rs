@@ -31,6 +31,7 @@ impl Run {
             }
             RunEvent::Planned { plan, tools } => self.apply_planned(plan, tools)?,
             RunEvent::PlanRejected { problems } => self.apply_plan_rejected(problems)?,
+            RunEvent::ToolsSearched { words } => self.apply_tools_searched(words)?,
             RunEvent::StepStarted { step, call, .. } => self.apply_step_started(step, call)?,
             RunEvent::StepEnded { step, outcome, milliseconds } => {
                 self.apply_step_ended(step, outcome, *milliseconds)?;
@@ -129,7 +130,11 @@ impl Run {
         self.problems.clear();
         self.rejected_reply = None;
         self.forget_replies(|task| matches!(task, ModelTask::Plan { .. }));
-        self.steps.retain(|step| step.has_value() || step.is_simulated());
+        let (kept, dropped) = std::mem::take(&mut self.steps)
+            .into_iter()
+            .partition(|step| step.has_value() || step.is_simulated());
+        self.steps = kept;
+        self.dropped_steps.extend::<Vec<StepRun>>(dropped);
         for step in &plan.steps {
             let is_same_call = |other: &&StepRun| {
                 other.step.tool_type == step.tool_type && other.step.arguments == step.arguments
@@ -180,6 +185,15 @@ impl Run {
         self.problems = problems.to_vec();
         self.rejected_reply = self.reply(&task).map(reply_text);
         self.forget_replies(|other| *other == task);
+        Ok(())
+    }
+
+    fn apply_tools_searched(&mut self, words: &str) -> Result<(), RunError> {
+        if !matches!(self.planning, PlanningState::Needed | PlanningState::RepairNeeded) {
+            return Err(RunError::Invalid("no plan is needed that a search could help"));
+        }
+        self.tool_searches.push(words.to_owned());
+        self.forget_replies(|task| matches!(task, ModelTask::Plan { .. }));
         Ok(())
     }
 

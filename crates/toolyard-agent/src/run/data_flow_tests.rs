@@ -92,7 +92,7 @@ fn finish(run: &mut Run, number: usize, random: &RandomStep) {
     let outcome = if random.fails {
         StepEnd::Failed { message: "text".to_owned(), hint: None, kind: Some(ErrorKind::Unavailable) }
     } else {
-        StepEnd::Done { source, preview: String::new(), size: 0 }
+        StepEnd::Done { source, preview: String::new(), size: 0, reasoned: false }
     };
     run.apply(&RunEvent::StepEnded { step, outcome, milliseconds: 1 }).unwrap();
 }
@@ -205,7 +205,8 @@ fn a_result_of_another_source_than_planned_is_private() {
         notes: vec![],
     };
     run.apply(&started).unwrap();
-    let outcome = StepEnd::Done { source: Some("elsewhere".into()), preview: String::new(), size: 0 };
+    let outcome =
+        StepEnd::Done { source: Some("elsewhere".into()), preview: String::new(), size: 0, reasoned: false };
     run.apply(&RunEvent::StepEnded { step: id(0), outcome, milliseconds: 1 }).unwrap();
     assert_eq!(*run.data_sources(), set(&["elsewhere"]));
 }

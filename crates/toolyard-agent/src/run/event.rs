@@ -46,6 +46,8 @@ pub enum RunEvent {
     },
     /// A plan was rejected.
     PlanRejected { problems: Vec<PlanProblem> },
+    /// The planner asked for tools that its prompt did not show; it is asked again, with those that these words find.
+    ToolsSearched { words: String },
     /// A step's arguments are resolved and its call is about to be made.
     StepStarted {
         step: String,
@@ -169,6 +171,9 @@ pub enum StepEnd {
         preview: String,
         /// Size of the value: characters of its text, or bytes of a large structured value.
         size: usize,
+        /// Whether a model reasoned it out although the step names a tool, because the tool could not be used.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        reasoned: bool,
     },
     /// It failed.
     Failed {
@@ -227,6 +232,14 @@ pub enum RunEnd {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         truncated: bool,
     },
+    /// It has an answer, but something that was requested, planned or claimed was not done.
+    Partial {
+        /// What was not done, and what the model said.
+        answer: String,
+        sources: Vec<String>,
+        /// The steps that failed, were denied or never started.
+        unfinished_steps: Vec<String>,
+    },
     /// It has a plan, and only a plan was requested.
     Planned,
     /// No step succeeded.
@@ -244,6 +257,20 @@ pub enum RunEnd {
         /// The limit's value, and what was found before.
         message: String,
     },
+}
+
+impl RunEnd {
+    /// The text for the user, if the run has an answer.
+    pub fn answer(&self) -> Option<&str> {
+        match self {
+            Self::Answered { answer, .. } | Self::Partial { answer, .. } => Some(answer),
+            Self::Planned
+            | Self::Failed { .. }
+            | Self::Suspended { .. }
+            | Self::Cancelled
+            | Self::LimitReached { .. } => None,
+        }
+    }
 }
 
 /// What a [`RunWatcher`](crate::RunWatcher) sees of a run: its events, and progress that is not logged.

@@ -25,7 +25,7 @@ mod task;
 pub use data_flow::DataSources;
 pub use event::{ModelTask, Permission, PlannedTool, RunEnd, RunEvent, RunUpdate, StepEnd, Verification};
 pub use limits::{RunLimit, RunLimits, RunUsage};
-pub use request::{RequestFingerprint, RunRequest};
+pub use request::{RequestFingerprint, RunOwner, RunRequest};
 pub use state::{Run, RunError};
 pub use step::{ApprovalState, RepairState, StepPhase, StepRun};
 pub use task::Task;

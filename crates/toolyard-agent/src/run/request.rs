@@ -1,7 +1,7 @@
 //! [`RunRequest`]: what an agent is asked to do.
 
 use serde::{Deserialize, Serialize};
-use toolyard_core::ContentHash;
+use toolyard_core::{ContentHash, ConversationId};
 use toolyard_model::ModelMessage;
 
 use super::limits::RunLimits;
@@ -17,6 +17,9 @@ pub struct RunRequest {
     /// Whether the answers in the history contain no non-public data. Otherwise they count as data of the conversation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub public_history: bool,
+    /// The conversation that the run belongs to. Its tools may recall it; without one, such tools are not offered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<Box<ConversationId>>,
     /// Name of the agent.
     pub agent: String,
     /// What the run may use.
@@ -24,7 +27,11 @@ pub struct RunRequest {
     pub limits: RunLimits,
     /// The caller, for the audit log.
     #[serde(default)]
-    pub caller: String,
+    pub caller: Box<str>,
+    /// On whose behalf the run is; absent for the user of this machine. Embedders that serve several users give each an owner
+    /// of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Box<RunOwner>>,
     /// Stop after planning; call no tool.
     #[serde(default)]
     pub plan_only: bool,
@@ -44,6 +51,23 @@ pub struct RunRequest {
     /// Identifies the client request that created the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Box<RequestFingerprint>>,
+}
+
+/// On whose behalf a run is. What is learned from its calls is shown to the same owner only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RunOwner(pub String);
+
+impl RunRequest {
+    /// The owner as text; empty for the user of this machine.
+    pub(crate) fn owner_text(&self) -> &str {
+        self.owner.as_ref().map(|owner| owner.0.as_str()).unwrap_or_default()
+    }
+
+    /// The conversation that question and answer are recorded in: that of the run, unless nothing is to be done.
+    pub(crate) fn recorded_conversation(&self) -> Option<&ConversationId> {
+        self.conversation.as_deref().filter(|_| !self.plan_only && !self.dry_run)
+    }
 }
 
 /// Identifies a client request, so that a repeated request, also one sent to another process, starts no second run.

@@ -21,8 +21,12 @@ pub struct Run {
     pub(super) round: usize,
     pub(super) planning: PlanningState,
     pub(super) problems: Vec<PlanProblem>,
+    #[serde(default)]
+    pub(super) tool_searches: Vec<String>,
     pub(super) rejected_reply: Option<String>,
     pub(super) steps: Vec<StepRun>,
+    /// Steps without a result that a later plan dropped.
+    pub(super) dropped_steps: Vec<StepRun>,
     /// Replies not processed yet, and the texts of reasoning steps.
     pub(super) replies: Vec<(ModelTask, ModelReply)>,
     pub(super) model_failures: Vec<ModelFailure>,
@@ -97,9 +101,19 @@ impl Run {
         &self.steps
     }
 
+    /// Steps of earlier plans that failed or never started, and that a later plan replaced or gave up.
+    pub fn dropped_steps(&self) -> &[StepRun] {
+        &self.dropped_steps
+    }
+
     /// A step by its id.
     pub fn step(&self, id: &str) -> Option<&StepRun> {
         self.steps.iter().find(|step| step.step.id == id)
+    }
+
+    /// The words that the planner searched tools with, the oldest first.
+    pub fn tool_searches(&self) -> &[String] {
+        &self.tool_searches
     }
 
     /// The problems of the last rejected plan.

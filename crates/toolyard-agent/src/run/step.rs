@@ -7,7 +7,7 @@ use super::{
     data_flow::DataSources,
     event::{PlannedTool, StepEnd, Verification},
 };
-use crate::{NO_TOOL, Step};
+use crate::{NO_TOOL, Step, planning::paths::wants_absolute_paths};
 
 /// A step and its state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -152,6 +152,11 @@ impl StepRun {
         self.step.tool_type == NO_TOOL
     }
 
+    /// Whether a model reasoned out its result although it names a tool.
+    pub fn is_reasoned_out(&self) -> bool {
+        matches!(self.phase, StepPhase::Ended(StepEnd::Done { reasoned: true, .. }))
+    }
+
     /// Whether it has a result, verified or not, that is not a reported error.
     pub fn has_value(&self) -> bool {
         let failed = |found: &Verification| found.reported_error && !found.verified;
@@ -207,9 +212,10 @@ impl StepRun {
             return false;
         }
         match (&self.phase, &self.verification) {
-            (StepPhase::Ended(StepEnd::Failed { kind, .. }), _) => {
+            (StepPhase::Ended(StepEnd::Failed { kind, message, .. }), _) => {
                 *kind == Some(ErrorKind::InvalidArguments)
-                    || (*kind == Some(ErrorKind::Failed) && self.tool.read_only)
+                    || (*kind == Some(ErrorKind::Failed)
+                        && (self.tool.read_only || wants_absolute_paths(message, &self.step.arguments)))
             }
             (StepPhase::Ended(StepEnd::Done { .. }), Some(found)) => !found.verified && self.tool.read_only,
             _ => false,

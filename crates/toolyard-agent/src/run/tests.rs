@@ -54,7 +54,7 @@ fn model_replied(task: ModelTask) -> RunEvent {
 }
 
 fn done() -> StepEnd {
-    StepEnd::Done { source: None, preview: String::new(), size: 0 }
+    StepEnd::Done { source: None, preview: String::new(), size: 0, reasoned: false }
 }
 
 fn verification(verified: bool) -> Verification {

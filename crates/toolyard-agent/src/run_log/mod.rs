@@ -168,7 +168,7 @@ pub(crate) fn to_json(event: &RunEvent) -> RawJson {
 pub(crate) fn run_state(end: &RunEnd) -> RunState {
     match end {
         RunEnd::Answered { .. } | RunEnd::Planned => RunState::Done,
-        RunEnd::Failed { .. } | RunEnd::LimitReached { .. } => RunState::Failed,
+        RunEnd::Partial { .. } | RunEnd::Failed { .. } | RunEnd::LimitReached { .. } => RunState::Failed,
         RunEnd::Suspended { .. } => RunState::Open,
         RunEnd::Cancelled => RunState::Cancelled,
     }

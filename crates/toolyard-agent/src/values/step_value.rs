@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use toolyard_core::RawJson;
+use toolyard_model::lenient_json::parse_prefix;
 
 /// The value of a step: the structured result, else the text parsed as JSON, else the text. A result whose only field is
 /// `result` is unwrapped.
@@ -22,7 +23,18 @@ pub(crate) fn step_value(structured: Option<&RawJson>, text: &str) -> Value {
 }
 
 fn parse_or_text(text: &str) -> Value {
-    serde_json::from_str(text.trim()).unwrap_or_else(|_| Value::String(text.to_owned()))
+    let parsed = serde_json::from_str(text.trim()).ok().or_else(|| parse_python(text));
+    parsed.unwrap_or_else(|| Value::String(text.to_owned()))
+}
+
+/// A list or an object as Python prints it, such as `[{'name': 'Ann', 'paid': True}]`: servers written in Python return such
+/// text. None if anything else is in the text.
+fn parse_python(text: &str) -> Option<Value> {
+    let text = text.trim();
+    let is_enclosed =
+        (text.starts_with("[{") && text.ends_with("}]")) || (text.starts_with("{'") && text.ends_with('}'));
+    let (value, used) = parse_prefix(text).ok().filter(|_| is_enclosed)?;
+    (used == text.len()).then_some(value)
 }
 
 /// A string inside JSON stays a string unless it is a whole object or list.
@@ -54,5 +66,18 @@ mod tests {
         assert_eq!(step_value(None, " [1, 2] "), json!([1, 2]));
         assert_eq!(step_value(None, "12"), json!(12));
         assert_eq!(step_value(None, "plain"), json!("plain"));
+    }
+
+    #[test]
+    fn a_list_that_python_printed_is_parsed() {
+        let rows = json!([{"name": "Ann", "paid": true, "sum": null}, {"name": "O'Neil", "paid": false, "sum": 4.5}]);
+        let text =
+            r#"[{'name': 'Ann', 'paid': True, 'sum': None}, {'name': "O'Neil", 'paid': False, 'sum': 4.5}]"#;
+        assert_eq!(step_value(None, text), rows);
+        for other in
+            ["[see below]", "{'a': 1} and more", "['a', 'b'", "{name}", "[{'a': datetime(2026, 1, 1)}]"]
+        {
+            assert_eq!(step_value(None, other), json!(other), "{other}");
+        }
     }
 }

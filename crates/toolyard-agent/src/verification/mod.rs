@@ -2,10 +2,12 @@
 //!
 //! | file | purpose |
 //! |---|---|
+//! | `answer/` | the answer of a run, against what its steps did |
 //! | `error_detection.rs` | errors that a tool returned as a regular result |
 //! | `plausibility.rs` | impossible numbers and dates |
 //! | `similarity.rs` | similarity of two texts, to compare repeated calls |
 
+pub(crate) mod answer;
 mod error_detection;
 mod plausibility;
 mod similarity;

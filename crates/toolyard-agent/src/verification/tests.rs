@@ -288,3 +288,49 @@ proptest! {
         prop_assert!(jaccard_similarity(&one, &one) > 0.999);
     }
 }
+
+mod answers {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use crate::verification::answer::{FactOutcome, StepFact, review_answer};
+
+    /// Texts with the characters that the rules look for.
+    fn text() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            Just("已删除了 ".to_owned()),
+            Just("I deleted a.txt and sent it. ".to_owned()),
+            Just("12:61 二十十百 2026-13-99 1,2.3.4 0x9f #12 “ ”\" 》".to_owned()),
+            Just("/~/ @.x https://é 把将和、".to_owned()),
+            ".{0,12}",
+        ];
+        prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+    }
+
+    fn step(tool: &str, changes: bool, argument: &str, result: &str) -> StepFact {
+        StepFact {
+            tool: tool.to_owned(),
+            changes,
+            arguments: json!({"text": argument}).as_object().cloned().unwrap_or_default(),
+            result: json!(result),
+            is_complete: true,
+            ..StepFact::default()
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_can_be_reviewed(question in text(), answer in text(), argument in text(), result in text()) {
+            let steps = [step("read", false, &argument, &result), step("write_it", true, &argument, &result)];
+            review_answer(&question, &answer, &steps);
+        }
+
+        #[test]
+        fn a_change_that_failed_is_never_a_success(question in text(), answer in text(), result in text()) {
+            let outcome = FactOutcome::Unfinished { reason: "failed".to_owned() };
+            let failed = StepFact { outcome, ..step("delete_file", true, "a.txt", "") };
+            let steps = [step("read", false, &result, &result), failed];
+            prop_assert!(review_answer(&question, &answer, &steps).is_partial());
+        }
+    }
+}

@@ -31,6 +31,15 @@ impl<'a> CallRecord<'a> {
     }
 }
 
+/// How often the calls of a tool of one source succeeded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SuccessRate {
+    /// Fraction of calls that succeeded, from 0 to 1.
+    pub rate: f64,
+    /// Number of calls, where older ones may count less.
+    pub calls: f64,
+}
+
 /// Records calls and tells which source of a tool succeeded last.
 ///
 /// Every call waits for both methods, so they must not block on I/O.
@@ -40,6 +49,11 @@ pub trait History: Send + Sync {
 
     /// A number that grows with the time of the last success of this tool on this source; none if its last call failed.
     fn last_success(&self, tool: &str, source: &SourceId) -> Option<u64>;
+
+    /// How often this tool succeeded on this source; none if that is not recorded.
+    fn success_rate(&self, _tool: &str, _source: &SourceId) -> Option<SuccessRate> {
+        None
+    }
 }
 
 /// A user's request for which a tool was called successfully, with secrets redacted and limited in size.

@@ -221,7 +221,8 @@ impl StepResult {
             Self::Output(output) => Ok(*output),
             Self::Error { kind, message, hint: None } => Err(ToolError::new(kind, message)),
             Self::Error { kind, message, hint: Some(hint) } => {
-                Err(ToolError::new(kind, message).with_hint(hint))
+                // The journal keeps all hints together; some are for the operator only.
+                Err(ToolError::new(kind, message).with_operator_hint(hint))
             }
             Self::Resolved { .. } => {
                 Ok(ToolOutput::text("the user confirmed that this call was made; its output is unknown"))

@@ -2,8 +2,10 @@
 //! the `toolyard` crate wires them together. One file per port.
 
 pub(crate) mod approvals;
+pub(crate) mod argument_examples;
 pub(crate) mod audit;
 pub(crate) mod conversations;
+pub(crate) mod example_requests;
 pub(crate) mod history;
 pub(crate) mod journal;
 pub(crate) mod result_shapes;

@@ -1,5 +1,7 @@
 //! Synthesis: a language model combines the outputs of several sources.
 
+use std::fmt;
+
 use crate::{BoxFuture, SourceId};
 
 /// Several outputs of one call, already truncated, and the prompt that asks for one answer.
@@ -28,7 +30,7 @@ pub struct SynthesisInput {
 pub struct SynthesisError(pub String);
 
 /// Combines several outputs into one, normally with a language model.
-pub trait Synthesizer: Send + Sync {
+pub trait Synthesizer: Send + Sync + fmt::Debug {
     /// Combines the outputs into one text.
     fn synthesize<'a>(
         &'a self,

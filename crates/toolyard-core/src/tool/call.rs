@@ -126,7 +126,7 @@ mod tests {
                 std::process::Command::new(program).args(arguments).env(ASKED, "1").output().unwrap();
             let text = String::from_utf8(output.stdout).unwrap();
             let id = text.split_whitespace().find(|word| word.starts_with("call_")).unwrap().to_owned();
-            assert_eq!(id.rsplit('_').next(), Some("1"), "its first call: {id}");
+            assert_eq!(id.rsplit('_').next(), Some("1"), "not the first call of the process: {id}");
             assert!(seen.insert(id.clone()), "{id} twice");
         }
     }

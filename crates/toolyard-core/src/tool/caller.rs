@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{BoxFuture, RawJson, SourceId};
+use crate::{BoxFuture, Conversation, RawJson, SourceId};
 
 /// The caller of a tool, as far as a call can interact with it. By default it supports nothing.
 pub trait Caller: Send + Sync + fmt::Debug {
@@ -13,6 +13,22 @@ pub trait Caller: Send + Sync + fmt::Debug {
 
     /// The session that the call belongs to; equal for all calls of one client.
     fn session_id(&self) -> u64;
+
+    /// Identifies the client across its sessions. A client without sessions, whose every connection counts as one, has the
+    /// same id on all of them.
+    fn client_id(&self) -> u64 {
+        self.session_id()
+    }
+
+    /// Hash of the credential that the caller presented; zeros if it presented none.
+    fn credential_hash(&self) -> [u8; 32] {
+        [0; 32]
+    }
+
+    /// The conversation that the call belongs to, if it belongs to one.
+    fn conversation(&self) -> Option<&Conversation> {
+        None
+    }
 
     /// Whether it wants progress reports.
     fn wants_progress(&self) -> bool {

@@ -27,6 +27,12 @@ pub trait Tool: Send + Sync {
     fn name_claim(&self) -> Option<&NameClaim> {
         None
     }
+
+    /// Whether the tool works on the conversation that a call belongs to ([`Caller::conversation`](crate::Caller::conversation)).
+    /// It is not offered to callers without one.
+    fn needs_conversation(&self) -> bool {
+        false
+    }
 }
 
 /// A tool that its source offers and that may not be called until a user approves its definition.

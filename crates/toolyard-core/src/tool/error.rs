@@ -17,7 +17,10 @@ struct Inner {
     message: String,
     tool: Option<String>,
     source: Option<SourceId>,
+    /// All hints.
     hint: Option<String>,
+    /// The hints that help a caller, without those for the operator.
+    caller_hint: Option<String>,
     problems: Vec<ArgumentProblem>,
     retryable: Option<bool>,
     source_signal: Option<SourceSignal>,
@@ -110,6 +113,7 @@ impl ToolError {
             tool: None,
             source: None,
             hint: None,
+            caller_hint: None,
             problems: Vec::new(),
             retryable: None,
             source_signal: None,
@@ -148,10 +152,15 @@ impl ToolError {
     /// Adds a hint after those already there.
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         let hint = redacted(hint.into());
-        self.0.hint = Some(match self.0.hint.take() {
-            Some(first) => format!("{first} · {hint}"),
-            None => hint,
-        });
+        push_hint(&mut self.0.caller_hint, &hint);
+        push_hint(&mut self.0.hint, &hint);
+        self
+    }
+
+    /// Adds a hint that only the operator can follow, such as a command line or a setting. Clients do not receive it: a
+    /// model would tell its user to run commands, or try them itself.
+    pub fn with_operator_hint(mut self, hint: impl Into<String>) -> Self {
+        push_hint(&mut self.0.hint, &redacted(hint.into()));
         self
     }
 
@@ -225,9 +234,14 @@ impl ToolError {
         self.0.source.as_ref()
     }
 
-    /// How to resolve it.
+    /// How to resolve it, for the operator.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
+    }
+
+    /// How to resolve it, for a client or model that made the call: without the hints for the operator.
+    pub fn caller_hint(&self) -> Option<&str> {
+        self.0.caller_hint.as_deref()
     }
 
     /// How many calls were made.
@@ -260,13 +274,28 @@ impl ToolError {
         use ErrorKind as K;
         self.0.source_signal.unwrap_or(match self.0.kind {
             K::Unavailable | K::Timeout | K::ResponseLost | K::Internal => SourceSignal::Faulty,
-            _ => SourceSignal::Healthy,
+            K::Failed | K::InvalidArguments | K::OutcomeUnknown => SourceSignal::Healthy,
+            // The source was not called.
+            K::UnknownTool
+            | K::UnknownSource
+            | K::UnknownCapability
+            | K::Refused
+            | K::Quarantined
+            | K::AuditUnavailable
+            | K::CircuitOpen => SourceSignal::Unknown,
         })
     }
 
     /// Whether the failure counts against the source as a whole, not only against this call.
     pub fn is_source_fault(&self) -> bool {
         self.source_signal() == SourceSignal::Faulty
+    }
+}
+
+fn push_hint(hints: &mut Option<String>, hint: &str) {
+    match hints {
+        Some(hints) => hints.extend([" · ", hint]),
+        None => *hints = Some(hint.to_owned()),
     }
 }
 
@@ -320,10 +349,12 @@ mod tests {
         let error = ToolError::new(ErrorKind::Timeout, "did not answer within 30 s")
             .on_tool("search")
             .on_source(&"jira".into())
-            .with_hint("raise the limit with --timeout");
+            .with_hint("ask for less")
+            .with_operator_hint("raise the limit with --timeout");
         assert_eq!(error.to_string(), "search (jira): did not answer within 30 s");
         assert!(error.retryable() && !error.had_no_effect());
-        assert_eq!(error.hint(), Some("raise the limit with --timeout"));
+        assert_eq!(error.hint(), Some("ask for less · raise the limit with --timeout"));
+        assert_eq!(error.caller_hint(), Some("ask for less"));
     }
 
     #[test]

@@ -56,6 +56,8 @@ pub struct EffectiveHints {
     /// Whether the tool passes its arguments to systems outside, such as a search engine; `None` if nothing believable was
     /// declared.
     pub open_world: Option<bool>,
+    /// Whether somebody who is believed declared what the tool may change; otherwise it is assumed to write.
+    pub declared: bool,
 }
 
 impl EffectiveHints {
@@ -66,7 +68,8 @@ impl EffectiveHints {
         let destructive = hints.destructive == Some(true);
         let read_only = hints.read_only == Some(true) && !destructive;
         let idempotent = read_only || hints.idempotent == Some(true);
-        Self { read_only, idempotent, destructive, open_world: hints.open_world }
+        let declared = hints.read_only.is_some() || destructive || idempotent;
+        Self { read_only, idempotent, destructive, open_world: hints.open_world, declared }
     }
 
     /// Whether a call can be raced, retried or merged with others.
@@ -74,8 +77,13 @@ impl EffectiveHints {
         self.read_only || self.idempotent
     }
 
-    /// A short label for display.
+    /// The effect in one word for display; `unverified` if nobody who is believed declared it.
     pub fn label(self) -> &'static str {
+        if self.declared { self.effect() } else { "unverified" }
+    }
+
+    /// The effect that is assumed, in one word for programs. A tool whose effect is not declared is assumed to write.
+    pub fn effect(self) -> &'static str {
         match self {
             Self { read_only: true, .. } => "read-only",
             Self { destructive: true, .. } => "destructive",
@@ -84,10 +92,11 @@ impl EffectiveHints {
         }
     }
 
-    /// The label, and whether the tool is declared to pass its arguments outside.
+    /// The effect for display within a sentence, and whether the tool is declared to pass its arguments outside.
     pub fn description(self) -> String {
         let open_world = if self.open_world == Some(true) { ", open world" } else { "" };
-        format!("{}{open_world}", self.label())
+        let effect = if self.declared { self.effect() } else { "unverified effects" };
+        format!("{effect}{open_world}")
     }
 }
 
@@ -122,10 +131,17 @@ mod tests {
     }
 
     #[test]
-    fn missing_hints_mean_writes() {
-        let effective = EffectiveHints::of(ToolHints::default(), TRUSTED, ToolHints::default());
-        assert!(!effective.repeatable());
-        assert_eq!(effective.label(), "writes");
+    fn effects_that_nobody_vouched_for_are_assumed_to_write_and_shown_as_unverified() {
+        for (declared, trusted) in [(ToolHints::default(), TRUSTED), (ToolHints::READ_ONLY, UNTRUSTED)] {
+            let effective = EffectiveHints::of(declared, trusted, ToolHints::default());
+            assert!(!effective.repeatable());
+            assert_eq!((effective.effect(), effective.label()), ("writes", "unverified"));
+            assert_eq!(effective.description(), "unverified effects");
+        }
+        let writes = ToolHints { read_only: Some(false), ..ToolHints::default() };
+        assert_eq!(EffectiveHints::of(writes, UNTRUSTED, ToolHints::default()).label(), "writes");
+        let vouched = EffectiveHints::of(ToolHints::default(), UNTRUSTED, ToolHints::READ_ONLY);
+        assert_eq!((vouched.label(), vouched.declared), ("read-only", true));
     }
 
     #[test]
@@ -142,6 +158,8 @@ mod tests {
             let effective = EffectiveHints::of(declared, UNTRUSTED, ToolHints::default());
             prop_assert!(!effective.repeatable());
             prop_assert_eq!(effective.destructive, declared.destructive == Some(true));
+            // Of what an untrusted source says, only risks count as declared.
+            prop_assert_eq!(effective.declared, effective.destructive || declared.read_only == Some(false));
             prop_assert_eq!(effective.open_world, declared.open_world.filter(|claim| *claim));
         }
 

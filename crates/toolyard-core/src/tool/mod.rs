@@ -1,6 +1,6 @@
 //! Tools, calls of tools, and what they return.
 //!
-//! - What a tool is: [`definition`], [`schema`], [`hints`], [`capability`], [`source`], [`name_claim`], [`pattern`]
+//! - What a tool is: [`definition`], [`schema`], [`hints`], [`capability`], [`source`], [`scope`], [`name_claim`], [`pattern`]
 //! - Calling one: [`call`], [`caller`], [`extendable_deadline`], [`service`]
 //! - What a call returns: [`output`], [`result_ref`], [`error`]
 
@@ -16,5 +16,6 @@ pub(crate) mod output;
 pub(crate) mod pattern;
 pub(crate) mod result_ref;
 pub(crate) mod schema;
+pub(crate) mod scope;
 pub(crate) mod service;
 pub(crate) mod source;

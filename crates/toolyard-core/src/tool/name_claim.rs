@@ -3,6 +3,10 @@
 //! The first source whose tool is approved owns the name. A later source gets a claim that yields to the owner: its tool
 //! is called only if the caller names the source, even while the owner does not offer the tool. Claims are stored, so a
 //! name changes hands only by a decision of the operator.
+//!
+//! A server that had the tool when the operator added it contests the name: nobody decided between the two, so a call by
+//! the bare name is refused while both offer it. A tool that a server adds later does not contest: no server makes the
+//! name of another ambiguous by itself.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -21,6 +25,21 @@ pub struct NameClaim {
     /// The source that owned the name at that time; `None` if this one owns it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub yields_to: Option<SourceId>,
+    /// Whether the bare name is ambiguous while this source and the owner both offer it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub contests: bool,
+    /// Whether the operator gave the name to this source; no later claim contests it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_given: bool,
+}
+
+/// When a source claims a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClaimTime {
+    /// With its first approved list: the operator just added it.
+    FirstApproval,
+    /// With a tool that it added later.
+    Later,
 }
 
 /// The claims of all sources that a process knows. A pure table; the caller stores the claims.
@@ -73,23 +92,34 @@ impl NameClaims {
         name: &Arc<str>,
         source: &SourceId,
         outranked_by: Option<SourceId>,
+        time: ClaimTime,
         now: i64,
     ) -> NameClaim {
         if let Some(known) = self.get(name, source) {
             return known.clone();
         }
+        let contests = outranked_by.is_none()
+            && time == ClaimTime::FirstApproval
+            && self.prefix_owner(name, source).is_none()
+            && !self.claims(name).iter().any(|(_, claim)| claim.is_given);
         let yields_to = outranked_by.or_else(|| self.holder(name, source).cloned());
-        let claim = NameClaim { claimed_at: now, yields_to };
+        let contests = contests && yields_to.is_some();
+        let claim = NameClaim { claimed_at: now, yields_to, contests, is_given: false };
         self.claims_mut(name).push((source.clone(), claim.clone()));
         claim
     }
 
     /// The source to which a new claim of `source` on the name would yield.
     pub fn holder(&self, name: &str, source: &SourceId) -> Option<&SourceId> {
-        let dots = name.match_indices('.').filter_map(|(at, _)| name.get(..at));
-        let prefix = dots.filter_map(|prefix| self.sources.get(prefix)).find(|owner| *owner != source);
+        let prefix = self.prefix_owner(name, source);
         let contested = || self.claims(name).iter().find_map(|(_, claim)| claim.yields_to.as_ref());
         prefix.or_else(|| self.owner(name)).or_else(contested).filter(|owner| *owner != source)
+    }
+
+    /// The other source whose id and a dot the name starts with.
+    fn prefix_owner(&self, name: &str, source: &SourceId) -> Option<&SourceId> {
+        let dots = name.match_indices('.').filter_map(|(at, _)| name.get(..at));
+        dots.filter_map(|prefix| self.sources.get(prefix)).find(|owner| *owner != source)
     }
 
     /// The source that owns the name: the first of those that yield to none.
@@ -108,8 +138,10 @@ impl NameClaims {
         let mut changed = Vec::new();
         for (id, claim) in claims {
             let yields_to = (id != to).then(|| to.clone());
-            if claim.yields_to != yields_to {
-                claim.yields_to = yields_to;
+            let given =
+                NameClaim { yields_to, contests: false, is_given: id == to, claimed_at: claim.claimed_at };
+            if *claim != given {
+                *claim = given;
                 changed.push(id.clone());
             }
         }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn claim(claims: &mut NameClaims, name: &str, source: &str, now: i64) -> Option<String> {
-    let claim = claims.claim(&name.into(), &source.into(), None, now);
+    let claim = claims.claim(&name.into(), &source.into(), None, ClaimTime::Later, now);
     claim.yields_to.map(|owner| owner.to_string())
 }
 
@@ -55,13 +55,37 @@ fn a_qualified_name_of_another_source_is_not_taken() {
 #[test]
 fn a_source_yields_to_what_outranks_it() {
     let mut claims = NameClaims::default();
-    let made = claims.claim(&"calculate".into(), &"maths".into(), Some("native".into()), 1);
-    assert_eq!(made.yields_to, Some("native".into()));
+    let made = claims.claim(
+        &"calculate".into(),
+        &"maths".into(),
+        Some("native".into()),
+        ClaimTime::FirstApproval,
+        1,
+    );
+    assert_eq!((made.yields_to, made.contests), (Some("native".into()), false));
+}
+
+#[test]
+fn a_server_that_the_operator_adds_contests_a_name_until_the_operator_decides() {
+    let mut claims = NameClaims::default();
+    claims.add_sources(["files".into(), "filesystem".into()]);
+    let mut first = |name: &str, source: &str| {
+        claims.claim(&name.into(), &source.into(), None, ClaimTime::FirstApproval, 1)
+    };
+    assert!(!first("read", "files").contests, "nobody had the name");
+    let second = first("read", "filesystem");
+    assert_eq!((second.yields_to, second.contests), (Some("files".into()), true));
+    assert!(!first("files.read", "filesystem").contests, "a qualified name is its server's");
+    claims.give("read", &"filesystem".into());
+    let claim = |source: &str| claims.get("read", &source.into()).unwrap().clone();
+    assert!(claim("filesystem").is_given && !claim("filesystem").contests && !claim("files").contests);
+    let third = claims.claim(&"read".into(), &"more".into(), None, ClaimTime::FirstApproval, 2);
+    assert_eq!((third.yields_to, third.contests), (Some("filesystem".into()), false), "it was decided");
 }
 
 #[derive(Debug, Clone)]
 enum Event {
-    Announce { source: u8, name: u8 },
+    Announce { source: u8, name: u8, time: ClaimTime },
     Remove { source: u8 },
     Give { source: u8, name: u8 },
     Restart,
@@ -69,7 +93,10 @@ enum Event {
 
 fn any_event() -> impl Strategy<Value = Event> {
     prop_oneof![
-        6 => (0..5_u8, 0..3_u8).prop_map(|(source, name)| Event::Announce { source, name }),
+        6 => (0..5_u8, 0..3_u8, any::<bool>()).prop_map(|(source, name, is_first)| {
+            let time = if is_first { ClaimTime::FirstApproval } else { ClaimTime::Later };
+            Event::Announce { source, name, time }
+        }),
         1 => (0..5_u8).prop_map(|source| Event::Remove { source }),
         1 => (0..5_u8, 0..3_u8).prop_map(|(source, name)| Event::Give { source, name }),
         2 => Just(Event::Restart),
@@ -95,8 +122,8 @@ proptest! {
         for (now, event) in events.into_iter().enumerate() {
             let before: Vec<Option<SourceId>> = (0..3).map(|at| claims.owner(&name(at)).cloned()).collect();
             match &event {
-                Event::Announce { source: from, name: to } => {
-                    let made = claims.claim(&name(*to), &source(*from), None, now as i64);
+                Event::Announce { source: from, name: to, time } => {
+                    let made = claims.claim(&name(*to), &source(*from), None, *time, now as i64);
                     stored.insert((*from, *to), made);
                 }
                 Event::Remove { source: gone } => {
@@ -121,7 +148,7 @@ proptest! {
                 let may_change = match (&event, &before) {
                     (Event::Give { source: to, name: given }, _) => *given == at && after.is_none_or(|owner| *owner == source(*to)),
                     (Event::Remove { source: gone }, Some(owner)) => *owner == source(*gone) && after.is_none(),
-                    (Event::Announce { source: from, name: to }, None) => *to == at && after == Some(&source(*from)),
+                    (Event::Announce { source: from, name: to, .. }, None) => *to == at && after == Some(&source(*from)),
                     _ => false,
                 };
                 prop_assert!(after == before.as_ref() || may_change, "{event:?}: {before:?} to {after:?}");

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::text_id::text_id;
+use crate::{SourceScope, text_id::text_id};
 
 /// The kinds of sources, in the specification's order of priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -81,12 +81,23 @@ pub struct SourceInfo {
     pub trusted: bool,
     /// Whether a call that writes excludes all other calls to the source.
     pub exclusive: bool,
+    /// What distinguishes it from other sources with the same tools.
+    pub scope: SourceScope,
+    /// The working folder of its process, if it has one on this machine: relative paths in arguments start there.
+    pub working_folder: Option<String>,
 }
 
 impl SourceInfo {
     /// A source. Native ones are trusted; others only if the operator trusts them.
     pub fn new(id: impl Into<SourceId>, kind: SourceKind) -> Self {
-        Self { id: id.into(), kind, trusted: kind == SourceKind::Native, exclusive: false }
+        Self {
+            id: id.into(),
+            kind,
+            trusted: kind == SourceKind::Native,
+            exclusive: false,
+            scope: SourceScope::default(),
+            working_folder: None,
+        }
     }
 
     /// The source of native tools.
@@ -105,6 +116,20 @@ impl SourceInfo {
     #[must_use]
     pub fn exclusive(mut self, exclusive: bool) -> Self {
         self.exclusive = exclusive;
+        self
+    }
+
+    /// Sets what distinguishes the source from others with the same tools.
+    #[must_use]
+    pub fn scope(mut self, scope: SourceScope) -> Self {
+        self.scope = scope;
+        self
+    }
+
+    /// Sets the working folder of its process.
+    #[must_use]
+    pub fn working_folder(mut self, folder: Option<String>) -> Self {
+        self.working_folder = folder;
         self
     }
 }

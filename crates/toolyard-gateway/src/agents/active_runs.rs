@@ -12,10 +12,10 @@ use std::{
 use tokio::{
     sync::{Notify, broadcast, futures::Notified, mpsc, oneshot},
     task::JoinSet,
-    time::Instant,
+    time::{Instant, timeout_at},
 };
-use toolyard_agent::{Agent, AgentConfig, AgentError, CancelToken, RunEnd, RunRequest, RunUpdate};
-use toolyard_core::{ErrorKind, JournalError, RunId};
+use toolyard_agent::{Agent, AgentConfig, AgentError, CancelToken, Chat, RunEnd, RunRequest, RunUpdate};
+use toolyard_core::{ConversationId, ErrorKind, JournalError, RunId};
 use toolyard_hub::Profile;
 
 use super::{
@@ -50,7 +50,7 @@ pub(super) enum StartError {
     ShuttingDown,
     #[error(transparent)]
     Agent(#[from] AgentError),
-    #[error("unknown whether the run was started; see `toolyard runs list`")]
+    #[error("unknown whether the run was started")]
     OutcomeUnknown,
 }
 
@@ -106,10 +106,11 @@ impl ActiveRuns {
         let mut parts = self.config.agents.parts(name)?;
         let config = AgentConfig::clone(&parts.config);
         parts.config = Arc::new(AgentConfig { profile: self.profile.clone(), ..config });
-        Ok(Agent::new(parts).with_lease_duration(self.config.lease))
+        let agent = Agent::new(parts).with_conversations(Arc::clone(&self.config.conversations));
+        Ok(agent.with_lease_duration(self.config.lease))
     }
 
-    /// Creates a run and passes it to `spawn`, in a task of its own: the client may disconnect at any point, and a run that
+    /// Starts the run of a message and passes it to `spawn`, in a task of its own: the client may disconnect at any point, and a run that
     /// was created must be driven, and recorded under the idempotency key of its request. A run that the store did not accept
     /// by the deadline is not started, now or later.
     pub(super) async fn start<T: Send + 'static>(
@@ -129,7 +130,8 @@ impl ActiveRuns {
             let fingerprint =
                 reservation.as_ref().map(|reservation| Box::new(reservation.fingerprint().clone()));
             let request = RunRequest { fingerprint, authority: Some(agent.authority()), ..request };
-            let run = agent.create_run_before(request, deadline).await?;
+            let mut chat = runs.chat(request.conversation.as_deref().cloned(), deadline).await?;
+            let run = chat.stream_chat_message(&agent, request, Some(deadline)).await?;
             if let Some(reservation) = reservation {
                 reservation.complete(&run);
             }
@@ -138,6 +140,15 @@ impl ActiveRuns {
         // If the client is gone, the result of `spawn` is dropped; its `Drop` cancels the run or lets it continue.
         self.tasks().spawn(async move { drop(sender.send(start.await)) });
         started.await.unwrap_or(Err(StartError::OutcomeUnknown))
+    }
+
+    /// The conversation with this id, or none.
+    async fn chat(&self, id: Option<ConversationId>, deadline: Instant) -> Result<Chat, AgentError> {
+        let log = Arc::clone(&self.config.log);
+        let Some(id) = id else { return Ok(Chat::unrecorded(log)) };
+        let opened = timeout_at(deadline, Chat::open(Arc::clone(&self.config.conversations), log, id)).await;
+        let opened = opened.map_err(|_| AgentError::NotStarted)?;
+        opened.map_err(|error| JournalError::Storage(error.to_string()).into())
     }
 
     /// Whether no new runs are started.

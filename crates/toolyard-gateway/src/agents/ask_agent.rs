@@ -8,7 +8,9 @@ use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
 };
-use toolyard_agent::{ApprovalDecision, ApprovalRequest, DEFAULT_AGENT, RunEnd, RunRequest, RunUpdate};
+use toolyard_agent::{
+    ApprovalDecision, ApprovalRequest, DEFAULT_AGENT, RunEnd, RunOwner, RunRequest, RunUpdate,
+};
 use toolyard_core::{
     CallInputError, CallInputKind, CallInputRequest, CallProgress, Caller, ErrorKind, RawJson, RunId,
     ServiceCall, ToolError, ToolOutput,
@@ -16,6 +18,7 @@ use toolyard_core::{
 
 use super::{
     active_runs::{ActiveRun, ActiveRuns, START_TIMEOUT},
+    conversation_owner::{mcp_conversation, mcp_owner},
     run_observer::{RunClient, RunMessage},
     run_text::{progress_line, suspended_notice},
     service::AgentService,
@@ -29,6 +32,8 @@ struct AskAgentArguments {
     question: String,
     #[serde(default)]
     agent: Option<String>,
+    #[serde(default)]
+    conversation: Option<String>,
 }
 
 #[derive(Debug)]
@@ -56,6 +61,10 @@ impl AskAgent {
                         "type": "string", "enum": names,
                         "description": format!("Which agent; {DEFAULT_AGENT} if none is named"),
                     },
+                    "conversation": {
+                        "type": "string",
+                        "description": "A name of your choice: the agent remembers what was asked and answered under it before",
+                    },
                 },
                 "required": ["question"],
                 "additionalProperties": false,
@@ -74,8 +83,16 @@ impl AskAgent {
         let name = arguments.agent.as_deref().unwrap_or(DEFAULT_AGENT);
         let agent =
             self.runs.agent(name).map_err(|error| failure(ErrorKind::InvalidArguments, error.to_string()))?;
-        let request = self.runs.config.agents.request(name, arguments.question);
-        let request = RunRequest { caller: call.caller_name.to_string(), ..request };
+        let conversation =
+            arguments.conversation.as_deref().map(|name| mcp_conversation(call, name).map(Box::new));
+        let request = RunRequest {
+            conversation: conversation
+                .transpose()
+                .map_err(|error| failure(ErrorKind::InvalidArguments, error.to_string()))?,
+            caller: (&*call.caller_name).into(),
+            owner: Some(Box::new(RunOwner(mcp_owner(call)))),
+            ..agent.request(arguments.question)
+        };
         let client = call
             .caller
             .as_deref()
@@ -153,12 +170,13 @@ impl Drop for DelegatedRun {
 fn tool_output(run: &RunId, end: RunEnd) -> Result<ToolOutput, ToolError> {
     match end {
         RunEnd::Answered { answer, .. } => Ok(ToolOutput::text(answer)),
+        RunEnd::Partial { answer, .. } => Err(failure(ErrorKind::Failed, format!("{answer} (run {run})"))),
         RunEnd::Planned => Ok(ToolOutput::text("The run has a plan; no tool was called.")),
         RunEnd::Suspended { waiting_for } => Ok(ToolOutput::text(suspended_notice(run, &waiting_for))),
         RunEnd::Failed { message, hint } => {
             let error = failure(ErrorKind::Failed, format!("{message} (run {run})"));
             Err(match hint {
-                Some(hint) => error.with_hint(hint),
+                Some(hint) => error.with_operator_hint(hint),
                 None => error,
             })
         }

@@ -2,8 +2,8 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use toolyard_agent::{AgentParts, RunRequest};
-use toolyard_core::{Approvals, RunLog};
+use toolyard_agent::AgentParts;
+use toolyard_core::{Approvals, Conversations, RunLog};
 use toolyard_hub::Profile;
 
 /// Knows the configured agents.
@@ -13,9 +13,6 @@ pub trait AgentProvider: Send + Sync + fmt::Debug {
 
     /// What the agent of this name is built from.
     fn parts(&self, name: &str) -> Result<AgentParts, AgentLookupError>;
-
-    /// A request to the agent of this name, with the limits configured for it.
-    fn request(&self, name: &str, question: String) -> RunRequest;
 }
 
 /// Why an agent cannot be used.
@@ -44,6 +41,8 @@ pub struct AgentServiceConfig {
     pub log: Arc<dyn RunLog>,
     /// Stores approval requests.
     pub approvals: Arc<dyn Approvals>,
+    /// Stores conversations.
+    pub conversations: Arc<dyn Conversations>,
     /// Identifies this process as the owner of run leases.
     pub owner: String,
     /// How long a run stays with this process without a sign of life. Afterwards another process takes it over.

@@ -4,6 +4,7 @@
 //! config.rs          the agents, where their runs are stored, what clients may do
 //! service.rs         AgentService: the agents that clients can use; shutdown of their runs
 //! active_runs.rs     the runs that this process drives, one task each
+//! conversation_owner.rs  on whose behalf a client acts, and which conversations it may use
 //! idempotency.rs     which request started which run, so that a repeated one starts no second run
 //! run_observer.rs    forwards updates, approval requests and input requests of a run
 //! orphaned_runs.rs   takes over detached runs whose process ended, as long as the service runs
@@ -18,6 +19,7 @@ mod active_runs;
 mod api;
 mod ask_agent;
 mod config;
+mod conversation_owner;
 mod idempotency;
 #[cfg(test)]
 mod orphan_crash_tests;

@@ -120,6 +120,7 @@ async fn post(api: &AgentApi, path: String, body: Value) -> (u16, Value) {
         method: Method::POST,
         path,
         query: String::new(),
+        credential_hash: [0; 32],
         headers: HeaderMap::new(),
         body: body.to_string(),
     };

@@ -19,9 +19,9 @@ use super::{
     unix_time::{milliseconds, now_milliseconds},
 };
 
-/// How long after another two scans begin. A released run waits no longer than this.
+/// Pause between two scans.
 const SCAN_INTERVAL: Duration = Duration::from_secs(2);
-/// A store that takes longer to list runs was away meanwhile.
+/// If listing the runs takes longer, the store was probably unavailable meanwhile.
 const MAX_SCAN_DURATION: Duration = Duration::from_secs(2);
 const MAX_CHECKED_RUNS: usize = 10_000;
 /// A run that was left alone is looked at again after this time.

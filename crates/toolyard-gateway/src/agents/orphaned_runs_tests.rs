@@ -128,7 +128,7 @@ async fn a_decision_that_nobody_applied_resumes_a_suspended_run() {
     let fence = agents.log().run(&run).await.unwrap().fence;
     adopt_in_background(&agents.in_process("second").service());
     tokio::time::sleep(Duration::from_mins(5)).await;
-    assert_eq!(agents.log().run(&run).await.unwrap().fence, fence, "it waits for an approval");
+    assert_eq!(agents.log().run(&run).await.unwrap().fence, fence, "the run waits for an approval");
     let approvals = &agents.parts.approvals;
     let approval = approvals.pending_approvals().await.unwrap()[0].id;
     approvals.decide(approval, ApprovalOutcome::Denied, "ada").await.unwrap();
@@ -190,5 +190,5 @@ async fn a_run_that_was_never_started_is_discarded() {
     assert_eq!(state(&agents, &run).await, RunState::Open, "its creator may be alive");
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(state(&agents, &run).await, RunState::Cancelled);
-    assert_eq!(log.events(&run, 0).await.unwrap().len(), 1, "it was not driven");
+    assert_eq!(log.events(&run, 0).await.unwrap().len(), 1, "the run was not driven");
 }

@@ -1,11 +1,11 @@
 //! Agents with a scripted model, for tests.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use toolyard_agent::{
-    AgentConfig, AgentParts, ApprovalRules, DEFAULT_AGENT, MemoryRunLog, O200k, RunRequest,
+    AgentConfig, AgentParts, ApprovalRules, DEFAULT_AGENT, MemoryConversations, MemoryRunLog, O200k,
 };
-use toolyard_core::{Approvals, RunLog};
+use toolyard_core::{Approvals, Conversations, RunLog};
 use toolyard_hub::{Profile, ToolHub};
 use toolyard_model::{ScriptedModel, ToolCalling};
 use toolyard_store::{Location, Store};
@@ -13,11 +13,18 @@ use toolyard_store::{Location, Store};
 use super::{AgentLookupError, AgentProvider, AgentService, AgentServiceConfig};
 
 /// Answers every question with "done".
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct TestAgents {
     pub(super) parts: AgentParts,
+    pub(super) conversations: Arc<dyn Conversations>,
     pub(super) lease: Duration,
     agents: BTreeMap<String, Arc<AgentConfig>>,
+}
+
+impl fmt::Debug for TestAgents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TestAgents").field("parts", &self.parts).finish_non_exhaustive()
+    }
 }
 
 impl TestAgents {
@@ -41,11 +48,13 @@ impl TestAgents {
             approvals,
             rules: ApprovalRules::default(),
             result_shapes: None,
+            argument_examples: None,
             counter: Arc::new(O200k),
             owner: "test".to_owned(),
         };
         Self {
             parts,
+            conversations: Arc::new(MemoryConversations::default()),
             lease: Duration::from_secs(30),
             agents: BTreeMap::from([(DEFAULT_AGENT.to_owned(), config)]),
         }
@@ -77,6 +86,7 @@ impl TestAgents {
             agents: Arc::new(self.clone()),
             log: Arc::clone(&self.parts.log),
             approvals: Arc::clone(&self.parts.approvals),
+            conversations: Arc::clone(&self.conversations),
             owner: self.parts.owner.clone(),
             lease: self.lease,
             profile,
@@ -94,9 +104,5 @@ impl AgentProvider for TestAgents {
         let unknown = || AgentLookupError::Unknown { name: name.to_owned(), known: self.names() };
         let config = Arc::clone(self.agents.get(name).ok_or_else(unknown)?);
         Ok(AgentParts { config, ..self.parts.clone() })
-    }
-
-    fn request(&self, name: &str, question: String) -> RunRequest {
-        RunRequest { question, agent: name.to_owned(), caller: name.to_owned(), ..RunRequest::default() }
     }
 }

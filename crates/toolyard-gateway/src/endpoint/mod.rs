@@ -18,7 +18,6 @@ use crate::{
 
 const INSTRUCTIONS: &str = "Tools of several servers behind one door. Where a result says that only a part is shown, read the \
                             rest with read_result or at the linked address.";
-const SKILL_SOURCE_PREFIX: &str = "skill:";
 
 /// What a gateway serves.
 pub struct GatewayConfig {
@@ -116,8 +115,10 @@ impl EndpointBuilder {
     fn endpoint(&self, profile: Profile, agents: Option<AgentService>) -> Endpoint {
         let includes_content = profile.includes_content();
         // Local skills are served all or none: `skill:` stands for all of them, as in the pattern `skill:*`.
-        let skills =
-            self.skills.clone().filter(|_| includes_content && profile.includes_source(SKILL_SOURCE_PREFIX));
+        let skills = self
+            .skills
+            .clone()
+            .filter(|_| includes_content && profile.includes_source(SourceId::SKILL_PREFIX));
         let bridge = self.servers.as_ref().map(|manager| {
             let profile = profile.clone();
             let filter = move |id: &SourceId| profile.includes_source(id.as_str());

@@ -10,7 +10,7 @@ use toolyard_core::{ListedTool, SourceId, ToolCallRequest};
 use toolyard_hub::{Profile, Snapshot, ToolCandidate};
 
 use super::{
-    definition::{definition, definition_size},
+    definition::{definition, definition_size, distinguished},
     surface_choice::ToolListSize,
 };
 use crate::naming::tool_names::{UnnamedTool, assign_tool_names};
@@ -36,6 +36,8 @@ pub(crate) struct ExposedTool {
     pub(crate) source: Option<SourceId>,
     /// The candidate whose definition is shown.
     pub(crate) candidate: Arc<ToolCandidate>,
+    /// What distinguishes it from the other tools of its name, from the settings of their sources.
+    pub(crate) distinction: Option<String>,
 }
 
 impl ExposedTools {
@@ -47,7 +49,10 @@ impl ExposedTools {
             .into_iter()
             .zip(unnamed)
             .zip(candidates)
-            .map(|((name, tool), candidate)| ExposedTool { name, source: tool.source, candidate })
+            .map(|((name, tool), candidate)| {
+                let distinction = snapshot.distinction(&candidate, Some(profile));
+                ExposedTool { name, source: tool.source, candidate, distinction }
+            })
             .collect();
         tools.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         Self { snapshot, size: ToolListSize { tools: tools.len(), bytes }, tools, by_tool: OnceLock::new() }
@@ -95,6 +100,11 @@ impl ExposedTools {
         find(Some(tool.source_id().clone())).or_else(|| find(None).filter(is_equivalent))
     }
 
+    /// The tools with this name of their own, under whichever name they are exposed.
+    pub(crate) fn with_own_name<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a ExposedTool> {
+        self.tools.iter().filter(move |tool| *tool.candidate.name == *name)
+    }
+
     pub(crate) fn definitions(&self) -> Vec<ListedTool> {
         self.tools.iter().map(ExposedTool::definition).collect()
     }
@@ -102,8 +112,13 @@ impl ExposedTools {
 
 impl ExposedTool {
     pub(crate) fn definition(&self) -> ListedTool {
-        let definition = definition(self.candidate.spec(), &self.name);
+        let definition = definition(self.candidate.spec(), &self.name, self.distinction.as_deref());
         ListedTool { name: Arc::clone(&self.name), definition }
+    }
+
+    /// The description as a model sees it.
+    pub(crate) fn description(&self) -> String {
+        distinguished(&self.candidate.spec().description, self.distinction.as_deref())
     }
 
     /// The request as the hub expects it: with the tool's own name and, if the name is not enough, its source.
@@ -118,16 +133,28 @@ impl ExposedTool {
 }
 
 /// For each tool name, the candidate that has the bare name, which also represents its equivalents, and every candidate
-/// that is not equivalent to it. Denied tools are left out, but keep their name. The two lists have the same order.
+/// that is not equivalent to it. If the bare name is ambiguous, no candidate has it. Denied tools are left out, but keep their name. The two lists have the same order.
 fn unnamed_tools(snapshot: &Snapshot, profile: &Profile) -> (Vec<UnnamedTool>, Vec<Arc<ToolCandidate>>) {
     let (mut tools, mut candidates) = (Vec::new(), Vec::new());
     for (name, candidates_of_name) in snapshot.candidates_by_name() {
         let bare = profile.bare_name_candidate(candidates_of_name);
         let mut add = |candidate: &Arc<ToolCandidate>, source| {
+            // Calls of clients belong to no conversation; those of agents may.
+            if candidate.tool.needs_conversation() {
+                return;
+            }
             let (tool, preferred_source) = (Arc::clone(name), candidate.source_id().clone());
             tools.push(UnnamedTool { tool, source, preferred_source });
             candidates.push(Arc::clone(candidate));
         };
+        // Nobody decided which tool has the bare name, so each has its source in its name.
+        if !snapshot.contenders(name, Some(profile)).is_empty() {
+            let others = profile.non_equivalents(candidates_of_name);
+            let offered =
+                candidates_of_name.equivalents.iter().filter(|tool| profile.offers(tool)).chain(others);
+            offered.filter(|tool| !tool.denied).for_each(|tool| add(tool, Some(tool.source_id().clone())));
+            continue;
+        }
         // An equivalent represents a denied tool.
         let mut equivalents = candidates_of_name.equivalents.iter().filter(|tool| profile.offers(tool));
         let callable = bare.filter(|bare| !bare.denied).or_else(|| equivalents.find(|tool| !tool.denied));

@@ -19,7 +19,7 @@ use toolyard_hub::{
 use super::{
     exposed_tools::{ExposedTool, ExposedTools},
     raw_result::{sanitize_error, sanitize_output},
-    search_surface_calls::{self, SearchQuery},
+    search_surface_calls::{self, FoundTool, SearchQuery},
     search_surface_definitions,
     surface_choice::prefers_search,
 };
@@ -27,6 +27,8 @@ use crate::naming::tool_names::{CALL_TOOL, DESCRIBE_TOOL, RESERVED_NAMES, SEARCH
 
 /// A search that asked the hub for more hits than this is not repeated with a larger limit.
 const MAX_WIDENED_HITS: usize = 1_000;
+/// Tools that the error for an ambiguous name lists.
+const MAX_NAMED_TOOLS: usize = 8;
 
 /// Serves the tools of one profile of a hub.
 pub struct HubService {
@@ -149,7 +151,8 @@ impl HubService {
         let options = self.options(call);
         // A name without a dot is the tool's own name, which the hub resolves.
         if !request.tool_name.contains('.') {
-            return self.execute_in_hub(request, &options).await;
+            let outcome = self.execute_in_hub(request, &options).await;
+            return outcome.map_err(|error| self.with_exposed_names(request, error));
         }
         let exposed = self.exposed();
         if let Some(tool) = exposed.find(&request.tool_name) {
@@ -158,8 +161,22 @@ impl HubService {
         match exposed.not_callable(request) {
             // The hub refuses the call and records why.
             Some(request) => self.execute_in_hub(&request, &options).await,
+            // No tool has an `@` in its name, so this names the source.
+            None if request.tool_name.contains('@') => self.execute_in_hub(request, &options).await,
             None => Err(self.hub.refuse(request, &options, unknown_tool(&request.tool_name, &exposed))),
         }
+    }
+
+    /// The hub names the tools of an ambiguous name as it knows them; clients may see some of them under other names.
+    fn with_exposed_names(&self, request: &ToolCallRequest, error: ToolError) -> ToolError {
+        let name = request.tool_name.as_str();
+        if error.kind() != ErrorKind::Refused
+            || self.hub.snapshot().contenders(name, Some(&self.profile)).is_empty()
+        {
+            return error;
+        }
+        let exposed = self.exposed();
+        ambiguous_name(name, &exposed).unwrap_or(error)
     }
 
     async fn execute_in_hub(
@@ -186,7 +203,7 @@ impl HubService {
         let (hub, exposed) = (Arc::clone(&self.hub), self.exposed());
         let search = tokio::task::spawn_blocking(move || {
             let found = search_exposed(&hub, &exposed, &query);
-            search_surface_calls::search_results(&query.query, &found, &exposed)
+            search_surface_calls::search_results(&query, &found, &exposed)
         });
         search.await.map_err(|_| ToolError::new(ErrorKind::Internal, "the search panicked"))
     }
@@ -282,28 +299,60 @@ impl fmt::Debug for HubService {
 }
 
 /// Exposed tools among the search results of the hub. Searches again with a larger limit if too few results are exposed.
-fn search_exposed<'a>(hub: &ToolHub, exposed: &'a ExposedTools, query: &SearchQuery) -> Vec<&'a ExposedTool> {
-    let mut limit = query.limit;
+fn search_exposed<'a>(hub: &ToolHub, exposed: &'a ExposedTools, query: &SearchQuery) -> Vec<FoundTool<'a>> {
+    let max_results = query.max_results();
+    let mut limit = max_results;
     loop {
         let hits = hub.search(&query.query, limit);
-        let mut tools: Vec<&ExposedTool> = Vec::with_capacity(query.limit);
+        let mut tools: Vec<FoundTool<'_>> = Vec::with_capacity(max_results);
         for hit in &hits {
-            // A hit stands for its duplicates too; the first exposed one is shown.
+            // A hit stands for its duplicates too; the first exposed one is shown, and the others are named.
             let duplicates = std::iter::once(&hit.tool).chain(&hit.duplicates);
-            let tool = duplicates.into_iter().find_map(|tool| exposed.find_candidate(tool));
-            let is_new = |tool: &&ExposedTool| !tools.iter().any(|known| std::ptr::eq(*known, *tool));
-            tools.extend(tool.filter(is_new));
+            let mut same: Vec<&ExposedTool> = Vec::new();
+            for tool in duplicates.filter_map(|tool| exposed.find_candidate(tool)) {
+                let is_known = |known: &&ExposedTool| std::ptr::eq(*known, tool);
+                let is_found =
+                    |found: &FoundTool<'_>| is_known(&found.tool) || found.same.iter().any(is_known);
+                if !same.iter().any(is_known) && !tools.iter().any(is_found) {
+                    same.push(tool);
+                }
+            }
+            if !same.is_empty() {
+                let tool = same.remove(0);
+                tools.push(FoundTool { tool, score: hit.score, same });
+            }
         }
-        if tools.len() >= query.limit || hits.len() < limit || limit > MAX_WIDENED_HITS {
-            tools.truncate(query.limit);
+        if tools.len() >= max_results || hits.len() < limit || limit > MAX_WIDENED_HITS {
+            tools.truncate(max_results);
             return tools;
         }
         limit *= 4;
     }
 }
 
+/// The error for a name that several exposed tools have, with the names by which they are called; `None` if none has it.
+fn ambiguous_name(name: &str, exposed: &ExposedTools) -> Option<ToolError> {
+    let describe = |tool: &ExposedTool| match &tool.distinction {
+        Some(distinction) => format!("`{}` ({distinction})", tool.name),
+        None => format!("`{}`", tool.name),
+    };
+    let names: Vec<String> = exposed.with_own_name(name).map(describe).collect();
+    let more = match names.len().saturating_sub(MAX_NAMED_TOOLS) {
+        _ if names.is_empty() => return None,
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let message = format!("{} servers have a tool of this name; none was called", names.len());
+    let names: Vec<String> = names.into_iter().take(MAX_NAMED_TOOLS).collect();
+    let error = ToolError::new(ErrorKind::Refused, message).on_tool(name);
+    Some(error.with_hint(format!("call one of {}{more}", names.join(", "))))
+}
+
 /// The error for an unknown name, with similar names as a hint.
 fn unknown_tool(name: &str, exposed: &ExposedTools) -> ToolError {
+    if let Some(error) = ambiguous_name(name, exposed) {
+        return error;
+    }
     let error = ToolError::new(ErrorKind::UnknownTool, format!("tool `{name}` does not exist"));
     let similar =
         did_you_mean(exposed.tools.iter().map(|tool| (&*tool.name, NameSummary::of(&tool.name))), name);

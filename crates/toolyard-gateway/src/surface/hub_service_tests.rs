@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolyard_core::{CallContext, SourceInfo, SourceKind, Tool, ToolSpec};
+use toolyard_core::{
+    CallContext, ClaimTime, NameClaim, NameClaims, SourceInfo, SourceKind, SourceScope, Tool, ToolSpec,
+};
 use toolyard_hub::Budget;
 
 use super::*;
@@ -163,6 +165,25 @@ async fn the_search_surface_finds_describes_and_calls_tools() {
     assert!(nothing.starts_with("Nothing found for: zzzz."), "{nothing}");
 }
 
+#[tokio::test]
+async fn tools_with_close_scores_follow_in_a_short_form() {
+    let hub = Arc::new(ToolHub::default());
+    let names: Vec<String> = (0..30).map(|number| format!("read_file_{number}")).collect();
+    let mut tools: Vec<(&str, &str)> =
+        names.iter().map(|name| (name.as_str(), "Read a file from disk")).collect();
+    tools.push(("delete_page", "Delete a page. It also mentions a file"));
+    register(&hub, "files", &tools);
+    let service = HubService::new(hub, Profile { surface: Surface::Search, ..Profile::default() });
+    let found = call_text(&service, "search_tools", json!({"query": "read a file"})).await.unwrap();
+    let (detailed, short) = found.split_once("Also possible (parameters: describe_tool):\n").unwrap();
+    // Each result lowers the score of the next ones that match the same words.
+    assert_eq!((detailed.lines().count(), short.lines().count()), (5, 10), "{found}");
+    assert!(detailed.starts_with("read_file_0(): Read a file from disk\n"), "{found}");
+    assert!(short.lines().all(|line| line.ends_with(": Read a file from disk")), "{found}");
+    let few = call_text(&service, "search_tools", json!({"query": "read a file", "limit": 7})).await.unwrap();
+    assert!(few.lines().count() == 7 && !few.contains("Also possible"), "{few}");
+}
+
 #[test]
 fn the_search_description_is_short_and_quotes_no_server() {
     let hub = Arc::new(ToolHub::default());
@@ -237,4 +258,100 @@ fn read_result_is_exposed_wherever_outputs_may_be_truncated() {
     assert_eq!(names(&HubService::new(Arc::clone(&hub), profile.clone())), ["read_result"]);
     let denied = Profile { deny: vec!["read_*".into()], ..profile };
     assert_eq!(names(&HubService::new(hub, denied)), Vec::<String>::new());
+}
+
+/// A tool of a server that was added together with others.
+struct ClaimedTool(EchoTool, NameClaim);
+
+impl Tool for ClaimedTool {
+    fn spec(&self) -> &ToolSpec {
+        self.0.spec()
+    }
+
+    fn name_claim(&self) -> Option<&NameClaim> {
+        Some(&self.1)
+    }
+
+    fn call<'a>(
+        &'a self,
+        request: &'a ToolCallRequest,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        self.0.call(request, context)
+    }
+}
+
+/// Two instances of one program, with different folders and the same tools.
+fn two_instances(names: &[&str]) -> Arc<ToolHub> {
+    let hub = Arc::new(ToolHub::default());
+    let mut claims = NameClaims::default();
+    for (id, folder) in [("files", "~/docs"), ("filesystem", "/data")] {
+        let tool = |name: &&str| {
+            let text = format!("Read the complete contents of a file as text with {name}.");
+            let raw = json!({"name": name, "description": text, "inputSchema": {"type": "object", "properties": {"path": {"type": "string"}}}});
+            let spec = ToolSpec::new(*name, text).with_raw(raw.into());
+            let claim = claims.claim(&(*name).into(), &id.into(), None, ClaimTime::FirstApproval, 1);
+            Arc::new(ClaimedTool(EchoTool(spec, id.to_owned()), claim)) as Arc<dyn Tool>
+        };
+        let scope = SourceScope {
+            program: Some("npx fs".to_owned()),
+            folders: vec![folder.to_owned()],
+            labels: vec![folder.to_owned()],
+        };
+        let tools = names.iter().map(tool).collect();
+        hub.register(SourceInfo::new(id, SourceKind::Mcp).scope(scope), tools);
+    }
+    hub
+}
+
+#[tokio::test]
+async fn tools_of_two_instances_are_all_listed_distinguished_and_callable() {
+    let hub = two_instances(&["read_text_file", "write_file"]);
+    let full = HubService::new(Arc::clone(&hub), Profile { surface: Surface::Full, ..Profile::default() });
+    let expected =
+        ["files.read_text_file", "files.write_file", "filesystem.read_text_file", "filesystem.write_file"];
+    assert_eq!(names(&full), expected);
+    for tool in &full.catalogue(&ClientInfo::default()).tools {
+        let (source, _) = tool.name.split_once('.').unwrap();
+        let folder = if source == "files" { "~/docs" } else { "/data" };
+        let description = tool.definition.to_value()["description"].as_str().unwrap().to_owned();
+        assert!(description.starts_with(&format!("[{folder}] Read the complete")), "{description}");
+        let text = call_text(&full, &tool.name, json!({})).await.unwrap();
+        assert_eq!(text, format!("{source} {{}}"));
+    }
+    let refused = call_text(&full, "write_file", json!({"path": "a.txt"})).await.unwrap_err();
+    assert_eq!(
+        refused,
+        "write_file: 2 servers have a tool of this name; none was called call one of `files.write_file` (~/docs), \
+         `filesystem.write_file` (/data)"
+    );
+    let routed = call_text(&full, "write_file", json!({"path": "/data/a.txt"})).await.unwrap();
+    assert!(routed.starts_with("filesystem "), "{routed}");
+
+    let search = HubService::new(hub, Profile { surface: Surface::Search, ..Profile::default() });
+    let found = call_text(&search, "search_tools", json!({"query": "read the text of a file", "limit": 1}))
+        .await
+        .unwrap();
+    assert_eq!(
+        found,
+        "files.read_text_file(): [~/docs] Read the complete contents of a file as text with read_text_file.\n  same \
+         parameters: filesystem.read_text_file [/data]"
+    );
+    let described = call_text(&search, "describe_tool", json!({"name": "read_text_file"})).await.unwrap_err();
+    assert!(described.contains("`filesystem.read_text_file` (/data)"), "{described}");
+    let called = json!({"name": "filesystem.read_text_file", "arguments": {"path": "x"}});
+    assert!(call_text(&search, "call_tool", called).await.unwrap().starts_with("filesystem "));
+}
+
+#[tokio::test]
+async fn the_hint_for_an_ambiguous_name_shows_names_that_clients_accept() {
+    let long = "x".repeat(60);
+    let service =
+        HubService::new(two_instances(&[&long]), Profile { surface: Surface::Full, ..Profile::default() });
+    let refused = call_text(&service, &long, json!({})).await.unwrap_err();
+    let exposed = names(&service);
+    assert!(
+        exposed.iter().all(|name| name.len() <= 64 && refused.contains(&format!("`{name}`"))),
+        "{refused}"
+    );
 }

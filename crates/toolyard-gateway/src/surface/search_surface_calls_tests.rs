@@ -39,7 +39,7 @@ fn lenient_arguments_are_accepted() {
     let call = inner_call(&request("call_tool", json!({"name": "t"}))).unwrap();
     assert_eq!(call.arguments.get(), "{}");
     let query = search_query(&request("search_tools", json!({"query": "x", "limit": 1e9}))).unwrap();
-    assert_eq!(query, SearchQuery { query: "x".to_owned(), limit: MAX_RESULTS });
+    assert_eq!(query, SearchQuery { query: "x".to_owned(), limit: Some(MAX_RESULTS) });
     let error = inner_call(&request("call_tool", json!({}))).unwrap_err();
     assert!(error.to_string().contains("missing field `name`"), "{error}");
 }

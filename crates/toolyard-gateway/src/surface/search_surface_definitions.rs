@@ -15,7 +15,7 @@ use crate::naming::tool_names::{CALL_TOOL, DESCRIBE_TOOL, SEARCH_TOOLS};
 const MAX_NAMED_SOURCES: usize = 10;
 const MAX_NAMED_CAPABILITIES: usize = 10;
 const MAX_SOURCE_CHARS: usize = 24;
-/// Search results if the caller sets no limit.
+/// Search results that are shown with their parameters if the caller sets no limit.
 pub(super) const DEFAULT_RESULTS: usize = 5;
 pub(super) const MAX_RESULTS: usize = 25;
 
@@ -35,7 +35,7 @@ pub(super) fn search_surface_tool(name: &str, tools: &ExposedTools) -> Option<Li
             "description": search_description(tools),
             "inputSchema": {"type": "object", "required": ["query"], "properties": {
                 "query": text("What is to be done, in your own words, in any language"),
-                "limit": {"type": "integer", "minimum": 1, "maximum": MAX_RESULTS, "default": DEFAULT_RESULTS},
+                "limit": {"type": "integer", "minimum": 1, "maximum": MAX_RESULTS},
             }},
             "annotations": {"readOnlyHint": true, "openWorldHint": false},
         }),

@@ -17,8 +17,9 @@ use crate::{
     support::test_server::{JsonStyle, TestServer},
 };
 
-/// The number of its tools for a client that supports elicitation, roots and sampling.
-const TOOL_COUNT: usize = 16;
+/// The number of its tools for a client that supports elicitation, roots and sampling, without the one that can only be
+/// called as a task.
+const TOOL_COUNT: usize = 15;
 /// Shorter than the long call, longer than each of its steps.
 const IDLE_TIMEOUT: Duration = Duration::from_millis(2_500);
 const LONG_RUNNING_TOOL: &str = "trigger-long-running-operation";

@@ -2,13 +2,22 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use toolyard_core::RevisionFamily::{Legacy, Modern};
 
-use crate::{both_families_case, support::case::Transport, test_gateway::TestGateway};
+use crate::{
+    both_families_case,
+    support::case::{ServerKind, Transport, case},
+    test_gateway::TestGateway,
+};
+
+/// How often a client was asked, and whether its call failed.
+fn asked(observed: &Value) -> (usize, bool) {
+    (observed["elicitations"].as_array().unwrap().len(), observed["answer"]["error"] == true)
+}
 
 #[tokio::test]
-async fn an_input_request_never_reaches_another_client() {
+async fn an_input_request_reaches_the_client_whose_call_raised_it() {
     for client in [Legacy, Modern] {
         let gateway = TestGateway::start(both_families_case(Legacy, Transport::Stdio)).await;
         let count_arguments = json!({"steps": 16, "pause": 0.5});
@@ -18,18 +27,23 @@ async fn an_input_request_never_reaches_another_client() {
             gateway.run_client(client, "elicitation", "greet", &json!({})).await
         };
         let (counting, eliciting) = tokio::join!(counting, eliciting);
-        assert_eq!(
-            (&counting["elicitations"], &counting["answer"]["error"]),
-            (&json!([]), &json!(false)),
-            "{counting}"
-        );
-        assert_eq!(
-            (&eliciting["elicitations"], &eliciting["answer"]["error"]),
-            (&json!([]), &json!(true)),
-            "{eliciting}"
-        );
-        let text = eliciting["answer"]["text"].as_str().unwrap();
-        assert!(text.contains("several clients use this server"), "{text}");
+        assert_eq!((asked(&counting), asked(&eliciting)), ((0, false), (1, false)), "{counting} {eliciting}");
+        gateway.close().await;
+    }
+}
+
+#[tokio::test]
+async fn clients_of_the_official_server_are_each_asked_their_own_question() {
+    for transport in [Transport::Stdio, Transport::Http] {
+        let gateway = TestGateway::start(case(ServerKind::Everything, transport)).await;
+        let no_arguments = json!({});
+        let elicit =
+            |scenario| gateway.run_client(Legacy, scenario, "trigger-elicitation-request", &no_arguments);
+        let (slow, quick) = tokio::join!(elicit("slow_elicitation"), elicit("elicitation"));
+        assert_eq!((asked(&slow), asked(&quick)), ((1, false), (1, false)), "{transport:?} {slow} {quick}");
+        // Right after a client that was asked is gone.
+        let after = elicit("elicitation").await;
+        assert_eq!(asked(&after), (1, false), "{transport:?} {after}");
         gateway.close().await;
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn check_arguments(candidates: Vec<Arc<ToolCandidate>>, arguments: &R
         };
         let Err(error) = checked else { return true };
         first_error.get_or_insert_with(|| {
-            error.with_hint(format!("show its parameters: toolyard tools show {}", candidate.name))
+            error.with_operator_hint(format!("show its parameters: toolyard tools show {}", candidate.name))
         });
         rejecting.push(Arc::clone(candidate));
         false

@@ -236,10 +236,11 @@ impl Call<'_> {
         match result {
             Some(Ok(outcome)) => outcome,
             Some(Err(_panic)) => Err(ToolError::new(ErrorKind::Internal, "the tool panicked")
-                .with_hint("this is a bug in the tool; the panic message is on stderr")),
+                .with_operator_hint("this is a bug in the tool; the panic message is on stderr")),
             None => {
                 let message = format!("did not answer within {} s", idle_timeout.as_secs_f64());
-                Err(ToolError::new(ErrorKind::Timeout, message).with_hint("raise the limit with --timeout"))
+                Err(ToolError::new(ErrorKind::Timeout, message)
+                    .with_operator_hint("raise the limit with --timeout or `[call] timeout`"))
             }
         }
     }

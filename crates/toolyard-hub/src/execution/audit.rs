@@ -8,11 +8,7 @@ use crate::execution::attempt::Call;
 const MAX_NAME_BYTES: usize = 512;
 
 /// Caller, tool, source and outcome of a call; arguments and result as hashes.
-pub(crate) fn audit_record(
-    call: &Call<'_>,
-    caller_name: &str,
-    outcome: &Result<ToolOutput, ToolError>,
-) -> AuditRecord {
+pub(crate) fn audit_record(call: &Call<'_>, outcome: &Result<ToolOutput, ToolError>) -> AuditRecord {
     let elapsed = call.elapsed();
     let sources: Vec<SourceId> = match outcome {
         Ok(output) => output.meta.sources.clone(),
@@ -20,7 +16,7 @@ pub(crate) fn audit_record(
     };
     AuditRecord {
         at: unix_millis(),
-        caller: bounded(caller_name),
+        caller: bounded(call.caller_name),
         call: bounded(&call.request.id),
         tool: bounded(&call.request.tool_name),
         sources,

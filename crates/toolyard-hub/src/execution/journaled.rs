@@ -197,7 +197,9 @@ fn outcome_unknown(record: &StepRecord) -> ToolError {
     ToolError::new(ErrorKind::ResponseLost, message)
         .outcome_unknown()
         .on_tool(&record.tool)
-        .with_hint("check what happened, then record it: toolyard runs resolve")
+        .with_operator_hint(
+            "check what happened, then record it: toolyard runs resolve RUN STEP done|not-done",
+        )
 }
 
 /// The intent could not be recorded, so the tool was not called.

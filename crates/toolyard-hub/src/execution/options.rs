@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use toolyard_core::{Caller, ContentHash};
+use toolyard_core::{Caller, ContentHash, Synthesizer};
 
 use crate::{
     output::budget::Budget,
@@ -42,6 +42,9 @@ pub struct CallOptions {
     pub profile: Option<Arc<Profile>>,
     /// Hashes of the definitions that were approved with this call; a tool whose definition is not among them is not called.
     pub approved_definitions: Option<Arc<[ContentHash]>>,
+    /// Combines the outputs of several sources in place of the hub's model, if the hub has one: what an agent reads goes to
+    /// its own model and to no other.
+    pub synthesizer: Option<Arc<dyn Synthesizer>>,
 }
 
 impl Default for CallOptions {
@@ -64,6 +67,7 @@ impl CallOptions {
             keep_structured_valid: false,
             profile: None,
             approved_definitions: None,
+            synthesizer: None,
         }
     }
 
@@ -112,6 +116,12 @@ impl CallOptions {
     /// Restricts the call to tools with one of these definitions.
     pub fn with_approved_definitions(mut self, definitions: impl Into<Arc<[ContentHash]>>) -> Self {
         self.approved_definitions = Some(definitions.into());
+        self
+    }
+
+    /// Sets the model that combines the outputs of several sources.
+    pub fn with_synthesizer(mut self, synthesizer: Arc<dyn Synthesizer>) -> Self {
+        self.synthesizer = Some(synthesizer);
         self
     }
 

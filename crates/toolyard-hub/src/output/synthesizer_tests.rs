@@ -7,6 +7,7 @@ use toolyard_core::{BoxFuture, SynthesisError};
 use super::*;
 
 /// A model that replies after a delay and records its requests.
+#[derive(Debug)]
 struct Model {
     delay: Duration,
     answer: Result<&'static str, &'static str>,

@@ -107,11 +107,21 @@ fn count_ellipsis_chars(kept: &str, ellipsis_offsets: &[usize]) -> usize {
     ellipsis_offsets.iter().map(shown).sum()
 }
 
-/// Whether both texts are the same JSON value. Large texts that differ are not parsed, because other calls would wait.
+/// Whether the JSON says the same as the text: it is the same value, or an object whose only field is that value or that
+/// text. Large texts that differ are not parsed, because other calls would wait.
 fn is_same_value(text: &str, json: &str) -> bool {
     let read = |text| serde_json::from_str::<Value>(text).ok();
-    let is_small = text.len().max(json.len()) <= MAX_COMPARED_BYTES;
-    text == json || is_small && read(text).is_some_and(|value| read(json) == Some(value))
+    if text == json {
+        return true;
+    }
+    if text.len().max(json.len()) > MAX_COMPARED_BYTES {
+        return false;
+    }
+    let Some(structured) = read(json) else { return false };
+    let only_field = structured.as_object().filter(|fields| fields.len() == 1);
+    let wrapped = only_field.and_then(|fields| fields.values().next());
+    wrapped.and_then(Value::as_str) == Some(text)
+        || read(text).is_some_and(|value| structured == value || wrapped == Some(&value))
 }
 
 /// Replaces the text of an output by its beginning and a truncation notice; other content blocks are kept.

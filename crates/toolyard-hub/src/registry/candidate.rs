@@ -32,6 +32,8 @@ pub struct ToolCandidate {
     pub priority: u8,
     /// Capabilities: declared, then found in the name, then in the description.
     pub capabilities: Vec<Capability>,
+    /// The first capability that is declared or found in the name. Those found in a description are less reliable.
+    pub main_capability: Option<Capability>,
     /// Tool kind; decides strategy and output limit.
     pub kind: ToolKind,
     /// Effective hints about its effects.
@@ -45,6 +47,8 @@ pub struct ToolCandidate {
     pub owns_name: bool,
     /// The source that had the name before this one.
     pub yields_to: Option<SourceId>,
+    /// Whether its source claims the bare name, although another one may own it.
+    contends: bool,
     claimed_at: i64,
     is_declared_equivalent: bool,
     pub(crate) health: Arc<Health>,
@@ -73,7 +77,8 @@ impl ToolCandidate {
     ) -> Self {
         let spec = tool.spec();
         let info = &source.info;
-        let (capabilities, kind) = capabilities_and_kind(spec, capability_table);
+        let ToolCapabilities { capabilities, main_capability, kind } =
+            ToolCapabilities::of(spec, capability_table);
         let health = match info.kind {
             SourceKind::Native => source.state.tool_health(&spec.name),
             SourceKind::Skill | SourceKind::Mcp => Arc::clone(&source.state.shared),
@@ -88,9 +93,11 @@ impl ToolCandidate {
         Self {
             name: Arc::clone(&spec.name),
             owns_name: pinned || yields_to.as_ref().is_none_or(may_replace),
+            contends: claim.is_some_and(|claim| claim.contests || claim.yields_to.is_none()),
             claimed_at: claim.map_or(0, |claim| claim.claimed_at),
             priority: rules.prefer.priority(info.kind),
             capabilities,
+            main_capability,
             kind,
             hints: EffectiveHints::of(spec.hints, info.trusted, rules.hints_for(&spec.name, &info.id)),
             pinned,
@@ -120,11 +127,34 @@ impl ToolCandidate {
         self.params.get_or_init(|| self.spec().params())
     }
 
-    /// Whether the two are equivalent: declared by the operator, or both trusted with compatible schemas.
+    /// Whether the two are equivalent: declared by the operator, or both trusted with compatible schemas, unless their
+    /// sources are instances of one program with different settings, which act on different things.
     pub fn equivalent_to(&self, other: &Self) -> bool {
-        let trusted = self.source.info.trusted && other.source.info.trusted;
+        let (info, other_info) = (&self.source.info, &other.source.info);
         (self.is_declared_equivalent && other.is_declared_equivalent)
-            || (trusted && self.name == other.name && are_compatible(self.params(), other.params()))
+            || (info.trusted
+                && other_info.trusted
+                && self.name == other.name
+                && !self.is_other_instance(other)
+                && are_compatible(self.params(), other.params()))
+    }
+
+    /// Whether the sources of the two are instances of one program that act on different things, and the operator did not
+    /// declare them equivalent.
+    pub(crate) fn is_other_instance(&self, other: &Self) -> bool {
+        !(self.is_declared_equivalent && other.is_declared_equivalent)
+            && self.source.info.scope.is_other_instance(&other.source.info.scope)
+    }
+
+    /// Whether the bare name is ambiguous between this tool and the one that has it: nobody decided between the two.
+    pub(crate) fn contends_with(&self, bare: &Self) -> bool {
+        self.contends
+            && !bare.pinned
+            && !bare.is_declared_equivalent
+            && !self.denied
+            && self.priority == bare.priority
+            && self.source_id() != bare.source_id()
+            && !self.equivalent_to(bare)
     }
 
     pub(crate) fn check(&self, arguments: &Value) -> Result<(), ToolError> {
@@ -159,22 +189,30 @@ impl ToolCandidate {
     }
 }
 
-/// Declared capabilities, then those found in the name, then in the description; the first two groups decide the kind.
-fn capabilities_and_kind(spec: &ToolSpec, capability_table: &CapabilityTable) -> (Vec<Capability>, ToolKind) {
-    let mut named = spec.capabilities.clone();
-    let mut described = Vec::new();
-    if !spec.declared_capabilities_only {
-        named.extend(capability_table.extract(&spec.name, ""));
-        described = capability_table.capabilities_in(&spec.description);
-    }
-    let kind = ToolKind::of(&named);
-    let mut capabilities: Vec<Capability> = Vec::with_capacity(named.len());
-    for capability in named.into_iter().chain(described) {
-        if !capabilities.contains(&capability) {
-            capabilities.push(capability);
+struct ToolCapabilities {
+    capabilities: Vec<Capability>,
+    main_capability: Option<Capability>,
+    kind: ToolKind,
+}
+
+impl ToolCapabilities {
+    /// Declared capabilities, then those found in the name, then in the description; the first two groups decide the kind.
+    fn of(spec: &ToolSpec, capability_table: &CapabilityTable) -> Self {
+        let mut named = spec.capabilities.clone();
+        let mut described = Vec::new();
+        if !spec.declared_capabilities_only {
+            named.extend(capability_table.extract(&spec.name, ""));
+            described = capability_table.capabilities_in(&spec.description);
         }
+        let (main_capability, kind) = (named.first().cloned(), ToolKind::of(&named));
+        let mut capabilities: Vec<Capability> = Vec::with_capacity(named.len());
+        for capability in named.into_iter().chain(described) {
+            if !capabilities.contains(&capability) {
+                capabilities.push(capability);
+            }
+        }
+        Self { capabilities, main_capability, kind }
     }
-    (capabilities, kind)
 }
 
 impl fmt::Debug for ToolCandidate {

@@ -20,6 +20,7 @@ pub(crate) struct NameEntry {
     front: Arc<[Arc<ToolCandidate>]>,
     /// How many candidates in `front` are equivalent, the preferred one included.
     equivalent_count: usize,
+    is_contested: bool,
     /// The candidates after them.
     uncompared: RedBlackTreeMapSync<PreferenceKey, Arc<ToolCandidate>>,
     pub(crate) summary: NameSummary,
@@ -32,6 +33,8 @@ pub struct NameMatches<'a> {
     pub equivalents: &'a [Arc<ToolCandidate>],
     /// Compared candidates that are not equivalent: called only if the caller names their source.
     pub others: &'a [Arc<ToolCandidate>],
+    /// Whether the bare name is ambiguous, because another candidate has the same right to it as the preferred one.
+    pub is_contested: bool,
     /// Candidates that were not compared with the preferred one; they count as not equivalent.
     uncompared: &'a RedBlackTreeMapSync<PreferenceKey, Arc<ToolCandidate>>,
 }
@@ -96,17 +99,19 @@ impl NameEntry {
         let summary =
             before.map(|entry| entry.summary).or_else(|| new.map(|tool| NameSummary::of(&tool.name)))?;
         let equivalent_count = sort_equivalents_first(&mut front)?;
-        Some(Self { front: front.into(), equivalent_count, uncompared, summary })
-    }
-
-    pub(crate) fn preferred(&self) -> Option<&Arc<ToolCandidate>> {
-        self.front.first().filter(|candidate| candidate.owns_name)
+        let is_contested = match front.split_first() {
+            Some((bare, _)) if bare.owns_name => {
+                front.iter().skip(equivalent_count).any(|other| other.contends_with(bare))
+            }
+            _ => false,
+        };
+        Some(Self { front: front.into(), equivalent_count, is_contested, uncompared, summary })
     }
 
     pub(crate) fn matches(&self) -> NameMatches<'_> {
         let (equivalents, others) =
             self.front.split_at_checked(self.equivalent_count).unwrap_or((&self.front, &[]));
-        NameMatches { equivalents, others, uncompared: &self.uncompared }
+        NameMatches { equivalents, others, is_contested: self.is_contested, uncompared: &self.uncompared }
     }
 
     /// The candidate of a source among the first ones, and whether there are more.
@@ -123,8 +128,15 @@ fn sort_equivalents_first(candidates: &mut [Arc<ToolCandidate>]) -> Option<usize
     if !preferred.owns_name {
         return Some(0);
     }
-    let is_other =
-        |other: &Arc<ToolCandidate>| !Arc::ptr_eq(other, &preferred) && !other.equivalent_to(&preferred);
+    // Instances of one program may each be equivalent to the preferred tool, but not to each other.
+    let conflicts = |one: &Arc<ToolCandidate>, among: &[Arc<ToolCandidate>]| {
+        one.source.info.scope.program.is_some()
+            && among.iter().any(|other| other.is_other_instance(one) && other.equivalent_to(&preferred))
+    };
+    let all = candidates.to_vec();
+    let is_other = |other: &Arc<ToolCandidate>| {
+        !Arc::ptr_eq(other, &preferred) && (!other.equivalent_to(&preferred) || conflicts(other, &all))
+    };
     // A stable sort keeps both groups in order.
     candidates.sort_by_cached_key(is_other);
     Some(candidates.partition_point(|candidate| !is_other(candidate)))

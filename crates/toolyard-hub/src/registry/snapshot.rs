@@ -39,7 +39,7 @@ pub struct Registry {
     changes: watch::Sender<u64>,
 }
 
-/// What the settings say about tools.
+/// Rules from the settings that candidates are built with.
 #[derive(Debug)]
 struct RegistrationRules {
     routing: RoutingRules,
@@ -105,6 +105,11 @@ impl Registry {
             current: ArcSwap::from_pointee(Snapshot::empty()),
             changes: watch::Sender::new(0),
         }
+    }
+
+    /// The capabilities that a name and a description mention.
+    pub fn mentioned_capabilities(&self, name: &str, description: &str) -> Vec<Capability> {
+        self.rules.load().capabilities.extract(name, description)
     }
 
     /// Replaces the rules and applies them to all registered tools. Sources keep their health.
@@ -288,20 +293,17 @@ impl Snapshot {
         sources
     }
 
-    /// The preferred candidate of every name, by name.
-    pub fn preferred(&self) -> Vec<Arc<ToolCandidate>> {
-        let mut tools: Vec<_> =
-            self.by_name.values().filter_map(NameEntry::preferred).map(Arc::clone).collect();
-        tools.sort_by(|one, other| one.name.cmp(&other.name));
-        tools
-    }
-
-    /// Like [`Self::preferred`], without denied tools: an equivalent that is not denied takes the place of one that is.
+    /// Every tool that can be called, by name; of equivalent ones the preferred one that is not denied.
     pub fn callable(&self) -> Vec<Arc<ToolCandidate>> {
-        let first = |entry: &NameEntry| {
-            entry.matches().equivalents.iter().find(|candidate| !candidate.denied).map(Arc::clone)
-        };
-        let mut tools: Vec<_> = self.by_name.values().filter_map(first).collect();
+        let can_be_named =
+            |tool: &&Arc<ToolCandidate>| !tool.denied && !SourceId::is_native_hint(tool.source_id().as_str());
+        let mut tools: Vec<Arc<ToolCandidate>> = Vec::new();
+        for entry in self.by_name.values() {
+            let found = entry.matches();
+            tools.extend(found.equivalents.iter().find(|tool| !tool.denied).map(Arc::clone));
+            tools.extend(found.non_equivalents().filter(can_be_named).map(Arc::clone));
+        }
+        // A stable sort keeps the preferred tool of a name first.
         tools.sort_by(|one, other| one.name.cmp(&other.name));
         tools
     }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use toolyard_core::{
-    BoxFuture, CallContext, ErrorKind, NameClaim, NameClaims, SourceKind, ToolCallRequest, ToolError,
-    ToolOutput, ToolSpec,
+    BoxFuture, CallContext, ClaimTime, ErrorKind, NameClaim, NameClaims, SourceKind, ToolCallRequest,
+    ToolError, ToolOutput, ToolSpec,
 };
 
 use super::*;
@@ -47,7 +47,7 @@ fn claimed(name: &str, claim: &NameClaim) -> Vec<Arc<dyn Tool>> {
 }
 
 fn yielding(claimed_at: i64, owner: &str) -> NameClaim {
-    NameClaim { claimed_at, yields_to: Some(owner.into()) }
+    NameClaim { claimed_at, yields_to: Some(owner.into()), ..NameClaim::default() }
 }
 
 /// The source that a call by name alone reaches.
@@ -86,7 +86,6 @@ fn a_name_reaches_its_owner_or_nobody() {
         refused.to_string(),
         "pay: the name belongs to source `bank`, which does not offer this tool now"
     );
-    assert!(registry.snapshot().preferred().is_empty());
     registry.replace(server("bank"), claimed("pay", &NameClaim::default()));
     assert_eq!(reached(&registry, "pay").as_deref(), Some("bank"));
     let named = crate::route(&registry.snapshot(), &request.with_source("aweather")).unwrap();
@@ -202,8 +201,8 @@ fn a_name_shared_by_many_sources_is_found_in_each() {
     let request = ToolCallRequest::new("x", serde_json::json!({}));
     let route = crate::route(&snapshot, &request).unwrap();
     assert_eq!((route.skipped.len(), route.more_skipped_count), (32, 136));
-    let hint = crate::routing::explain::other_sources_hint(&route).unwrap();
-    assert!(hint.ends_with("`s15` and 160 more; to use one, name its source"), "{hint}");
+    let hint = crate::routing::explain::other_sources_hint(&snapshot, &route, "x").unwrap();
+    assert!(hint.ends_with("`s15` and 160 more; to use one, name its source: `s1.x`"), "{hint}");
 }
 
 #[test]
@@ -295,7 +294,7 @@ proptest! {
             let id = format!("s{source}");
             let tools = if offers {
                 first.get_or_insert_with(|| id.clone());
-                claimed("pay", &claims.claim(&"pay".into(), &id.as_str().into(), None, now as i64))
+                claimed("pay", &claims.claim(&"pay".into(), &id.as_str().into(), None, ClaimTime::Later, now as i64))
             } else {
                 Vec::new()
             };

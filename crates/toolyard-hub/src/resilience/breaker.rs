@@ -109,7 +109,7 @@ enum CircuitState {
     Open {
         until: Instant,
         failed_probes: u32,
-        /// The last probe ended without an outcome.
+        /// Set after a probe that ended without an outcome: the circuit is already logged as half-open.
         is_half_open: bool,
     },
     /// A probe is running. Another one may start at `next_probe_at`, because the first may wait for a response that was lost.

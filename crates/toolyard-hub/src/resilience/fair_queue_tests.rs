@@ -23,7 +23,7 @@ fn every_caller_leaves_slots_for_the_next() {
     assert!(queue.try_start(&caller("d"), false).is_some());
     assert!(queue.try_start(&caller("e"), false).is_none(), "all slots are occupied");
     queue.finish(a[0]);
-    assert!(queue.try_start(&caller("a"), false).is_none(), "it occupies more than is free");
+    assert!(queue.try_start(&caller("a"), false).is_none(), "`a` occupies more than is free");
     assert!(queue.try_start(&caller("e"), false).is_some());
 }
 

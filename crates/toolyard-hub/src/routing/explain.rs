@@ -5,8 +5,11 @@ use std::sync::Arc;
 use toolyard_core::{Capability, ErrorKind, SourceId, ToolError};
 
 use crate::{
-    registry::{candidate::ToolCandidate, name_suggestions::join_names},
-    routing::route::{MAX_NAMED_CANDIDATES, Route, RouteCase},
+    registry::{candidate::ToolCandidate, name_suggestions::join_names, snapshot::Snapshot},
+    routing::{
+        profile::Profile,
+        route::{MAX_NAMED_CANDIDATES, Route, RouteCase},
+    },
 };
 
 /// Candidates, skipped sources, and candidates that reject the arguments.
@@ -41,20 +44,49 @@ pub(crate) fn describe_skipped(route: &Route) -> Option<String> {
 }
 
 /// Hint about sources that were not called and how to select them. `native` is only a hint and cannot be selected.
-pub(crate) fn other_sources_hint(route: &Route) -> Option<String> {
+pub(crate) fn other_sources_hint(snapshot: &Snapshot, route: &Route, tool: &str) -> Option<String> {
     let sources = describe_skipped(route)?;
     let (native_hints, selectable): (Vec<&SourceId>, Vec<&SourceId>) =
         route.skipped.iter().partition(|source| SourceId::is_native_hint(source.as_str()));
-    let name = match selectable.as_slice() {
-        [] => String::new(),
-        [one] => format!("; to use it, name the source `{one}`"),
-        _ => "; to use one, name its source".to_owned(),
+    let callable = |source: &SourceId| {
+        let other = snapshot.find_in(tool, source.as_str())?;
+        snapshot.callable_name(other, None)
+    };
+    let name = match (selectable.len(), selectable.first().and_then(|first| callable(first))) {
+        (_, None) => String::new(),
+        (1, Some(name)) => format!("; to use it, call `{name}`"),
+        (_, Some(name)) => format!("; to use one, name its source: `{name}`"),
     };
     let pin = match native_hints.first() {
         Some(native) => format!("; to use the tool of `{native}`, pin it for this name"),
         None => String::new(),
     };
     Some(format!("not called, because not known to be equivalent: {sources}{name}{pin}"))
+}
+
+/// Error for a bare name of several sources between which nobody decided.
+pub(crate) fn ambiguous_name(
+    snapshot: &Snapshot,
+    candidates: &[Arc<ToolCandidate>],
+    profile: Option<&Profile>,
+) -> ToolError {
+    let describe = |tool: &Arc<ToolCandidate>| {
+        let name = snapshot.callable_name(tool, profile)?;
+        Some(match snapshot.distinction(tool, profile) {
+            Some(distinction) => format!("`{name}` ({distinction})"),
+            None => format!("`{name}`"),
+        })
+    };
+    let mut callable: Vec<String> =
+        candidates.iter().filter(|tool| !tool.denied).filter_map(describe).collect();
+    // Which server was seen first is chance.
+    callable.sort();
+    let (shown, rest) = callable.split_at_checked(MAX_NAMED_CANDIDATES).unwrap_or((&callable, &[]));
+    let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+    let message = format!("{} servers have a tool of this name; none was called", candidates.len());
+    let error = ToolError::new(ErrorKind::Refused, message);
+    let error = candidates.iter().take(1).fold(error, |error, tool| error.on_tool(&tool.name));
+    error.with_hint(format!("call one of {}{more}", shown.join(", ")))
 }
 
 /// Error for several matching tools that are not interchangeable.

@@ -8,7 +8,12 @@ use crate::{
     registry::{
         candidate::ToolCandidate, name_entry::NameMatches, name_suggestions::join_names, snapshot::Snapshot,
     },
-    routing::profile::Profile,
+    routing::{
+        argument_fit::only_fit,
+        explain::ambiguous_name,
+        names::{NameTarget, contenders},
+        profile::Profile,
+    },
 };
 
 /// Candidates named in a hint or an explanation.
@@ -27,6 +32,12 @@ pub struct Route {
     pub more_skipped_count: usize,
 }
 
+impl Route {
+    fn to_one(case: RouteCase, selected: &Arc<ToolCandidate>) -> Self {
+        Self { case, candidates: vec![Arc::clone(selected)], skipped: Vec::new(), more_skipped_count: 0 }
+    }
+}
+
 /// How a request named its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RouteCase {
@@ -36,6 +47,8 @@ pub enum RouteCase {
     NativeHint,
     /// A source id.
     Named,
+    /// No source, and several sources have the name: the folder of the arguments selected one.
+    ByArguments,
 }
 
 impl RouteCase {
@@ -44,6 +57,7 @@ impl RouteCase {
             Self::Automatic => "source not given: automatic",
             Self::NativeHint => "source is only a hint: automatic",
             Self::Named => "source named by the caller",
+            Self::ByArguments => "the only source with the folder of the arguments",
         }
     }
 }
@@ -76,16 +90,30 @@ fn automatic(
     profile: Option<&Profile>,
 ) -> Result<Route, ToolError> {
     let unknown = || unknown_tool(snapshot, &request.tool_name, profile);
-    let found = snapshot.find(&request.tool_name).ok_or_else(unknown)?;
+    let qualified = || {
+        let selected = snapshot.find_qualified(&request.tool_name, profile)?;
+        Some(Route::to_one(RouteCase::Named, selected))
+    };
+    let Some(found) = snapshot.find(&request.tool_name) else { return qualified().ok_or_else(unknown) };
+    let contenders = contenders(found, profile);
+    if !contenders.is_empty() {
+        let arguments = request.arguments.to_value();
+        return match only_fit(&contenders, &arguments) {
+            Some(selected) => Ok(Route::to_one(RouteCase::ByArguments, selected)),
+            None => Err(ambiguous_name(snapshot, &contenders, profile)),
+        };
+    }
     if let Some(profile) = profile {
         let candidates = profile.candidates_to_call(found);
         if candidates.is_empty() {
-            return Err(name_not_owned(snapshot, found, Some(profile)).unwrap_or_else(unknown));
+            let error = || name_not_owned(snapshot, found, Some(profile)).unwrap_or_else(unknown);
+            return qualified().ok_or_else(error);
         }
         return Ok(Route { case, candidates, skipped: Vec::new(), more_skipped_count: 0 });
     }
     if found.equivalents.is_empty() {
-        return Err(name_not_owned(snapshot, found, None).unwrap_or_else(unknown));
+        let error = || name_not_owned(snapshot, found, None).unwrap_or_else(unknown);
+        return qualified().ok_or_else(error);
     }
     Ok(Route {
         case,
@@ -104,8 +132,9 @@ fn named(
     let is_offered =
         |candidate: &&Arc<ToolCandidate>| profile.is_none_or(|profile| profile.offers(candidate));
     let candidate = snapshot.find_in(&request.tool_name, source);
-    let quarantined = || quarantined(snapshot, &request.tool_name, Some(source), profile);
-    if let (None, Some(error)) = (candidate, quarantined()) {
+    if candidate.is_none()
+        && let Some(error) = quarantined(snapshot, &request.tool_name, Some(source), profile)
+    {
         return Err(error);
     }
     if profile.is_some() && candidate.filter(is_offered).is_none() {
@@ -115,8 +144,7 @@ fn named(
         return Err(unknown_source(snapshot, request, source));
     }
     if let Some(selected) = candidate {
-        let candidates = vec![Arc::clone(selected)];
-        return Ok(Route { case: RouteCase::Named, candidates, skipped: Vec::new(), more_skipped_count: 0 });
+        return Ok(Route::to_one(RouteCase::Named, selected));
     }
     let Some(found) = snapshot.find(&request.tool_name) else {
         return Err(unknown_tool(snapshot, &request.tool_name, None));
@@ -141,7 +169,7 @@ pub(crate) fn remove_denied(candidates: &mut Vec<Arc<ToolCandidate>>) -> Result<
     let Some(denied) = denied.filter(|_| candidates.is_empty()) else { return Ok(()) };
     let error = ToolError::new(ErrorKind::Refused, "the operator's rules deny calls of this tool");
     let error = error.on_tool(&denied.name).on_source(denied.source_id());
-    Err(error.with_hint("the rule is in `[approvals] deny` of toolyard.toml"))
+    Err(error.with_operator_hint("the rule is in `[approvals] deny` of toolyard.toml"))
 }
 
 /// The error for a name whose owner does not offer it now, if the profile offers another tool of that name.
@@ -158,11 +186,14 @@ fn name_not_owned(
     if let Some(error) = quarantined(snapshot, &first.name, Some(owner.as_str()), profile) {
         return Some(error);
     }
-    let sources: Vec<&str> =
-        others.iter().take(MAX_NAMED_CANDIDATES).map(|other| other.source_id().as_str()).collect();
+    let names: Vec<Arc<str>> = others
+        .iter()
+        .take(MAX_NAMED_CANDIDATES)
+        .filter_map(|other| snapshot.callable_name(other, profile))
+        .collect();
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     let message = format!("the name belongs to source `{owner}`, which does not offer this tool now");
-    let hint =
-        format!("another tool of this name is in {}; to use it, name its source", join_names(&sources));
+    let hint = format!("another tool of this name is {}", join_names(&names));
     Some(ToolError::new(ErrorKind::Refused, message).on_tool(&first.name).with_hint(hint))
 }
 
@@ -179,9 +210,8 @@ fn quarantined(
         notices.filter(|(id, _)| source.is_none_or(|source| id.as_str() == source) && may_show(id));
     let (id, notice) = notices.next()?;
     let error = ToolError::new(ErrorKind::Quarantined, notice.reason.clone());
-    Some(
-        error.on_tool(name).on_source(id).with_hint(format!("review the change: toolyard servers show {id}")),
-    )
+    let hint = format!("review the change: toolyard servers show {id}");
+    Some(error.on_tool(name).on_source(id).with_operator_hint(hint))
 }
 
 /// Suggests only tools that the profile offers.
@@ -190,17 +220,31 @@ fn unknown_tool(snapshot: &Snapshot, name: &str, profile: Option<&Profile>) -> T
         return error;
     }
     let error = ToolError::new(ErrorKind::UnknownTool, format!("tool `{name}` does not exist"));
-    let mut similar = snapshot.similar_names(name);
-    if let Some(profile) = profile {
-        similar.retain(|name| {
-            snapshot.find(name).is_some_and(|found| !profile.candidates_to_call(found).is_empty())
-        });
-    }
+    let similar = similar_callable_names(snapshot, name, profile);
+    let similar: Vec<&str> = similar.iter().map(AsRef::as_ref).collect();
     if similar.is_empty() {
         error
     } else {
         error.with_hint(format!("did you mean {}?", join_names(&similar)))
     }
+}
+
+/// The names by which tools with a similar name are called.
+fn similar_callable_names(snapshot: &Snapshot, name: &str, profile: Option<&Profile>) -> Vec<Arc<str>> {
+    let mut names: Vec<Arc<str>> = Vec::new();
+    for similar in snapshot.similar_names(name) {
+        let Some(found) = snapshot.find(similar) else { continue };
+        if let NameTarget::Callable(_) = snapshot.resolve_name(similar, profile) {
+            names.push(similar.into());
+            continue;
+        }
+        let offered = found.all().filter(|tool| profile.is_none_or(|profile| profile.offers(tool)));
+        names.extend(
+            offered.take(MAX_NAMED_CANDIDATES).filter_map(|tool| snapshot.callable_name(tool, profile)),
+        );
+    }
+    names.truncate(MAX_NAMED_CANDIDATES);
+    names
 }
 
 fn unknown_source(snapshot: &Snapshot, request: &ToolCallRequest, source: &str) -> ToolError {

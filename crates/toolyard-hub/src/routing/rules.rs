@@ -15,7 +15,7 @@ pub struct RoutingRules {
     pub equivalent: HashMap<String, Vec<SourceId>>,
     /// Hints by source and tool name; they override what the tool declares.
     pub hints: HashMap<SourceId, HashMap<String, ToolHints>>,
-    /// Tools that are never called, whoever asks, as [`ToolPattern`]s.
+    /// Tools that are never called for any caller, as [`ToolPattern`]s.
     pub deny: Vec<String>,
 }
 

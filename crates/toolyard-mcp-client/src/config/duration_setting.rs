@@ -1,14 +1,59 @@
 //! Durations in settings.
 
-use std::{borrow::Cow, str::FromStr, time::Duration};
+use std::{borrow::Cow, fmt, marker::PhantomData, str::FromStr, time::Duration};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
 /// A positive duration, written like `30s`, `1m 30s` or `500ms`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
 pub struct DurationSetting(pub Duration);
+
+impl<'de> Deserialize<'de> for DurationSetting {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserialize_duration(deserializer)
+    }
+}
+
+/// Reads a setting that is written as a duration. A number without a unit is an error that says how to write it.
+pub fn deserialize_duration<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: TryFrom<String, Error = InvalidDuration>,
+{
+    deserializer.deserialize_any(DurationVisitor(PhantomData))
+}
+
+struct DurationVisitor<T>(PhantomData<T>);
+
+impl<T: TryFrom<String, Error = InvalidDuration>> de::Visitor<'_> for DurationVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a duration such as \"30s\"")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        T::try_from(text.to_owned()).map_err(E::custom)
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
+        Err(without_unit(number))
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
+        Err(without_unit(number))
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<T, E> {
+        Err(without_unit(number))
+    }
+}
+
+fn without_unit<E: de::Error>(number: impl fmt::Display) -> E {
+    E::custom(format!("a duration needs a unit: write \"{number}s\" for seconds"))
+}
 
 /// Not a duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -51,13 +96,19 @@ impl JsonSchema for DurationSetting {
 }
 
 /// When an idle server is stopped: after a duration, or `never`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
 pub enum IdleStop {
     /// Never.
     Never,
     /// After this time.
     After(DurationSetting),
+}
+
+impl<'de> Deserialize<'de> for IdleStop {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserialize_duration(deserializer)
+    }
 }
 
 impl TryFrom<String> for IdleStop {
@@ -102,6 +153,21 @@ mod tests {
         for wrong in ["", "0s", "-5s", "soon", "30", "1e99s", "never"] {
             assert_eq!(wrong.parse::<DurationSetting>(), Err(InvalidDuration), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_number_without_a_unit_is_answered_with_the_right_spelling() {
+        #[derive(Debug, Deserialize)]
+        #[expect(dead_code, reason = "only parsed")]
+        struct Table {
+            timeout: Option<DurationSetting>,
+            idle_stop: Option<IdleStop>,
+        }
+        let error = |text: &str| toml::from_str::<Table>(text).unwrap_err().message().to_owned();
+        assert_eq!(error("timeout = 30"), "a duration needs a unit: write \"30s\" for seconds");
+        assert_eq!(error("idle_stop = 2.5"), "a duration needs a unit: write \"2.5s\" for seconds");
+        assert!(error("timeout = \"30\"").contains("`30s`"), "{}", error("timeout = \"30\""));
+        assert!(error("timeout = true").contains("expected a duration such as \"30s\""));
     }
 
     proptest! {

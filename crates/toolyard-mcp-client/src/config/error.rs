@@ -1,6 +1,11 @@
 //! Configuration errors; they never contain configured values.
 
-use super::{NameError, ReferenceError, redacted::safe_preview, suggest_server_name};
+use super::{
+    NameError, ReferenceError,
+    redacted::safe_preview,
+    suggest_server_name,
+    template::{STORED_SECRET_PREFIX, describe_variable},
+};
 
 /// Why the configuration of a server is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,9 +32,10 @@ pub enum ConfigError {
     },
     #[error("server `{server}`: {field}: {problem}")]
     InvalidReference { server: String, field: String, problem: ReferenceError },
-    #[error("server `{server}` needs the environment variable `{variable}` ({field}), which is not set")]
+    #[error("server `{server}` needs {} ({field}), which is not set", describe_variable(.variable))]
     UnsetVariable {
         server: String,
+        /// The environment variable, or a stored secret with its prefix.
         variable: String,
         /// The field: `headers.Authorization`.
         field: String,
@@ -37,6 +43,11 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
+    /// Whether a stored secret does not exist.
+    pub fn is_missing_secret(&self) -> bool {
+        matches!(self, Self::UnsetVariable { variable, .. } if variable.starts_with(STORED_SECRET_PREFIX))
+    }
+
     pub(super) fn invalid_name(name: &str, problem: NameError) -> Self {
         Self::InvalidName { name: safe_preview(name), problem, suggestion: suggest_server_name(name) }
     }

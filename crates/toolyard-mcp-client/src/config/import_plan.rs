@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{
     EditError, ServerSettings,
-    import::MergedServer,
+    import::{MergedServer, ServerOrigin},
     secrets,
     settings_file::{parse, put_server, server_table, servers},
 };
@@ -39,8 +39,8 @@ pub struct ImportPlan {
 pub struct PlannedServer {
     /// Its name in `toolyard.toml`.
     pub name: String,
-    /// The files it was found in.
-    pub found_in: Vec<String>,
+    /// Where it was found.
+    pub found_in: Vec<ServerOrigin>,
     /// Notes for the user.
     pub notes: Vec<String>,
 }

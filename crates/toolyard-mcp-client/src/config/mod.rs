@@ -16,6 +16,7 @@ pub mod import;
 mod import_plan;
 mod oauth_settings;
 mod redacted;
+mod scope;
 mod secrets;
 mod server;
 mod server_name;
@@ -29,9 +30,9 @@ pub use client_file::{
     document::{DocumentError, MAX_FILE_BYTES},
     mcp_json::{FileServer, FileServers, read_mcp_json},
     server_entry::{EntryError, InvalidServer},
-    variable_dialect::FileContext,
+    variable_dialect::{FileContext, ReadEnvFile},
 };
-pub use duration_setting::{DurationSetting, IdleStop, InvalidDuration};
+pub use duration_setting::{DurationSetting, IdleStop, InvalidDuration, deserialize_duration};
 pub use error::ConfigError;
 pub use import_plan::{
     ConflictPolicy, ConflictingServer, ImportPlan, PlannedServer, SkippedServer, plan_import,
@@ -42,5 +43,5 @@ pub(crate) use secrets::secret_part;
 pub use server::{HttpKind, McpServerConfig, ToolFilter, TransportConfig};
 pub use server_name::{MAX_NAME_LENGTH, NameError, check_server_name, suggest_server_name, unique_name};
 pub use settings::{RevisionSetting, ServerSettings, TransportSetting};
-pub use settings_file::{EditError, add_server, remove_server};
-pub use template::{ReferenceError, Template, UnsetVariable, resolve::ResolvedServer};
+pub use settings_file::{EditError, add_server, change_server, remove_server};
+pub use template::{ReferenceError, STORED_SECRET_PREFIX, Template, UnsetVariable, resolve::ResolvedServer};

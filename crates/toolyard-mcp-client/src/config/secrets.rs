@@ -7,9 +7,10 @@ use toolyard_core::{ContentHash, RawJson, redact, redact_json};
 use super::{
     McpServerConfig, ServerSettings, TransportConfig,
     redacted::safe_preview,
-    template::{Piece, Template},
+    template::{Piece, STORED_SECRET_PREFIX, Template},
     value_syntax::{is_http_url, is_variable_name, to_variable_name},
 };
+use crate::SecretText;
 
 /// A secret that was replaced with a reference.
 #[derive(Clone, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct ExtractedSecret {
     pub variable: String,
     /// Identifies equal secrets during an import; never displayed or stored.
     pub fingerprint: ContentHash,
+    /// The secret itself, if the variable stands for exactly this text; absent if the replaced text had references.
+    pub value: Option<SecretText>,
 }
 
 impl fmt::Debug for ExtractedSecret {
@@ -94,14 +97,18 @@ fn named_arguments(arguments: &[String]) -> Vec<(String, String)> {
     let mut previous = "";
     let mut named = Vec::new();
     for text in arguments {
-        let is_option_value = previous.starts_with('-') && !previous.contains('=') && !text.starts_with('-');
-        if is_option_value {
+        if is_option_value(previous, text) {
             named.push((previous.trim_start_matches('-').to_owned(), text.clone()));
         }
         named.extend(split_assignment(text).map(|(_, key, value)| (key.to_owned(), value.to_owned())));
         previous = text;
     }
     named
+}
+
+/// Whether an argument is the value of the option before it: `--token VALUE`.
+fn is_option_value(previous: &str, text: &str) -> bool {
+    previous.starts_with('-') && !previous.contains('=') && !text.starts_with('-')
 }
 
 /// The secret in the value of a key, without an authorization scheme; none if the value is no secret. Unlike
@@ -140,7 +147,7 @@ impl SecretExtractor<'_> {
                     .as_ref()
                     .is_some_and(|default| is_secret(key, default) || is_secret(variable, default))
             {
-                self.record(field.clone(), variable, default.take().unwrap_or_default().as_str());
+                self.record(field.clone(), variable, default.take().unwrap_or_default().as_str(), true);
                 has_secret_default = true;
             }
         }
@@ -149,7 +156,7 @@ impl SecretExtractor<'_> {
             let (scheme, secret) = split_scheme(&literal);
             let variable = self.free_variable(variable, secret);
             *text = format!("{scheme}${{{variable}}}");
-            self.record(field, &variable, secret);
+            self.record(field, &variable, secret, is_literal(&template));
         } else if has_secret_default {
             *text = template.to_string();
         }
@@ -157,12 +164,20 @@ impl SecretExtractor<'_> {
 
     /// Extracts the secret of a value without a key.
     fn extract_unnamed(&mut self, field: String, text: &mut String, variable: &str) {
-        let literal = literal_text(&parse_or_literal(text));
-        if redact(text) != text.as_str() || !is_path(&literal) && has_long_token(&literal) {
-            let variable = self.free_variable(variable, text);
-            self.record(field, &variable, text);
-            *text = format!("${{{variable}}}");
+        let template = parse_or_literal(text);
+        let literal = literal_text(&template);
+        if is_redacted(text) || !is_path(&literal) && has_long_token(&literal) {
+            *text = self.extract_whole(field, &template, text, variable);
         }
+    }
+
+    /// Records a whole value as a secret; returns the reference that replaces it.
+    fn extract_whole(&mut self, field: String, template: &Template, text: &str, variable: &str) -> String {
+        let literal = literal_text(template);
+        let secret = if is_literal(template) { literal.as_str() } else { text };
+        let variable = self.free_variable(variable, secret);
+        self.record(field, &variable, secret, is_literal(template));
+        format!("${{{variable}}}")
     }
 
     fn extract_from_arguments(&mut self, arguments: &mut [String]) {
@@ -175,7 +190,7 @@ impl SecretExtractor<'_> {
                 let numbered = format!("argument {index}");
                 to_variable_name(&[self.server, if name.is_empty() { &numbered } else { name }])
             };
-            let follows_flag = previous.starts_with('-') && !previous.contains('=') && !text.starts_with('-');
+            let follows_flag = is_option_value(&previous, text);
             let pair = serde_json::to_string(&[previous.as_str(), text.as_str()]).unwrap_or_default();
             let is_value = follows_flag && has_alphanumeric(&literal_text(&parse_or_literal(text)));
             if is_value && names_secret_value(flag, text) {
@@ -192,7 +207,7 @@ impl SecretExtractor<'_> {
             } else if is_http_url(text) {
                 self.extract_from_url(&field, text);
             }
-            if *text == original || redact(text) != text.as_str() {
+            if *text == original || is_redacted(text) {
                 let variable = variable("");
                 self.extract_unnamed(field, text, &variable);
             }
@@ -209,7 +224,7 @@ impl SecretExtractor<'_> {
                     .as_ref()
                     .is_some_and(|default| redact(default) != *default || has_long_token(default))
             {
-                self.record(field.to_owned(), variable, default.take().unwrap_or_default().as_str());
+                self.record(field.to_owned(), variable, default.take().unwrap_or_default().as_str(), true);
             }
         }
         let mut extracted = Template::default();
@@ -220,12 +235,11 @@ impl SecretExtractor<'_> {
             }
         }
         let text = extracted.to_string();
-        if redact(&text) == text {
+        if !is_redacted(&text) {
             *url = text;
         } else {
-            let variable = self.free_variable(&to_variable_name(&[self.server, "url"]), url);
-            self.record(field.to_owned(), &variable, url);
-            *url = format!("${{{variable}}}");
+            let variable = to_variable_name(&[self.server, "url"]);
+            *url = self.extract_whole(field.to_owned(), &parse_or_literal(url), url, &variable);
         }
     }
 
@@ -246,7 +260,7 @@ impl SecretExtractor<'_> {
             if is_secret_part {
                 let name = to_variable_name(&[self.server, if key.is_empty() { "token" } else { key }]);
                 let variable = self.free_variable(&name, value);
-                self.record(field.to_owned(), &variable, value);
+                self.record(field.to_owned(), &variable, value, true);
                 extracted.pieces.push(Piece::Reference { variable, default: None });
             } else {
                 extracted.push_text(value);
@@ -271,14 +285,20 @@ impl SecretExtractor<'_> {
         std::iter::once(variable.to_owned()).chain(numbered).find(|name| !is_other(name)).unwrap_or_default()
     }
 
-    fn record(&mut self, field: String, variable: &str, secret: &str) {
+    /// `is_whole`: the variable stands for exactly this text.
+    fn record(&mut self, field: String, variable: &str, secret: &str, is_whole: bool) {
         let fingerprint = ContentHash::of(secret);
-        self.found.push(ExtractedSecret { field, variable: variable.to_owned(), fingerprint });
+        let value = is_whole.then(|| SecretText::new(secret));
+        self.found.push(ExtractedSecret { field, variable: variable.to_owned(), fingerprint, value });
     }
 }
 
 fn parse_or_literal(text: &str) -> Template {
     Template::parse(text).unwrap_or_else(|_| Template { pieces: vec![Piece::Text(text.to_owned())] })
+}
+
+fn is_literal(template: &Template) -> bool {
+    template.variables().next().is_none()
 }
 
 /// The text of a template without its references.
@@ -314,6 +334,12 @@ fn split_scheme(value: &str) -> (&str, &str) {
         Some((word, rest)) if is_scheme(word) => value.split_at(value.len() - rest.len()),
         _ => ("", value),
     }
+}
+
+/// Whether the redaction rules replace a part of this text. A reference to a stored secret is none.
+fn is_redacted(text: &str) -> bool {
+    let text = text.replace(&format!("${{{STORED_SECRET_PREFIX}"), "${");
+    redact(&text) != text
 }
 
 /// Whether the value of a key is a secret.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
-use toolyard_core::{ContentHash, RevisionFamily, SourceId};
+use toolyard_core::{ContentHash, RawJson, RevisionFamily, SourceId};
 
 use super::{
     oauth_settings::OauthSettings,
@@ -41,6 +41,9 @@ pub struct McpServerConfig {
     pub tools: ToolFilter,
     /// OAuth settings.
     pub oauth: Option<OauthSettings>,
+    /// Tool definitions from the file that configures it (`cached_tools` in the specification), used until the server was
+    /// seen; they need not match the server's.
+    pub cached_tools: Vec<RawJson>,
 }
 
 /// The transport of a server. `Debug` shows no values, which may be secrets.
@@ -97,6 +100,26 @@ impl ToolFilter {
         self.only.as_ref().is_none_or(|only| only.iter().any(|name| name == tool))
             && !self.without.iter().any(|name| name == tool)
     }
+
+    /// A filter that allows what any of the filters allows; everything if there are none.
+    pub fn union<'a>(filters: impl IntoIterator<Item = &'a Self>) -> Self {
+        let filters: Vec<&Self> = filters.into_iter().collect();
+        let Some(first_open) = filters.iter().find(|filter| filter.only.is_none()) else {
+            let mut names: Vec<String> = Vec::new();
+            for filter in &filters {
+                let listed = filter.only.iter().flatten().filter(|name| filter.allows(name));
+                let new: Vec<String> = listed.filter(|name| !names.contains(name)).cloned().collect();
+                names.extend(new);
+            }
+            let only = (!filters.is_empty()).then_some(names);
+            return Self { only, without: Vec::new() };
+        };
+        let is_allowed = |name: &&String| filters.iter().any(|filter| filter.allows(name));
+        Self {
+            only: None,
+            without: first_open.without.iter().filter(|name| !is_allowed(name)).cloned().collect(),
+        }
+    }
 }
 
 impl McpServerConfig {
@@ -117,6 +140,7 @@ impl McpServerConfig {
             idle_stop: Some(Duration::from_secs(300)),
             tools: ToolFilter::default(),
             oauth: None,
+            cached_tools: Vec::new(),
         }
     }
 
@@ -176,6 +200,30 @@ impl fmt::Debug for TransportConfig {
                 .field("headers", &RedactedMap(headers))
                 .field("kind", kind)
                 .finish(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::ToolFilter;
+
+    fn filters() -> impl Strategy<Value = Vec<ToolFilter>> {
+        let names = || proptest::collection::vec("[a-d]", 0..4);
+        let filter =
+            (proptest::option::of(names()), names()).prop_map(|(only, without)| ToolFilter { only, without });
+        proptest::collection::vec(filter, 1..4)
+    }
+
+    proptest! {
+        #[test]
+        fn a_union_allows_what_any_filter_allows(filters in filters()) {
+            let union = ToolFilter::union(&filters);
+            for tool in ["a", "b", "c", "d", "e"] {
+                prop_assert_eq!(union.allows(tool), filters.iter().any(|filter| filter.allows(tool)), "{}", tool);
+            }
         }
     }
 }

@@ -13,9 +13,10 @@ use toolyard_core::RevisionFamily;
 use super::{
     ConfigError, DurationSetting, HttpKind, IdleStop, McpServerConfig, OauthSettings, ToolFilter,
     TransportConfig,
+    client_file::parsed_servers::templates_mut,
     redacted::{RedactedMap, RedactedUrl, safe_preview},
     server_name::check_server_name,
-    template::Template,
+    template::{Piece, STORED_SECRET_PREFIX, Template},
     value_syntax::{is_environment_name, is_http_url},
 };
 
@@ -29,7 +30,7 @@ pub struct ServerSettings {
     /// The program to start; if `url` is also set, the program is started when the URL does not respond.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Arguments; `${VAR}` and `${VAR:-default}` are resolved at start, `$$` is a dollar sign.
+    /// Arguments; `${VAR}`, `${VAR:-default}` and `${secret:NAME}` are resolved at start, `$$` is a dollar sign.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
     /// The working directory, relative to this file.
@@ -171,10 +172,15 @@ impl ServerSettings {
                 Some(IdleStop::Never) => None,
                 Some(IdleStop::After(setting)) => Some(setting.0),
             },
-            tools: ToolFilter { only: self.tools, without: self.without_tools },
+            tools: self.tool_filter(),
             oauth: self.oauth,
             ..defaults
         })
+    }
+
+    /// Which tools are used.
+    pub fn tool_filter(&self) -> ToolFilter {
+        ToolFilter { only: self.tools.clone(), without: self.without_tools.clone() }
     }
 
     /// The referenced variables.
@@ -185,6 +191,23 @@ impl ServerSettings {
     /// The referenced variables without a default.
     pub fn required_variables(&self) -> BTreeSet<String> {
         self.referenced_variables(|has_default| !has_default)
+    }
+
+    /// Replaces the references to a variable by references to another one.
+    pub fn rename_variable(&mut self, old: &str, new: &str) {
+        for text in templates_mut(self) {
+            let Ok(mut template) = Template::parse(text) else { continue };
+            for piece in &mut template.pieces {
+                if let Piece::Reference { variable, default } = piece
+                    && variable == old
+                {
+                    new.clone_into(variable);
+                    // A stored secret has no default.
+                    default.take_if(|_| new.starts_with(STORED_SECRET_PREFIX));
+                }
+            }
+            *text = template.to_string();
+        }
     }
 
     fn referenced_variables(&self, is_selected: impl Fn(bool) -> bool) -> BTreeSet<String> {

@@ -48,6 +48,16 @@ pub fn remove_server(text: &str, name: &str) -> Result<Option<String>, EditError
     Ok(Some(document.to_string()))
 }
 
+/// The text with other settings of a server; `None` if it does not exist. Comments of unchanged settings are kept.
+pub fn change_server(text: &str, name: &str, settings: &ServerSettings) -> Result<Option<String>, EditError> {
+    let mut document = parse(text)?;
+    if !servers(&document).is_some_and(|servers| servers.contains_key(name)) {
+        return Ok(None);
+    }
+    put_server(&mut document, name, settings)?;
+    Ok(Some(document.to_string()))
+}
+
 pub(super) fn parse(text: &str) -> Result<DocumentMut, DocumentError> {
     let text = check_text(text)?;
     text.parse().map_err(|error: toml_edit::TomlError| toml_error(text, error.message(), error.span()))

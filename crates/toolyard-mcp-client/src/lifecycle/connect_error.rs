@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use toolyard_mcp::{RpcError, WireError};
 
-use crate::{session::error::RequestError, transport::error::TransportError};
+use crate::{
+    session::error::RequestError,
+    transport::{error::TransportError, stderr_summary::stderr_suffix},
+};
 
 /// Why a server could not be connected.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -14,7 +17,7 @@ pub enum ConnectError {
     #[error(transparent)]
     Transport(#[from] TransportError),
     /// The server did not respond in time.
-    #[error("the server did not respond within {} s{}", .after.as_secs_f64(), stderr_suffix(.stderr))]
+    #[error("the server did not respond within {} s{}", .after.as_secs_f64(), last_output(.stderr))]
     TimedOut {
         /// The limit.
         after: Duration,
@@ -61,8 +64,10 @@ pub enum ConnectError {
     Configuration(String),
 }
 
-fn stderr_suffix(stderr: &str) -> String {
-    if stderr.is_empty() { String::new() } else { format!("; stderr: {stderr}") }
+/// What a server wrote that did not respond, which is not necessarily why.
+fn last_output(stderr: &str) -> String {
+    let line = stderr_suffix(stderr);
+    if line.is_empty() { line } else { format!("; stderr{line}") }
 }
 
 impl From<RequestError> for ConnectError {

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use toolyard_core::{QuarantineNotice, SourceId, SourceInfo, Tool};
+use toolyard_core::{QuarantineNotice, SourceId, SourceInfo, SourceScope, Tool};
 use toolyard_mcp::WireLimits;
 
 use crate::{
@@ -103,6 +103,19 @@ impl fmt::Debug for Host {
 }
 
 impl Host {
+    /// What distinguishes a server from others of its program.
+    pub(super) fn scope(&self, config: &McpServerConfig) -> SourceScope {
+        let home = self.environment.iter().find(|(name, _)| name == "HOME").map(|(_, value)| value.as_str());
+        config.scope(|name| self.host_environment.variable(name), home)
+    }
+
+    /// The folder in which a server's process runs.
+    pub(super) fn working_folder(&self, config: &McpServerConfig) -> Option<String> {
+        let resolved = config.resolve(|name| self.host_environment.variable(name)).ok()?;
+        let TransportConfig::Stdio { cwd, .. } = resolved.transport else { return None };
+        Some(cwd.unwrap_or_else(|| self.working_directory.clone()).to_str()?.to_owned())
+    }
+
     /// How to reach a server. Variables are resolved at every start.
     pub(super) fn connect_target(
         &self,

@@ -4,8 +4,10 @@
 //! - [`state`]: its lifecycle as a state machine. [`supervisor`]: acts on changes, failures and idleness.
 //! - [`connect`]: opens a transport. [`handshake`]: negotiates the revision. [`negotiation`]: its decisions.
 //! - [`host`]: what servers need from the embedder.
+//! - [`caller_sessions`]: further sessions of a server that several callers use at once.
 //! - [`refresh`]: reads lists of a running server. [`tool`]: its tools. [`content_request`]: its prompts and resources.
 
+mod caller_sessions;
 pub(crate) mod connect;
 pub(crate) mod connect_error;
 pub(crate) mod content_request;

@@ -15,12 +15,14 @@ use crate::{
     config::McpServerConfig,
     content::server_content::{ContentLists, ServerContent},
     lifecycle::{
+        caller_sessions::CallerSessions,
         connect::{ConnectOptions, ConnectTarget, connect},
         connect_error::ConnectError,
         host::Host,
         shared::{ManagerShared, unix_millis},
         state::{Lifecycle, ServerState, SessionAccess, Start, StartReason, StartSender, StopTarget},
         subscriptions::ResourceSubscriptions,
+        supervisor::DRAIN_POLL_INTERVAL,
     },
     pinning::{CacheError, CachedServer, ToolApprovals},
     server_secrets::ServerSecrets,
@@ -32,9 +34,6 @@ use crate::{
 const STDERR_TAIL_BYTES: usize = 16 << 10;
 /// How long the first call waits for prompts, resources and skills.
 const CONTENT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How often a server that is not configured any more is checked for calls in flight.
-const RETIREMENT_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// One configured server.
 #[derive(Debug)]
@@ -59,6 +58,7 @@ pub(super) struct ManagedState {
     pub(super) approvals: Arc<ToolApprovals>,
     pub(super) content: Arc<ServerContent>,
     pub(super) subscriptions: ResourceSubscriptions,
+    pub(super) caller_sessions: CallerSessions,
 }
 
 impl ManagedState {
@@ -82,7 +82,10 @@ impl ManagedServer {
         cached: Option<CachedServer>,
     ) -> Arc<Self> {
         let lifecycle = Lifecycle::new(config.enabled, cached.is_some(), Instant::now());
-        let CachedServer { revision_family, approvals, content } = cached.unwrap_or_default();
+        let CachedServer { revision_family, approvals, content } = cached.unwrap_or_else(|| CachedServer {
+            approvals: host.cache.provisional_approvals(&config),
+            ..CachedServer::default()
+        });
         let state = ManagedState {
             lifecycle,
             closing: Vec::new(),
@@ -90,6 +93,7 @@ impl ManagedServer {
             approvals: Arc::new(approvals),
             content: Arc::new(content),
             subscriptions: ResourceSubscriptions::default(),
+            caller_sessions: CallerSessions::default(),
         };
         let secrets = Arc::new(host.possible_secrets(&config));
         let stderr_tail = StderrTail::new(STDERR_TAIL_BYTES, host.secrets_of(&config));
@@ -208,11 +212,8 @@ impl ManagedServer {
         let _ = sender.send(Some(outcome));
     }
 
-    /// Connects and reads all lists. No tool is called before its definition is compared with the approved one. The status
-    /// is from before the lists were read, so that no change announced meanwhile is missed.
-    async fn start_session(self: &Arc<Self>) -> Result<(Arc<Session>, SessionStatus), ConnectError> {
-        // Two instances of a server could conflict, and the old one may still respond at the URL.
-        self.wait_until_closed().await;
+    /// How to connect to the server, with all variables resolved.
+    pub(super) fn connect_target(&self) -> Result<(ConnectTarget, ConnectOptions), ConnectError> {
         let target = self.host.connect_target(&self.config, &self.stderr_tail, &self.secrets)?;
         let options = ConnectOptions {
             server: self.config.id.clone(),
@@ -228,6 +229,15 @@ impl ManagedServer {
                 ConnectTarget::Stdio(_) => None,
             },
         };
+        Ok((target, options))
+    }
+
+    /// Connects and reads all lists. No tool is called before its definition is compared with the approved one. The status
+    /// is from before the lists were read, so that no change announced meanwhile is missed.
+    async fn start_session(self: &Arc<Self>) -> Result<(Arc<Session>, SessionStatus), ConnectError> {
+        // Two instances of a server could conflict, and the old one may still respond at the URL.
+        self.wait_until_closed().await;
+        let (target, options) = self.connect_target()?;
         let session = Arc::new(connect(target, &options).await?);
         let status = session.status().borrow().clone();
         let previous = self.content();
@@ -254,6 +264,9 @@ impl ManagedServer {
     pub async fn stop(self: &Arc<Self>) {
         let start = {
             let mut state = lock(&self.state);
+            for session in state.caller_sessions.take_all() {
+                state.close_session(session);
+            }
             match state.lifecycle.stop() {
                 StopTarget::Session(session) => {
                     state.close_session(session);
@@ -290,6 +303,7 @@ impl ManagedServer {
     /// Whether a call is in flight.
     pub(super) fn has_calls(&self) -> bool {
         self.live_session().is_some_and(|session| session.in_flight_requests() > 0)
+            || lock(&self.state).caller_sessions.has_calls()
     }
 
     pub(super) fn is_starting(&self) -> bool {
@@ -299,7 +313,7 @@ impl ManagedServer {
     /// Waits until no call is in flight or waits for the start of the server.
     pub(super) async fn wait_until_unused(&self) {
         while self.is_starting() || self.has_calls() {
-            sleep(RETIREMENT_POLL_INTERVAL).await;
+            sleep(DRAIN_POLL_INTERVAL).await;
         }
     }
 

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// How often a replaced session is checked for requests that are still in flight.
-const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(100);
+pub(super) const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Changes of a list within this time are read together.
 const CHANGE_DEBOUNCE: Duration = Duration::from_millis(200);
 
@@ -134,7 +134,8 @@ impl ManagedServer {
     /// Closes a session that expired or was closed by the server; the next call gets another one at once.
     pub(super) fn expire_session(&self, session: &Arc<Session>) {
         let mut state = lock(&self.state);
-        if state.lifecycle.expire(session) {
+        let is_further = state.caller_sessions.remove(session).is_some();
+        if state.lifecycle.expire(session) || is_further {
             state.close_session(Arc::clone(session));
         }
     }

@@ -13,13 +13,17 @@ use toolyard_core::{
 };
 use toolyard_mcp::{
     CallResult,
-    definition::{MirroredParameter, mirrored_parameters},
+    definition::{MirroredParameter, mirrored_parameters, requires_task},
 };
 
 use crate::{
-    lifecycle::{connect_error::ConnectError, server::ManagedServer},
+    lifecycle::{caller_sessions::CallSession, connect_error::ConnectError, server::ManagedServer},
     pinning::ApprovedTool,
-    session::{error::RequestError, handle::Session, tool_call::ToolCall},
+    session::{
+        error::{RequestError, login_hint},
+        handle::Session,
+        tool_call::ToolCall,
+    },
     sync::lock,
     transport::http::headers::mirrored_headers,
 };
@@ -59,15 +63,17 @@ impl McpTool {
             caller: context.caller.as_ref(),
             deadline: context.extendable_deadline.as_ref(),
         };
-        let session = self.session(context).await?;
-        let result = match self.call_in(&session, call).await {
+        let place = self.session(context).await?;
+        let result = match self.call_in(&place.session, call).await {
             // The call was not processed, so it may be sent again in a new session.
             Err(error)
-                if error.is_session_expired() || (error.had_no_effect() && session.closed().is_some()) =>
+                if error.is_session_expired()
+                    || (error.had_no_effect() && place.session.closed().is_some()) =>
             {
-                self.server.expire_session(&session);
-                let session = self.session(context).await?;
-                self.call_in(&session, call).await
+                self.server.expire_session(&place.session);
+                drop(place);
+                let place = self.session(context).await?;
+                self.call_in(&place.session, call).await
             }
             result => result,
         };
@@ -75,21 +81,26 @@ impl McpTool {
         result.into_output().map_err(|error| error.on_source(&self.server.config.id))
     }
 
-    async fn session(&self, context: &CallContext) -> Result<Arc<Session>, ToolError> {
+    async fn session(&self, context: &CallContext) -> Result<CallSession, ToolError> {
         let id = &self.server.config.id;
         let deadline = Instant::from_std(context.deadline);
         let deadline = deadline.checked_sub(START_MARGIN).unwrap_or(deadline);
-        let session = match timeout_at(deadline, self.server.connect()).await {
-            Ok(session) => session.map_err(|error| unavailable(&error, id))?,
+        let (name, pin) = (&*self.tool.spec.name, self.tool.pin);
+        let session = async {
+            let usual = self.server.connect().await?;
+            Ok(self.server.session_for_call(usual, context.caller.as_ref(), (name, pin)).await)
+        };
+        let session = match timeout_at(deadline, session).await {
+            Ok(session) => session.map_err(|error: ConnectError| unavailable(&error, id))?,
             Err(_elapsed) => {
                 let message = "the server is still starting; nothing was sent";
                 // The caller gave up; whether the start succeeds is not known yet.
                 let error =
                     ToolError::new(ErrorKind::Unavailable, message).with_source_signal(SourceSignal::Unknown);
-                return Err(error.with_hint("raise the limit with --timeout").on_source(id));
+                return Err(error.with_operator_hint("raise the limit with --timeout").on_source(id));
             }
         };
-        self.server.check_tool(&self.tool.spec.name, self.tool.pin)?;
+        self.server.check_tool(name, pin)?;
         Ok(session)
     }
 
@@ -102,6 +113,7 @@ impl McpTool {
 
 fn unavailable(error: &ConnectError, server: &SourceId) -> ToolError {
     let hint = match error {
+        ConnectError::Transport(error) if error.is_unauthorized() => login_hint(server),
         ConnectError::Configuration(_) | ConnectError::NotConfigured | ConnectError::Disabled => {
             format!("see `toolyard servers show {server}`")
         }
@@ -111,7 +123,7 @@ fn unavailable(error: &ConnectError, server: &SourceId) -> ToolError {
         _ => format!("try `toolyard servers test {server}` · logs: toolyard servers logs {server}"),
     };
     ToolError::new(ErrorKind::Unavailable, error.to_string())
-        .with_hint(hint)
+        .with_operator_hint(hint)
         .with_source_signal(connect_signal(error))
         .on_source(server)
 }
@@ -147,19 +159,43 @@ impl Tool for McpTool {
     }
 }
 
+/// Whether clients and agents get an approved tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolOffer {
+    /// The tool is offered.
+    Offered,
+    /// The settings of the server exclude the tool.
+    Excluded,
+    /// The tool can only be called as a task, and calls are not made as tasks.
+    TaskOnly,
+}
+
 impl ManagedServer {
+    /// Whether an approved tool of this server is offered.
+    pub fn offer(&self, spec: &ToolSpec) -> ToolOffer {
+        if !self.config.tools.allows(&spec.name) {
+            ToolOffer::Excluded
+        } else if requires_task(spec) {
+            ToolOffer::TaskOnly
+        } else {
+            ToolOffer::Offered
+        }
+    }
+
     /// Registers the approved tools, all at once.
     pub(super) fn register_tools(self: &Arc<Self>) {
         let approvals = self.tool_approvals();
         let tools = approvals
             .approved()
             .iter()
-            .filter(|tool| self.config.tools.allows(&tool.spec.name))
+            .filter(|tool| self.offer(&tool.spec) == ToolOffer::Offered)
             .map(|tool| Arc::new(McpTool::new(tool.clone(), Arc::clone(self))) as Arc<dyn Tool>)
             .collect();
         let source = SourceInfo::new(self.config.id.clone(), SourceKind::Mcp)
             .trusted(self.config.trusted)
-            .exclusive(self.config.exclusive);
+            .exclusive(self.config.exclusive)
+            .scope(self.host.scope(&self.config))
+            .working_folder(self.host.working_folder(&self.config));
         // Registered under the lock, so that the tools of a retired server do not come back.
         let state = lock(&self.state);
         if state.lifecycle.is_active() {

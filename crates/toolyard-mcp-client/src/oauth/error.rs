@@ -7,19 +7,15 @@ use super::{CallbackError, TokenStoreError};
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum OAuthError {
-    #[error("server `{server}` requires authentication: run `toolyard servers login {server}`")]
+    #[error("server `{server}` requires authentication")]
     LoginRequired { server: String },
-    #[error(
-        "the token for server `{server}` lacks the scopes {scopes}: run `toolyard servers login {server} --scope \"{scopes}\"`"
-    )]
+    #[error("the token for server `{server}` lacks the scopes {scopes}")]
     InsufficientScope { server: String, scopes: String },
     #[error(
         "server `{server}` refuses a token with the requested scopes {scopes}: its operator must grant access"
     )]
     ScopeRefused { server: String, scopes: String },
-    #[error(
-        "authorization for server `{server}` failed {times} times within minutes: wait, then run `toolyard servers login {server}`"
-    )]
+    #[error("authorization for server `{server}` failed {times} times within minutes")]
     TooManyAttempts { server: String, times: usize },
     #[error("refusing to use {url} for authorization: {reason}")]
     Address {
@@ -29,10 +25,7 @@ pub enum OAuthError {
     },
     #[error("failed to discover the authorization server: {0}")]
     Discovery(String),
-    #[error(
-        "server `{server}` now requires tokens of {issuer}, where this client is not registered: if that is expected, set \
-         `oauth.issuer` or run `toolyard servers login {server}`"
-    )]
+    #[error("server `{server}` now requires tokens of {issuer}, where this client is not registered")]
     IssuerMismatch { server: String, issuer: String },
     #[error("failed to register the client ({0}): register one manually and set `oauth.client_id`")]
     Registration(String),

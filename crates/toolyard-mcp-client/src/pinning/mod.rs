@@ -9,6 +9,6 @@ mod server_cache;
 mod tool_approvals;
 
 pub use memory_store::MemoryServerStore;
-pub(crate) use server_cache::CachedServer;
 pub use server_cache::{CacheError, NameUser, NameUsers, ServerCache, ServerPins};
+pub(crate) use server_cache::{CachedServer, definition_hashes};
 pub use tool_approvals::{ApprovedTool, QuarantinedTool, RejectedTool, ToolApprovals};

@@ -10,7 +10,7 @@ use std::{
 
 use futures_util::future::try_join_all;
 use toolyard_core::{
-    ContentHash, NameClaim, NameClaims, RawJson, RevisionFamily, ServerRecord, Servers, SourceId,
+    ClaimTime, ContentHash, NameClaim, NameClaims, RawJson, RevisionFamily, ServerRecord, Servers, SourceId,
     StorageError, StoredDefinition,
 };
 use toolyard_mcp::definition::{
@@ -139,6 +139,18 @@ impl ServerCache {
         Ok(cached)
     }
 
+    /// Whether any process saw a definition of this tool, of one of these servers, that awaits approval.
+    pub async fn awaits_approval(&self, tool: &str, configs: &[McpServerConfig]) -> Result<bool, CacheError> {
+        let records = self.servers.servers().await.map_err(store_error("all servers"))?;
+        let is_quarantined = |record: &ServerRecord| {
+            configs.iter().any(|config| record.id == key(config))
+                && stored_approvals(record).is_some_and(|approvals| {
+                    approvals.quarantined.iter().any(|quarantined| quarantined.name == tool)
+                })
+        };
+        Ok(records.iter().any(is_quarantined))
+    }
+
     /// Loads the stored claims of a server on names. A server whose configuration changed keeps the claims it had before,
     /// so that no other server takes its names until it is started again.
     fn restore_names(&self, config: &McpServerConfig, approvals: &ToolApprovals, is_current: bool) {
@@ -148,6 +160,25 @@ impl ServerCache {
                 names.restore(&name, &config.id, claim.clone());
             }
         }
+    }
+
+    /// The tools that the file of a server lists, for as long as the server was not seen. Their names yield to those of
+    /// every server that was.
+    pub(crate) fn provisional_approvals(&self, config: &McpServerConfig) -> ToolApprovals {
+        let tools = validate_tools(&config.cached_tools, validation_rules(config, config.revision_family));
+        let names = lock(&self.names);
+        let claim = |name: &Arc<str>| {
+            let yields_to = names.holder(name, &config.id).cloned();
+            let contests = yields_to.is_some();
+            let made_now = NameClaim { claimed_at: i64::MAX, yields_to, contests, is_given: false };
+            (name.to_string(), names.get(name, &config.id).cloned().unwrap_or(made_now))
+        };
+        let claims = tools.valid.iter().map(|tool| claim(&tool.spec.name)).collect();
+        ToolApprovals::from_decision(PinDecision {
+            approved: tools.valid,
+            names: claims,
+            ..PinDecision::default()
+        })
     }
 
     /// Forgets the claims of a server that is not configured any more. Tools of other servers that yielded to it do not
@@ -163,7 +194,7 @@ impl ServerCache {
         decision: &PinDecision,
         record: Option<&ServerRecord>,
         name_users: NameUsers<'_>,
-        now_millis: i64,
+        (time, now_millis): (ClaimTime, i64),
     ) -> BTreeMap<String, NameClaim> {
         let before = record.and_then(stored_approvals).unwrap_or_default();
         let mut names = lock(&self.names);
@@ -174,7 +205,7 @@ impl ServerCache {
         for tool in &decision.approved {
             let name = &tool.spec.name;
             let outranked_by = name_users(name).filter(|user| user.precedes_servers).map(|user| user.source);
-            claims.insert(name.to_string(), names.claim(name, &config.id, outranked_by, now_millis));
+            claims.insert(name.to_string(), names.claim(name, &config.id, outranked_by, time, now_millis));
         }
         claims
     }
@@ -188,12 +219,13 @@ impl ServerCache {
         tools: &[String],
     ) -> Result<Vec<(SourceId, ToolApprovals)>, CacheError> {
         let mut changed: Vec<SourceId> = Vec::new();
-        for tool in tools {
+        {
             let mut names = lock(&self.names);
-            if names.get(tool, server).is_none() {
+            // All or none.
+            if let Some(tool) = tools.iter().find(|tool| names.get(tool, server).is_none()) {
                 return Err(CacheError::UnknownTool { server: server.clone(), tool: tool.clone() });
             }
-            changed.extend(names.give(tool, server));
+            tools.iter().for_each(|tool| changed.extend(names.give(tool, server)));
         }
         let mut approvals = Vec::new();
         for config in configs.iter().filter(|config| changed.contains(&config.id)) {
@@ -251,7 +283,8 @@ impl ServerCache {
         let mut decision = decide_pins(&history, valid, new_tool_policy(config), &name_user, now_millis);
         self.put_definitions(&key(config), &decision.records).await?;
         let before = self.servers.server(&key(config)).await.map_err(store_error(&config.id))?;
-        decision.names = self.claim_names(config, &decision, before.as_ref(), name_users, now_millis);
+        let time = if history.is_empty() { ClaimTime::FirstApproval } else { ClaimTime::Later };
+        decision.names = self.claim_names(config, &decision, before.as_ref(), name_users, (time, now_millis));
         let record = ServerRecord {
             tool_approvals: ToolApprovals::to_stored(&decision, &tools),
             content: before.and_then(|before| before.content),
@@ -298,8 +331,13 @@ impl ServerCache {
         self.put_definitions(&key(config), &before.decision.approval_records(names.as_deref(), now_millis)?)
             .await?;
         let mut after = self.pins(config).await?.ok_or_else(unknown_server)?;
-        after.decision.names =
-            self.claim_names(config, &after.decision, Some(&after.record), name_users, now_millis);
+        after.decision.names = self.claim_names(
+            config,
+            &after.decision,
+            Some(&after.record),
+            name_users,
+            (ClaimTime::Later, now_millis),
+        );
         self.store_approvals(&config.id, &mut after).await?;
         Ok(after)
     }
@@ -348,6 +386,16 @@ fn validation_rules(config: &McpServerConfig, family: Option<RevisionFamily>) ->
     let is_streamable =
         matches!(config.transport, TransportConfig::Http { kind: HttpKind::Auto | HttpKind::Streamable, .. });
     ValidationRules { mirrored_headers: is_streamable && family == Some(RevisionFamily::Modern) }
+}
+
+/// The hashes of the valid definitions in a list, as they are compared with pins.
+pub(crate) fn definition_hashes(
+    config: &McpServerConfig,
+    family: RevisionFamily,
+    tools: &[RawJson],
+) -> HashMap<Arc<str>, ContentHash> {
+    let valid = validate_tools(tools, validation_rules(config, Some(family)));
+    valid.valid.into_iter().map(|tool| (tool.spec.name, tool.hash)).collect()
 }
 
 fn new_tool_policy(config: &McpServerConfig) -> NewToolPolicy {

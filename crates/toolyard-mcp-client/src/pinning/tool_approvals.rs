@@ -91,12 +91,12 @@ impl ToolApprovals {
         }
         let error = match self.quarantined.iter().find(|quarantined| quarantined.name == tool) {
             Some(quarantined) => ToolError::new(ErrorKind::Quarantined, quarantined.reason.clone())
-                .with_hint("see what changed, then approve it: toolyard servers approve"),
+                .with_operator_hint("see what changed, then approve it: toolyard servers approve NAME"),
             None => ToolError::new(
                 ErrorKind::Refused,
                 "the server no longer offers this tool, or offers another definition of it",
             )
-            .with_hint("list the available tools: toolyard tools list"),
+            .with_operator_hint("list the available tools: toolyard tools list"),
         };
         Err(error.on_tool(tool))
     }

@@ -48,6 +48,12 @@ pub(super) fn check_supported(
     }
 }
 
+/// Whether a client with these capabilities can answer any input request.
+pub(crate) fn can_be_asked(capabilities: &RawJson) -> bool {
+    capabilities.get() != "{}"
+        && INPUT_CAPABILITIES.iter().any(|key| enabled_field(capabilities, key).is_some())
+}
+
 /// The capabilities of a client that are about input.
 pub(super) fn input_capabilities(capabilities: &RawJson) -> JsonObject {
     // Needs no parsing; many clients have none.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use toolyard_core::{ErrorKind, RawToolError, SourceId, SourceSignal, ToolError};
 use toolyard_mcp::{RpcError, WireError};
 
-use crate::transport::error::TransportError;
+use crate::transport::{error::TransportError, stderr_summary::stderr_suffix};
 
 /// Why a request has no result.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -35,6 +35,13 @@ pub enum RequestError {
     /// The server needs input that nobody can give.
     #[error("the server needs input, but {0}")]
     InputUnavailable(String),
+}
+
+/// How the operator lets Toolyard in to a server that refuses its credentials.
+pub(crate) fn login_hint(server: &SourceId) -> String {
+    format!(
+        "sign in: toolyard servers login {server} (for missing scopes with --scope SCOPES), or set its headers"
+    )
 }
 
 impl RequestError {
@@ -97,21 +104,23 @@ impl RequestError {
         let error = match &self {
             Self::Transport(TransportError::Status { status: 401 | 403, .. }) => {
                 ToolError::new(ErrorKind::Unavailable, self.to_string())
-                    .with_hint(format!("log in with `toolyard servers login {server}` or set its headers"))
+                    .with_operator_hint(login_hint(server))
                     .with_retryable(false)
             }
             Self::Transport(failure) if failure.had_no_effect() => {
-                ToolError::new(ErrorKind::Unavailable, self.to_string()).with_hint(logs)
+                ToolError::new(ErrorKind::Unavailable, self.to_string()).with_operator_hint(logs)
             }
-            Self::Transport(TransportError::Exited { stderr, .. }) => {
-                let stderr = if stderr.is_empty() { String::new() } else { format!(": {stderr}") };
-                ToolError::new(ErrorKind::ResponseLost, format!("{self} during the call{stderr}"))
-                    .with_hint(logs)
+            Self::Transport(TransportError::Exited { status, stderr }) => {
+                let reason = stderr_suffix(stderr);
+                let message = format!("the server exited ({status}) during the call{reason}");
+                ToolError::new(ErrorKind::ResponseLost, message).with_operator_hint(logs)
             }
             Self::Transport(_) | Self::Interrupted(_) => {
-                ToolError::new(ErrorKind::ResponseLost, self.to_string()).with_hint(logs)
+                ToolError::new(ErrorKind::ResponseLost, self.to_string()).with_operator_hint(logs)
             }
-            Self::IdleTimeout(_) => ToolError::new(ErrorKind::Timeout, self.to_string()).with_hint(logs),
+            Self::IdleTimeout(_) => {
+                ToolError::new(ErrorKind::Timeout, self.to_string()).with_operator_hint(logs)
+            }
             Self::Rpc(error) => {
                 let failed = ToolError::failed(self.to_string()).with_retryable(false);
                 failed.with_raw(RawToolError::Protocol(error.to_raw()))

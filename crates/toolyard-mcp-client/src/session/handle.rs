@@ -1,6 +1,7 @@
 //! A live connection to a server whose revision is negotiated.
 
 use std::{
+    collections::HashMap,
     sync::{
         Arc, Mutex, OnceLock,
         atomic::{AtomicUsize, Ordering},
@@ -13,7 +14,7 @@ use tokio::{
     task::AbortHandle,
     time::sleep,
 };
-use toolyard_core::{RawJson, RevisionFamily};
+use toolyard_core::{ContentHash, RawJson, RevisionFamily};
 use toolyard_mcp::{JsonObject, ListPage, ServerDescription, WireError};
 
 use crate::{
@@ -44,6 +45,8 @@ pub struct Session {
     process: OnceLock<StdioTransport>,
     /// Calls in progress, including those that wait for input between two requests.
     calls: AtomicUsize,
+    /// Hashes of the definitions that the server listed in this session, if it is not the one whose lists are recorded.
+    checked_definitions: Mutex<HashMap<Arc<str>, ContentHash>>,
 }
 
 impl Session {
@@ -60,6 +63,7 @@ impl Session {
             about,
             process: OnceLock::new(),
             calls: AtomicUsize::new(0),
+            checked_definitions: Mutex::default(),
         }
     }
 
@@ -96,6 +100,30 @@ impl Session {
     /// How many requests await a response, except for those that a session keeps open. A call that waits for input counts.
     pub fn in_flight_requests(&self) -> usize {
         self.inner.requests.in_flight.count().max(self.calls.load(Ordering::Acquire))
+    }
+
+    /// The hash of a definition that the server listed in this session.
+    pub(crate) fn checked_definition(&self, tool: &str) -> Option<ContentHash> {
+        lock(&self.checked_definitions).get(tool).copied()
+    }
+
+    pub(crate) fn set_checked_definitions(&self, hashes: HashMap<Arc<str>, ContentHash>) {
+        *lock(&self.checked_definitions) = hashes;
+    }
+
+    /// The sessions of clients that gave up a call a moment ago, which the server may not know yet.
+    pub(crate) fn clients_of_abandoned_calls(&self) -> Vec<u64> {
+        self.inner.requests.in_flight.clients_of_abandoned_calls()
+    }
+
+    /// Whether the transport usually tells which call an input request belongs to.
+    pub(crate) fn relates_requests(&self) -> bool {
+        self.inner.transport.relates_requests()
+    }
+
+    /// Whether the server sent an input request that did not tell which call it belongs to.
+    pub(crate) fn has_unrelated_requests(&self) -> bool {
+        self.inner.requests.in_flight.has_unrelated_requests()
     }
 
     pub(crate) fn owns_process(&self) -> bool {

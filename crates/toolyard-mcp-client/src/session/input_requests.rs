@@ -45,6 +45,9 @@ impl SessionInner {
     ) -> Result<RawJson, RpcError> {
         let params = params.map(|params| self.secrets.redact_params(&params));
         const FINISHED: &str = "the call that this request belongs to is finished";
+        if related_request.is_none() {
+            self.requests.in_flight.note_unrelated_request();
+        }
         let (caller, call) = match self.requests.in_flight.recipient(related_request) {
             Recipient::Caller(caller, call) => (caller, call),
             Recipient::Handler => {

@@ -8,7 +8,7 @@
 //! - [`change_listener`]: subscriptions of the modern revision. [`protocol_context`]: what every request says about us.
 
 pub(crate) mod change_listener;
-mod client_capabilities;
+pub(crate) mod client_capabilities;
 pub(crate) mod elicitation;
 pub(crate) mod error;
 pub(crate) mod handle;

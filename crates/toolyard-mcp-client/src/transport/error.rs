@@ -5,6 +5,8 @@ use std::time::Duration;
 use toolyard_core::SourceSignal;
 use toolyard_mcp::{RpcError, WireError};
 
+use super::stderr_summary::stderr_suffix;
+
 /// Why a message was not delivered, or its response did not arrive.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -13,7 +15,7 @@ pub enum TransportError {
     #[error("cannot reach the server: {0}")]
     Unreachable(String),
     /// The server process exited.
-    #[error("the server exited ({status})")]
+    #[error("the server exited ({status}){}", stderr_suffix(.stderr))]
     Exited {
         /// Exit code or signal.
         status: String,
@@ -62,6 +64,11 @@ pub enum TransportError {
 }
 
 impl TransportError {
+    /// Whether the server refuses the credentials, or that there are none.
+    pub fn is_unauthorized(&self) -> bool {
+        matches!(self, Self::Status { status: 401 | 403, .. })
+    }
+
     /// Whether the server certainly did not process the request.
     pub fn had_no_effect(&self) -> bool {
         match self {

@@ -19,6 +19,11 @@ pub trait Transport: Send + Sync + std::fmt::Debug {
         false
     }
 
+    /// Whether requests of the server usually come on the stream of the request that they belong to.
+    fn relates_requests(&self) -> bool {
+        false
+    }
+
     /// Shuts the connection down gracefully. Its tasks and processes have ended when the future is ready.
     fn close(&self) -> BoxFuture<'_, ()>;
 

@@ -65,6 +65,7 @@ impl McpServer {
     pub(crate) fn open_channel(&self, incoming: &IncomingRequest) -> RequestChannel {
         let (peer, input_requests) = (Arc::clone(&incoming.peer), Arc::clone(&self.input_requests));
         let mut channel = RequestChannel::new(peer, input_requests, incoming.preferences(self));
+        channel.credential_hash = incoming.credential_hash;
         channel.can_notify = incoming.can_notify;
         channel.can_request_input =
             matches!(incoming.method.as_str(), "tools/call" | "prompts/get" | "resources/read");

@@ -181,7 +181,7 @@ fn error_outcome(error: &ToolError, channel: &RequestChannel) -> Outcome {
         Some(RawToolError::Protocol(raw)) => return protocol_error_outcome(raw, peer.family()),
         None => {}
     }
-    let hint = error.hint();
+    let hint = error.caller_hint();
     match error.kind() {
         ErrorKind::UnknownTool | ErrorKind::UnknownSource => {
             let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();

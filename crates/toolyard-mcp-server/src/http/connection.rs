@@ -97,9 +97,10 @@ impl Connection {
         } else {
             match check_token(&rules.access, headers) {
                 Ok(()) => {
+                    let credential_hash = rules.access.credential_hash();
                     // Held over an await, it would slow down replacing the rules.
                     drop(rules);
-                    self.route(request).await
+                    self.route(request, credential_hash).await
                 }
                 Err(denied) => self.deny(denied),
             }
@@ -123,11 +124,11 @@ impl Connection {
         response::access_denied(denied)
     }
 
-    async fn route(&self, request: Request<Incoming>) -> Response<ResponseBody> {
+    async fn route(&self, request: Request<Incoming>, credential_hash: [u8; 32]) -> Response<ResponseBody> {
         if let Some(routes) =
             self.http.config.routes.as_ref().filter(|routes| routes.matches(request.uri().path()))
         {
-            return self.handle_route(&**routes, request).await;
+            return self.handle_route(&**routes, request, credential_hash).await;
         }
         let (path, method) = (request.uri().path(), request.method());
         let route = Route::parse(path, self.http.config.legacy_sse);
@@ -162,6 +163,7 @@ impl Connection {
         &self,
         routes: &dyn HttpRoutes,
         mut request: Request<Incoming>,
+        credential_hash: [u8; 32],
     ) -> Response<ResponseBody> {
         let headers = std::mem::take(request.headers_mut());
         let (method, uri) = (request.method().clone(), request.uri().clone());
@@ -170,7 +172,8 @@ impl Connection {
             Err(response) => return response,
         };
         let query = uri.query().unwrap_or_default().to_owned();
-        let request = RouteRequest { method, path: uri.path().to_owned(), query, headers, body };
+        let path = uri.path().to_owned();
+        let request = RouteRequest { method, path, query, headers, credential_hash, body };
         let route_response = routes.handle(request).await;
         let mut response = match route_response.body {
             RouteBody::Json(text) => response::json(route_response.status, text),

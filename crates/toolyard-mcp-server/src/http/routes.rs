@@ -27,6 +27,8 @@ pub struct RouteRequest {
     pub query: String,
     /// The headers.
     pub headers: HeaderMap,
+    /// A hash of the credential that the client presented; zeros if none is needed.
+    pub credential_hash: [u8; 32],
     /// The body, at most as long as an MCP message may be.
     pub body: String,
 }

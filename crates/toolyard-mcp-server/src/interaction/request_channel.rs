@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     fmt,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::{Arc, Mutex, MutexGuard},
     task::{Context, Waker},
 };
@@ -35,6 +36,8 @@ const MAX_QUEUED_BYTES: usize = 4 << 20;
 
 pub(crate) struct RequestChannel {
     pub(crate) peer: Arc<Peer>,
+    /// The hash of the client's credential.
+    pub(crate) credential_hash: [u8; 32],
     pub(crate) input_requests: Arc<PendingInputRequests>,
     /// Responses to the input requests of an earlier attempt.
     pub(crate) input_responses: Option<CallInputResponses>,
@@ -89,6 +92,7 @@ impl RequestChannel {
         let state = Mutex::new(ChannelState { preferences, ..ChannelState::default() });
         Self {
             peer,
+            credential_hash: [0; 32],
             input_requests,
             input_responses: None,
             can_notify: true,
@@ -314,6 +318,20 @@ impl Caller for RequestChannel {
 
     fn session_id(&self) -> u64 {
         self.peer.session_number
+    }
+
+    fn client_id(&self) -> u64 {
+        if self.peer.initialized_at.is_some() {
+            return self.peer.session_number;
+        }
+        // Without a handshake there is no session: the credential and the client's name are all that its requests share.
+        let mut hasher = DefaultHasher::new();
+        (self.credential_hash, &self.peer.client.name).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn credential_hash(&self) -> [u8; 32] {
+        self.credential_hash
     }
 
     fn wants_progress(&self) -> bool {

@@ -4,6 +4,7 @@
 //! - `canonical`: the form and hash that identify a definition.
 //! - `pins`: which tools may be called, given earlier approvals.
 //! - `diff`: how two definitions differ, as lines for a terminal.
+//! - `task_support`: whether a tool can only be called as a task.
 //! - `validated_spec`: the fast path for definitions that were validated before.
 
 mod canonical;
@@ -14,6 +15,7 @@ mod mirrored_headers;
 mod pins;
 mod preview;
 mod sanitize;
+mod task_support;
 mod validate;
 mod validated_spec;
 
@@ -23,6 +25,7 @@ pub use json_tree::JsonTreeError;
 pub use mirrored_headers::{MirroredHeaderError, MirroredParameter, mirrored_parameters};
 pub use pins::{NewToolPolicy, NotQuarantined, PinDecision, QuarantineReason, QuarantinedTool, decide_pins};
 pub use sanitize::UnsafeText;
+pub use task_support::requires_task;
 pub use validate::{
     RejectedTool, Rejection, ValidTool, ValidatedTools, ValidationRules, validate_tool, validate_tools,
 };

@@ -212,7 +212,7 @@ impl<'a> NewToolRules<'a> {
         if !trusted {
             return Some(QuarantineReason::Later);
         }
-        let effect = EffectiveHints::of(tool.spec.hints, true, ToolHints::default()).label();
+        let effect = EffectiveHints::of(tool.spec.hints, true, ToolHints::default()).effect();
         (risk(tool.spec.hints) > self.max_risk).then_some(QuarantineReason::RaisesRisk { effect })
     }
 }

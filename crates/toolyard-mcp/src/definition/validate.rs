@@ -16,6 +16,7 @@ use super::{
     mirrored_headers::{MirroredHeaderError, collect_mirrored_parameters},
     preview::{MAX_NAME_CHARS_SHOWN, preview},
     sanitize::{self, UnsafeText},
+    task_support::requires_task,
 };
 
 /// Bytes of one definition, icons included.
@@ -191,6 +192,9 @@ fn check_definition(definition: &RawJson, rules: ValidationRules) -> Result<Vali
     }
     check_schema(&tree, rules, &mut notes)?;
     let spec = build_spec(name, &tree, raw, &mut notes);
+    if requires_task(&spec) {
+        notes.push("the tool is not offered, because it can only be called as a task".to_owned());
+    }
     if notes.len() > MAX_NOTES {
         let more = notes.len() - MAX_NOTES;
         notes.truncate(MAX_NOTES);

@@ -9,6 +9,8 @@ pub(crate) enum TokenKind {
     Part,
     /// A whole identifier: other texts may write it as one word.
     Identifier,
+    /// A name such as `GitLab` that is one word; only in requests.
+    Name,
     /// A unigram or bigram of a script without spaces between words.
     CjkGram,
 }
@@ -78,7 +80,9 @@ impl AlphanumericRun {
     fn split(&mut self) {
         let mut before: Option<char> = None;
         for (at, &letter) in self.letters.iter().enumerate() {
-            let after = self.letters.get(at + 1).copied();
+            // `PDFs` is one word: the plural of an acronym has no part of its own.
+            let ends_plural = self.letters.get(at + 1..) == Some(&['s']);
+            let after = self.letters.get(at + 1).copied().filter(|_| !ends_plural);
             if before.is_none_or(|before| is_boundary(before, letter, after)) {
                 self.part_starts.push(self.lowercase.len());
             }
@@ -151,6 +155,7 @@ mod tests {
         assert_eq!(tokens("read_data"), ["read", "data"]);
         assert_eq!(tokens("HTTPServer mp3"), ["http", "server", "httpserver", "mp", "mp3"]);
         assert_eq!(tokens("YouTube"), ["you", "tube", "youtube"]);
+        assert_eq!(tokens("PDFs IDs"), ["pdfs", "ids"]);
     }
 
     #[test]

@@ -1,8 +1,14 @@
-//! BERT models: contextual embeddings. More accurate than static models and thousands of times slower.
+//! BERT models: contextual embeddings. More accurate than static models and hundreds of times slower.
+//!
+//! Texts are embedded in batches: the products with the weights are computed for the tokens of all texts of a batch at
+//! once, because each product has a cost that does not depend on the number of tokens. Attention is per text.
 
-use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate};
+use std::ops::Range;
+
+use ndarray::{Array1, Array2, Axis, Slice, concatenate, linalg::general_mat_mul};
 use serde::Deserialize;
 
+use super::elementwise::{add, add_bias_gelu, normalize, softmax};
 use super::error::EmbeddingError;
 use super::tensors::{MODEL_FILE, Tensors};
 use super::vectors::{Embedding, MAX_DIMENSIONS};
@@ -10,6 +16,9 @@ use super::wordpiece::WordPieceTokenizer;
 
 /// Further tokens of a text are ignored: attention takes time quadratic in their number.
 const MAX_TOKENS: usize = 128;
+
+/// Texts are added to a batch until it has this many tokens; more gain nothing and take memory.
+const BATCH_TOKENS: usize = 384;
 
 const MAX_LAYERS: usize = 48;
 
@@ -57,14 +66,14 @@ pub(super) struct Bert {
     norm: LayerNorm,
     layers: Vec<Layer>,
     head_size: usize,
+    intermediate_size: usize,
     pooling: Pooling,
 }
 
 #[derive(Debug)]
 struct Layer {
-    query: Linear,
-    key: Linear,
-    value: Linear,
+    /// Query, key and value in one matrix.
+    query_key_value: Linear,
     attention_output: Linear,
     attention_norm: LayerNorm,
     intermediate: Linear,
@@ -72,8 +81,10 @@ struct Layer {
     norm: LayerNorm,
 }
 
+/// A linear map, stored so that an input row is multiplied from the left.
 #[derive(Debug)]
 struct Linear {
+    /// Inputs in rows, outputs in columns.
     weight: Array2<f32>,
     bias: Array1<f32>,
 }
@@ -83,6 +94,22 @@ struct LayerNorm {
     weight: Array1<f32>,
     bias: Array1<f32>,
     epsilon: f32,
+}
+
+/// The tokens of several texts, one after another.
+#[derive(Debug, Default)]
+struct Batch {
+    tokens: Vec<usize>,
+    /// The tokens of each text.
+    sequences: Vec<Range<usize>>,
+}
+
+/// Intermediate results of a layer, allocated once per batch.
+struct Buffers {
+    query_key_value: Array2<f32>,
+    context: Array2<f32>,
+    intermediate: Array2<f32>,
+    output: Array2<f32>,
 }
 
 impl Bert {
@@ -122,6 +149,7 @@ impl Bert {
                 .map(|index| loader.layer(index))
                 .collect::<Result<_, _>>()?,
             head_size: size / config.num_attention_heads,
+            intermediate_size: config.intermediate_size,
             pooling,
             tokenizer,
         })
@@ -131,112 +159,149 @@ impl Bert {
         self.token_embeddings.ncols()
     }
 
-    pub(super) fn embed(&self, text: &str) -> Option<Embedding> {
-        // Without [CLS] and [SEP].
-        let max_text_tokens = self.max_tokens.saturating_sub(2);
-        let tokens: Vec<usize> = self
-            .tokenizer
-            .tokenize(text)
-            .take(max_text_tokens)
-            .map(|token| token.unwrap_or(self.unknown_id))
-            .collect();
-        if tokens.is_empty() {
-            return None;
+    /// The embeddings of texts; `None` for a text without words.
+    pub(super) fn embed(&self, texts: &[&str]) -> Vec<Option<Embedding>> {
+        let mut embeddings = Vec::with_capacity(texts.len());
+        let mut batch = Batch::default();
+        for text in texts {
+            batch.push(self.token_ids(text));
+            if batch.tokens.len() >= BATCH_TOKENS {
+                embeddings.extend(self.embed_batch(&batch));
+                batch = Batch::default();
+            }
         }
-        let sequence: Vec<usize> =
-            std::iter::once(self.cls_id).chain(tokens).chain(std::iter::once(self.sep_id)).collect();
-        let mut state = self.token_embeddings.select(Axis(0), &sequence);
-        for (mut row, position) in state.rows_mut().into_iter().zip(self.position_embeddings.rows()) {
-            row += &position;
+        embeddings.extend(self.embed_batch(&batch));
+        embeddings
+    }
+
+    /// The tokens of a text between `[CLS]` and `[SEP]`; empty for a text without words.
+    fn token_ids(&self, text: &str) -> Vec<usize> {
+        let max_text_tokens = self.max_tokens.saturating_sub(2);
+        let tokens = self.tokenizer.tokenize(text).take(max_text_tokens);
+        let mut ids = vec![self.cls_id];
+        ids.extend(tokens.map(|token| token.unwrap_or(self.unknown_id)));
+        if ids.len() == 1 {
+            return Vec::new();
+        }
+        ids.push(self.sep_id);
+        ids
+    }
+
+    fn embed_batch(&self, batch: &Batch) -> Vec<Option<Embedding>> {
+        if batch.tokens.is_empty() {
+            return vec![None; batch.sequences.len()];
+        }
+        let mut state = self.token_embeddings.select(Axis(0), &batch.tokens);
+        for sequence in &batch.sequences {
+            let mut rows = state.slice_axis_mut(Axis(0), Slice::from(sequence.clone()));
+            rows += &self.position_embeddings.slice_axis(Axis(0), Slice::from(..sequence.len()));
         }
         self.norm.apply(&mut state);
+        let mut buffers = Buffers::new(state.dim(), self.intermediate_size);
         for layer in &self.layers {
-            state = layer.apply(&state, self.head_size)?;
+            layer.apply(&mut state, &batch.sequences, self.head_size, &mut buffers);
         }
-        let pooled = match self.pooling {
-            Pooling::Mean => state.mean_axis(Axis(0))?,
-            Pooling::FirstToken => state.rows().into_iter().next()?.to_owned(),
+        let pool = |sequence: &Range<usize>| {
+            let rows = state.slice_axis(Axis(0), Slice::from(sequence.clone()));
+            let pooled = match self.pooling {
+                Pooling::Mean => rows.mean_axis(Axis(0))?,
+                Pooling::FirstToken => rows.rows().into_iter().next()?.to_owned(),
+            };
+            Embedding::new(pooled.to_vec())
         };
-        Embedding::new(pooled.to_vec())
+        batch.sequences.iter().map(pool).collect()
+    }
+}
+
+impl Batch {
+    fn push(&mut self, tokens: Vec<usize>) {
+        let start = self.tokens.len();
+        self.tokens.extend(tokens);
+        self.sequences.push(start..self.tokens.len());
+    }
+}
+
+impl Buffers {
+    fn new((rows, size): (usize, usize), intermediate_size: usize) -> Self {
+        let zeros = |columns| Array2::zeros((rows, columns));
+        Self {
+            query_key_value: zeros(3 * size),
+            context: zeros(size),
+            intermediate: zeros(intermediate_size),
+            output: zeros(size),
+        }
     }
 }
 
 impl Layer {
-    fn apply(&self, state: &Array2<f32>, head_size: usize) -> Option<Array2<f32>> {
-        let (query, key, value) = (self.query.apply(state), self.key.apply(state), self.value.apply(state));
-        let heads = query
-            .axis_chunks_iter(Axis(1), head_size)
-            .zip(key.axis_chunks_iter(Axis(1), head_size))
-            .zip(value.axis_chunks_iter(Axis(1), head_size));
-        let heads: Vec<Array2<f32>> =
-            heads.map(|((query, key), value)| attend(&query, &key, &value, head_size)).collect();
-        let views: Vec<ArrayView2<'_, f32>> = heads.iter().map(|head| head.view()).collect();
-        let mut attention_output = self.attention_output.apply(&concatenate(Axis(1), &views).ok()?);
-        attention_output += state;
-        self.attention_norm.apply(&mut attention_output);
+    fn apply(
+        &self,
+        state: &mut Array2<f32>,
+        sequences: &[Range<usize>],
+        head_size: usize,
+        buffers: &mut Buffers,
+    ) {
+        let Buffers { query_key_value, context, intermediate, output } = buffers;
+        self.query_key_value.apply(state, query_key_value);
+        for sequence in sequences {
+            attend(query_key_value, context, sequence, head_size);
+        }
+        self.attention_output.apply(context, output);
+        add(state, output);
+        self.attention_norm.apply(state);
 
-        let mut intermediate = self.intermediate.apply(&attention_output);
-        intermediate.mapv_inplace(gelu);
-        let mut next = self.output.apply(&intermediate);
-        next += &attention_output;
-        self.norm.apply(&mut next);
-        Some(next)
+        self.intermediate.multiply(state, intermediate);
+        add_bias_gelu(intermediate, &self.intermediate.bias);
+        self.output.apply(intermediate, output);
+        add(state, output);
+        self.norm.apply(state);
     }
 }
 
-/// Scaled dot-product attention of one head.
+/// Scaled dot-product attention of all heads over the tokens of one text.
 fn attend(
-    query: &ArrayView2<'_, f32>,
-    key: &ArrayView2<'_, f32>,
-    value: &ArrayView2<'_, f32>,
+    query_key_value: &Array2<f32>,
+    context: &mut Array2<f32>,
+    sequence: &Range<usize>,
     head_size: usize,
-) -> Array2<f32> {
-    #[expect(clippy::cast_precision_loss, reason = "a head has at most a few thousand dimensions")]
-    let scale = (head_size as f32).sqrt().recip();
-    let mut attention = query.dot(&key.t());
-    for mut row in attention.rows_mut() {
-        // Softmax; subtracting the maximum avoids overflow.
-        let max = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        row.mapv_inplace(|score| ((score - max) * scale).exp());
-        let sum = row.sum();
-        row /= sum;
+) {
+    let size = context.ncols();
+    let rows = query_key_value.slice_axis(Axis(0), Slice::from(sequence.clone()));
+    let mut targets = context.slice_axis_mut(Axis(0), Slice::from(sequence.clone()));
+    for start in (0..size).step_by(head_size) {
+        let head = |start: usize| rows.slice_axis(Axis(1), Slice::from(start..start + head_size));
+        let mut attention: Array2<f32> = head(start).dot(&head(size + start).t());
+        softmax(&mut attention, head_size);
+        let mut target = targets.slice_axis_mut(Axis(1), Slice::from(start..start + head_size));
+        general_mat_mul(1.0, &attention, &head(2 * size + start), 0.0, &mut target);
     }
-    attention.dot(value)
 }
 
 impl Linear {
-    fn apply(&self, input: &Array2<f32>) -> Array2<f32> {
-        input.dot(&self.weight.t()) + &self.bias
+    /// One map with the outputs of several.
+    fn concatenate(maps: &[Self]) -> Option<Self> {
+        let weights: Vec<_> = maps.iter().map(|map| map.weight.view()).collect();
+        let biases: Vec<_> = maps.iter().map(|map| map.bias.view()).collect();
+        Some(Self {
+            weight: concatenate(Axis(1), &weights).ok()?.as_standard_layout().into_owned(),
+            bias: concatenate(Axis(0), &biases).ok()?,
+        })
+    }
+
+    fn apply(&self, input: &Array2<f32>, output: &mut Array2<f32>) {
+        self.multiply(input, output);
+        *output += &self.bias;
+    }
+
+    fn multiply(&self, input: &Array2<f32>, output: &mut Array2<f32>) {
+        general_mat_mul(1.0, input, &self.weight, 0.0, output);
     }
 }
 
 impl LayerNorm {
     fn apply(&self, state: &mut Array2<f32>) {
-        for mut row in state.rows_mut() {
-            let mean = row.mean().unwrap_or_default();
-            row -= mean;
-            let variance = row.iter().map(|value| value * value).sum::<f32>() * reciprocal(row.len());
-            row /= (variance + self.epsilon).sqrt();
-            row *= &self.weight;
-            row += &self.bias;
-        }
+        normalize(state, &self.weight, &self.bias, self.epsilon);
     }
-}
-
-fn reciprocal(length: usize) -> f32 {
-    #[expect(clippy::cast_precision_loss, reason = "at most a few thousand")]
-    let length = length as f32;
-    length.recip()
-}
-
-/// x · Φ(x), with the error function from Abramowitz and Stegun, 7.1.26 (exact to 2e-7).
-fn gelu(x: f32) -> f32 {
-    let z = x.abs() * std::f32::consts::FRAC_1_SQRT_2;
-    let t = 1.0 / (1.0 + 0.327_591_1 * z);
-    let series =
-        t * (0.254_829_6 + t * (-0.284_496_74 + t * (1.421_413_8 + t * (-1.453_152 + t * 1.061_405_4))));
-    let tail = 0.5 * series * (-z * z).exp();
-    if x < 0.0 { x * tail } else { x * (1.0 - tail) }
 }
 
 impl BertConfig {
@@ -277,9 +342,12 @@ impl WeightLoader<'_> {
             |name: &str, rows, columns| self.linear(&format!("encoder.layer.{index}.{name}"), rows, columns);
         let norm = |name: &str| self.norm(&format!("encoder.layer.{index}.{name}"));
         Ok(Layer {
-            query: linear("attention.self.query", size, size)?,
-            key: linear("attention.self.key", size, size)?,
-            value: linear("attention.self.value", size, size)?,
+            query_key_value: Linear::concatenate(&[
+                linear("attention.self.query", size, size)?,
+                linear("attention.self.key", size, size)?,
+                linear("attention.self.value", size, size)?,
+            ])
+            .ok_or_else(|| wrong_shape("attention.self"))?,
             attention_output: linear("attention.output.dense", size, size)?,
             attention_norm: norm("attention.output.LayerNorm")?,
             intermediate: linear("intermediate.dense", intermediate, size)?,
@@ -289,8 +357,9 @@ impl WeightLoader<'_> {
     }
 
     fn linear(&self, name: &str, rows: usize, columns: usize) -> Result<Linear, EmbeddingError> {
+        let weight = self.matrix(&format!("{name}.weight"), rows, columns)?;
         Ok(Linear {
-            weight: self.matrix(&format!("{name}.weight"), rows, columns)?,
+            weight: weight.t().as_standard_layout().into_owned(),
             bias: self.vector(&format!("{name}.bias"), rows)?,
         })
     }

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use toolyard_core::ContentHash;
+
 #[cfg(feature = "embedding-bert")]
 use super::bert::Bert;
 use super::{
@@ -13,6 +15,7 @@ use super::{
 #[derive(Debug)]
 pub struct EmbeddingModel {
     kind: ModelKind,
+    hash: ContentHash,
 }
 
 #[derive(Debug)]
@@ -34,7 +37,7 @@ impl EmbeddingModel {
         } else {
             ModelKind::Static(Box::new(files.static_model()?))
         };
-        Ok(Self { kind })
+        Ok(Self { kind, hash: files.hash() })
     }
 
     #[cfg(feature = "embedding-bert")]
@@ -49,23 +52,33 @@ impl EmbeddingModel {
 
     /// The embedding of a text; `None` if the model knows no word of it.
     pub fn embed(&self, text: &str) -> Option<Embedding> {
+        self.embed_all(&[text]).pop().flatten()
+    }
+
+    /// The embeddings of several texts, in their order. For BERT models this is faster than one by one.
+    pub fn embed_all(&self, texts: &[&str]) -> Vec<Option<Embedding>> {
         match &self.kind {
-            ModelKind::Static(model) => model.embed(text),
+            ModelKind::Static(model) => texts.iter().map(|text| model.embed(text)).collect(),
             #[cfg(feature = "embedding-bert")]
-            ModelKind::Bert(model) => model.embed(text),
+            ModelKind::Bert(model) => model.embed(texts),
         }
     }
 
     /// Weight of semantic similarity for a request, relative to the score of the best lexical hit. `name_coverage` is the
     /// share of the name of that hit that the request mentions.
     ///
-    /// The maxima were tuned on the development halves of ten test sets: the highest that made none of them worse.
+    /// The maxima were tuned on the development halves of the test sets of docs/search.md.
     pub(crate) fn semantic_weight(&self, name_coverage: f32) -> f32 {
         match &self.kind {
             ModelKind::Static(_) => semantic_weight(0.8, name_coverage),
             #[cfg(feature = "embedding-bert")]
-            ModelKind::Bert(_) => semantic_weight(1.2, name_coverage),
+            ModelKind::Bert(_) => semantic_weight(1.6, name_coverage),
         }
+    }
+
+    /// The hash of its files.
+    pub fn hash(&self) -> ContentHash {
+        self.hash
     }
 
     /// Number of dimensions of its embeddings.

@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use serde::Deserialize;
+use toolyard_core::ContentHash;
 
 use super::error::EmbeddingError;
 use super::static_model::StaticModel;
@@ -52,9 +53,15 @@ impl ModelFiles {
         })
     }
 
+    /// The hash of all files: models with equal hashes give equal embeddings.
+    pub(super) fn hash(&self) -> ContentHash {
+        let tokenizer = self.tokenizer.as_deref().unwrap_or_default();
+        let pooling = self.pooling.as_deref().unwrap_or_default();
+        ContentHash::of_parts([&*self.config, &self.model, tokenizer, &self.vocabulary, pooling])
+    }
+
     pub(super) fn is_bert(&self) -> Result<bool, EmbeddingError> {
-        let config: ModelConfig = self.config()?;
-        Ok(config.model_type.as_deref() == Some("bert"))
+        is_bert_config(&self.config)
     }
 
     pub(super) fn static_model(&self) -> Result<StaticModel, EmbeddingError> {
@@ -91,6 +98,12 @@ impl ModelFiles {
             None => WordPieceTokenizer::from_lines(&self.vocabulary),
         }
     }
+}
+
+/// Whether a `config.json` is that of a BERT model; static models have other types or none.
+pub(super) fn is_bert_config(config: &[u8]) -> Result<bool, EmbeddingError> {
+    let config: ModelConfig = parse_json("config.json", config)?;
+    Ok(config.model_type.as_deref() == Some("bert"))
 }
 
 fn parse_json<'a, T: Deserialize<'a>>(file: &'static str, bytes: &'a [u8]) -> Result<T, EmbeddingError> {

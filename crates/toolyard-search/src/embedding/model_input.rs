@@ -5,22 +5,50 @@ use crate::{document::ToolText, lexicon::WordTranslation};
 /// How many glosses of a translated word are embedded; more of them blur the meaning.
 const MAX_GLOSSES: usize = 2;
 
-/// The text of a tool: source, name and description. Identifiers such as `getUserByID` are written as words, which models
-/// know. Parameters are left out: they would make all tools similar ("the id of the …").
-pub(crate) fn tool_embedding_text(source: &str, tool: &ToolText) -> String {
-    let mut text = String::new();
+/// A first sentence is at least this long: shorter ones are abbreviations ("e.g.") or say little.
+const MIN_SENTENCE_CHARS: usize = 20;
+/// Length of the first sentence of a description that has no full stop.
+const MAX_SENTENCE_CHARS: usize = 200;
+
+/// The texts of a tool, from short to long: source and name; with the first sentence of its description; with the whole
+/// description. A request is compared with each of them, because a long text blurs what a tool does and a short one may
+/// not say it. Identifiers such as `getUserByID` are written as words, which models know. Parameters are left out: they
+/// would make all tools similar ("the id of the …").
+pub(crate) fn tool_embedding_texts(source: &str, tool: &ToolText) -> Vec<String> {
+    let mut name = String::new();
     if !source.is_empty() {
-        push_words(&mut text, source);
-        text.push_str(": ");
+        push_words(&mut name, source);
+        name.push_str(": ");
     }
-    push_words(&mut text, &tool.name);
-    text.push_str(". ");
-    if !tool.title.is_empty() {
-        text.push_str(&tool.title);
-        text.push_str(". ");
+    push_words(&mut name, &tool.name);
+    let description = tool.description.split_whitespace().collect::<Vec<_>>().join(" ");
+    let sentence = first_sentence(&description);
+    let mut texts = Vec::with_capacity(3);
+    if !description.is_empty() {
+        texts.push(format!("{name}. {sentence}"));
     }
-    text.push_str(&tool.description);
-    text
+    if sentence.len() < description.len() {
+        texts.push(format!("{name}. {description}"));
+    }
+    texts.insert(0, name);
+    texts
+}
+
+/// The first sentence of a text without line breaks.
+fn first_sentence(text: &str) -> &str {
+    let mut letters = text.char_indices().skip(MIN_SENTENCE_CHARS).peekable();
+    while let Some((at, letter)) = letters.next() {
+        let is_end = match letter {
+            '。' | '！' | '？' => true,
+            '.' | '!' | '?' => letters.peek().is_none_or(|(_, next)| next.is_whitespace()),
+            _ => false,
+        };
+        if is_end {
+            return text.get(..at + letter.len_utf8()).unwrap_or(text);
+        }
+    }
+    let end = text.char_indices().nth(MAX_SENTENCE_CHARS).map_or(text.len(), |(at, _)| at);
+    text.get(..end).unwrap_or(text)
 }
 
 /// The text of a request, with translated words replaced by their glosses: most models know one language.
@@ -69,15 +97,35 @@ fn push_words(text: &mut String, name: &str) {
 mod tests {
     use super::*;
 
+    fn texts(source: &str, name: &str, description: &str) -> Vec<String> {
+        let tool = ToolText { name: name.into(), description: description.into(), ..ToolText::default() };
+        tool_embedding_texts(source, &tool)
+    }
+
     #[test]
     fn identifiers_are_written_as_words() {
-        let tool =
-            |name: &str| ToolText { name: name.into(), description: "Does it".into(), ..ToolText::default() };
-        let text = |source, name| tool_embedding_text(source, &tool(name));
-        assert_eq!(text("github-official", "getUserByID"), "github official: get user by id. Does it");
-        assert_eq!(text("", "HTTPServer_v2"), "http server v 2. Does it");
-        assert_eq!(text("", "读取excel"), "读取excel. Does it");
-        assert_eq!(text("", "--"), ". Does it");
+        let name = |source, name| texts(source, name, "").concat();
+        assert_eq!(name("github-official", "getUserByID"), "github official: get user by id");
+        assert_eq!(name("", "HTTPServer_v2"), "http server v 2");
+        assert_eq!(name("", "读取excel"), "读取excel");
+        assert_eq!(name("", "--"), "");
+    }
+
+    #[test]
+    fn a_tool_has_up_to_three_texts() {
+        assert_eq!(texts("mail", "send", ""), ["mail: send"]);
+        assert_eq!(texts("mail", "send", " Sends\n it. "), ["mail: send", "mail: send. Sends it."]);
+        let long = "Sends a mail, e.g. to a list of people. Fails offline.";
+        let sentence = "mail: send. Sends a mail, e.g. to a list of people.";
+        assert_eq!(texts("mail", "send", long), ["mail: send", sentence, &format!("mail: send. {long}")]);
+    }
+
+    #[test]
+    fn sentences_end_at_a_full_stop_of_any_script() {
+        assert_eq!(first_sentence(&"长".repeat(30)).chars().count(), 30);
+        assert_eq!(first_sentence(&format!("{}。后面", "长".repeat(30))).chars().count(), 31);
+        assert_eq!(first_sentence(&"x".repeat(300)).len(), MAX_SENTENCE_CHARS);
+        assert_eq!(first_sentence("version 1.2.3.4.5.6.7.8 of it. More"), "version 1.2.3.4.5.6.7.8 of it.");
     }
 
     #[test]

@@ -44,6 +44,24 @@ fn bert_models_agree_with_transformers() {
     assert_starts_with(&model, "list-folders", [0.165852, -0.047126, -0.001323, 0.01077, 0.103782]);
 }
 
+#[cfg(feature = "embedding-bert")]
+#[test]
+fn compact_weights_give_nearly_the_same_embeddings() {
+    let files = ModelFiles::read(&fixture("tiny-bert")).unwrap();
+    let compact = crate::embedding::compact_weights(&files.config, files.model.clone()).unwrap();
+    assert!(compact.len() < files.model.len(), "the tiny model is mostly header");
+    let model = EmbeddingModel::from_files(&files).unwrap();
+    let compact = EmbeddingModel::from_files(&ModelFiles { model: compact, ..files }).unwrap();
+    assert_ne!(model.hash(), compact.hash());
+    for text in ["Send the mails.", "reading a FILE of messages, unzipped 20", "list-folders"] {
+        let similarity = model.embed(text).unwrap().dot(&compact.embed(text).unwrap());
+        assert!(similarity > 0.999, "{text}: {similarity}");
+    }
+    let config = ModelFiles::read(&fixture("tiny-static")).unwrap();
+    let unchanged = crate::embedding::compact_weights(&config.config, config.model.clone()).unwrap();
+    assert_eq!(unchanged, config.model, "static models stay");
+}
+
 #[cfg(not(feature = "embedding-bert"))]
 #[test]
 fn bert_models_are_rejected_without_the_feature() {

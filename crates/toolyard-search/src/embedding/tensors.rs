@@ -1,11 +1,14 @@
 //! Reads the tensors of a `model.safetensors` file in any of its number formats.
 
 use half::{bf16, f16};
-use safetensors::{Dtype, SafeTensors};
+use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
 use super::error::EmbeddingError;
 
 pub(super) const MODEL_FILE: &str = "model.safetensors";
+
+/// A matrix of type `i8` has one scale per row, in a tensor of its name with this suffix.
+pub(super) const SCALE_SUFFIX: &str = ".scale";
 
 pub(super) struct Tensors<'a> {
     tensors: SafeTensors<'a>,
@@ -47,6 +50,7 @@ impl<'a> Tensors<'a> {
             Dtype::BF16 => chunks(view.data()).map(|chunk| bf16::from_le_bytes(chunk).to_f32()).collect(),
             #[expect(clippy::cast_possible_truncation, reason = "models are used in single precision")]
             Dtype::F64 => chunks(view.data()).map(|chunk| f64::from_le_bytes(chunk) as f32).collect(),
+            Dtype::I8 => self.dequantize(name, &view)?,
             other => return Err(EmbeddingError::unsupported(format!("tensor `{name}` of type {other:?}"))),
         };
         if values.iter().any(|value| !value.is_finite()) {
@@ -56,6 +60,24 @@ impl<'a> Tensors<'a> {
             ));
         }
         Ok(Tensor { shape: view.shape().to_vec(), values })
+    }
+
+    /// A matrix of codes with one scale per row.
+    fn dequantize(&self, name: &str, view: &TensorView<'_>) -> Result<Vec<f32>, EmbeddingError> {
+        let scale_name = format!("{name}{SCALE_SUFFIX}");
+        let scales = self.view(&scale_name)?;
+        let &[rows, columns] = view.shape() else {
+            return Err(EmbeddingError::unsupported(format!("tensor `{name}` of type I8")));
+        };
+        if scales.dtype() != Dtype::F32 || scales.shape() != [rows] || columns == 0 {
+            return Err(EmbeddingError::damaged(MODEL_FILE, format!("tensor `{scale_name}` does not fit")));
+        }
+        let mut values = Vec::with_capacity(view.data().len());
+        for (row, scale) in view.data().chunks_exact(columns).zip(chunks(scales.data())) {
+            let scale = f32::from_le_bytes(scale);
+            values.extend(row.iter().map(|code| f32::from(code.cast_signed()) * scale));
+        }
+        Ok(values)
     }
 
     /// A tensor of non-negative integers.
@@ -81,7 +103,7 @@ impl<'a> Tensors<'a> {
         })
     }
 
-    fn view(&self, name: &str) -> Result<safetensors::tensor::TensorView<'a>, EmbeddingError> {
+    fn view(&self, name: &str) -> Result<TensorView<'a>, EmbeddingError> {
         self.tensors
             .tensor(name)
             .map_err(|_| EmbeddingError::damaged(MODEL_FILE, format!("tensor `{name}` is missing")))

@@ -71,6 +71,19 @@ pub struct QuantizedEmbedding {
 }
 
 impl QuantizedEmbedding {
+    /// `None` if the scale is no number.
+    pub(super) fn from_parts(codes: Box<[i8]>, scale: f32) -> Option<Self> {
+        scale.is_finite().then_some(Self { codes, scale })
+    }
+
+    pub(super) fn codes(&self) -> &[i8] {
+        &self.codes
+    }
+
+    pub(super) fn scale(&self) -> f32 {
+        self.scale
+    }
+
     /// Cosine similarity, within 0.01 of [`Embedding::dot`]; 0 for vectors of different dimensions.
     pub fn dot(&self, request: &Embedding) -> f32 {
         if self.codes.len() != request.codes.len() {

@@ -3,9 +3,10 @@
 use crate::{
     analysis::{
         bigram::{bigram_hash, term_hash},
-        stemmer::{TextStemmer, is_stop_term},
+        stemmer::{TextStemmer, is_stop_term, stem_english},
         tokenizer::{TokenKind, is_cjk, tokenize},
     },
+    concept::for_each_tool_concept,
     document::{SourceText, ToolText},
     index::{
         field::Field,
@@ -35,6 +36,8 @@ pub(crate) struct TermOccurrences {
 pub(crate) struct AnalyzedTool {
     pub(crate) terms: Vec<(TermId, Impact)>,
     pub(crate) bigrams: Vec<u32>,
+    /// The terms of the name, without stop words.
+    pub(crate) name_terms: Vec<TermId>,
 }
 
 /// Analyzes the text of a source, which all its tools share.
@@ -47,6 +50,7 @@ pub(crate) fn analyze_source(
     occurrences.add(Field::Source, &source.id, vocabulary);
     occurrences.add(Field::SourceDescription, &source.description, vocabulary);
     occurrences.add_translation(&source.description, lexicon, vocabulary);
+    occurrences.add_concepts(&source.id, true, vocabulary);
     occurrences
 }
 
@@ -71,8 +75,13 @@ impl TermOccurrences {
         for capability in &tool.capabilities {
             occurrences.add(Field::Capability, capability, vocabulary);
         }
+        for example in &tool.examples {
+            occurrences.add(Field::Example, example, vocabulary);
+        }
         occurrences.add_translation(&tool.description, lexicon, vocabulary);
-        occurrences.finish()
+        occurrences.add_concepts(&tool.name, false, vocabulary);
+        let analyzed = occurrences.finish();
+        AnalyzedTool { name_terms: name_terms(&tool.name, vocabulary), ..analyzed }
     }
 
     fn add(&mut self, field: Field, text: &str, vocabulary: &mut Vocabulary) {
@@ -114,6 +123,13 @@ impl TermOccurrences {
         }
     }
 
+    /// Adds the concepts that the name of a source or tool mentions.
+    fn add_concepts(&mut self, name: &str, is_source: bool, vocabulary: &mut Vocabulary) {
+        for_each_tool_concept(name, is_source, |term| {
+            self.occurrences.push((vocabulary.intern(term), Field::Concept));
+        });
+    }
+
     fn field_length(&self, field: Field) -> usize {
         self.field_lengths.get(field as usize).copied().unwrap_or(usize::MAX)
     }
@@ -132,7 +148,7 @@ impl TermOccurrences {
         }
         self.bigrams.sort_unstable();
         self.bigrams.dedup();
-        AnalyzedTool { terms, bigrams: self.bigrams }
+        AnalyzedTool { terms, bigrams: self.bigrams, name_terms: Vec::new() }
     }
 
     /// Weight of one occurrence in a field, normalized by the length of the field.
@@ -142,4 +158,16 @@ impl TermOccurrences {
         let length = self.field_length(field) as f32 / weight.typical_tokens;
         weight.boost / (1.0 - weight.length_normalization + weight.length_normalization * length)
     }
+}
+
+/// The terms of a name, without stop words.
+fn name_terms(name: &str, vocabulary: &mut Vocabulary) -> Vec<TermId> {
+    let mut terms = Vec::new();
+    tokenize(name, |token, kind| {
+        let term = stem_english(token);
+        if kind != TokenKind::Identifier && !is_stop_term(&term) {
+            terms.push(vocabulary.intern(&term));
+        }
+    });
+    terms
 }

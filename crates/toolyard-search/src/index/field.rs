@@ -16,6 +16,10 @@ pub(crate) enum Field {
     Capability,
     /// English translation of a description in another language, from a lexicon.
     Translation,
+    /// Concepts that the names of the source and of the tool mention.
+    Concept,
+    /// Example requests, written by a model.
+    Example,
 }
 
 /// BM25F parameters of one field.
@@ -32,7 +36,7 @@ pub(crate) struct FieldWeight {
 }
 
 impl Field {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Name,
         Self::Description,
         Self::ParamName,
@@ -41,6 +45,8 @@ impl Field {
         Self::SourceDescription,
         Self::Capability,
         Self::Translation,
+        Self::Concept,
+        Self::Example,
     ];
 
     /// Tuned on the development halves of the test sets in docs/search.md.
@@ -54,6 +60,9 @@ impl Field {
             Self::SourceDescription => (0.09, 0.95, 57.8, 300),
             Self::Capability => (0.0, 0.0, 3.0, 64),
             Self::Translation => (0.5, 0.6, 17.0, 500),
+            Self::Concept => (1.0, 0.0, 4.0, 64),
+            // Not tuned: less than a description, because a model guessed what users say.
+            Self::Example => (0.4, 0.6, 40.0, 300),
         };
         FieldWeight { boost, length_normalization, typical_tokens, max_tokens }
     }

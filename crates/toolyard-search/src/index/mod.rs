@@ -1,12 +1,11 @@
 //! The inverted index: which terms occur in which tools, and how much each says about the tool.
 //!
 //! [`analyzer`] turns tool definitions into weighted terms by [`field`]; [`vocabulary`] holds the postings of every term;
-//! [`search_index`] adds and removes the tools of a source; [`tool_embedding`] adds the vector of a tool where a local
-//! model is used.
+//! [`search_index`] adds and removes the tools of a source.
 
 pub(crate) mod analyzer;
 pub(crate) mod field;
-pub(crate) mod search_index;
 #[cfg(feature = "embedding")]
-pub(crate) mod tool_embedding;
+mod pending_embeddings;
+pub(crate) mod search_index;
 pub(crate) mod vocabulary;

@@ -2,6 +2,8 @@
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
+#[cfg(feature = "embedding")]
+use crate::embedding::{Embedder, EmbeddingModel, QuantizedEmbedding, tool_embedding_texts};
 use crate::{
     accumulator::DocumentId,
     document::{SourceText, ToolText},
@@ -12,8 +14,6 @@ use crate::{
     },
     lexicon::Lexicon,
 };
-#[cfg(feature = "embedding")]
-use crate::{embedding::EmbeddingModel, index::tool_embedding::ToolEmbedding};
 
 /// Free document ids are reclaimed once there are more than this many plus one per tool.
 const MAX_FREE_IDS: usize = 4096;
@@ -28,8 +28,14 @@ pub(crate) struct Document {
     pub(crate) terms: Box<[(TermId, Impact)]>,
     /// Hashes of adjacent terms, sorted.
     pub(crate) bigrams: Box<[u32]>,
+    /// The terms of its name: the more of them a request mentions, the less concepts and embeddings count.
+    pub(crate) name_terms: Box<[TermId]>,
+    /// The embeddings of its texts; none until they are computed.
     #[cfg(feature = "embedding")]
-    pub(crate) embedding: Option<ToolEmbedding>,
+    pub(crate) embeddings: Box<[Arc<QuantizedEmbedding>]>,
+    /// The texts whose embeddings are not computed yet.
+    #[cfg(feature = "embedding")]
+    pub(crate) pending_texts: Box<[String]>,
 }
 
 impl Document {
@@ -53,7 +59,7 @@ pub struct SearchIndex {
     tool_count: usize,
     pub(crate) lexicon: Option<Arc<dyn Lexicon>>,
     #[cfg(feature = "embedding")]
-    pub(crate) model: Option<Arc<EmbeddingModel>>,
+    pub(crate) embedder: Option<Arc<Embedder>>,
     pub(crate) history: RequestHistory,
 }
 
@@ -77,8 +83,15 @@ impl SearchIndex {
     /// Adds semantic search with a local model. Call it while the index is empty: tools added before have no embedding.
     #[cfg(feature = "embedding")]
     #[must_use]
-    pub fn with_model(mut self, model: Arc<EmbeddingModel>) -> Self {
-        self.model = Some(model);
+    pub fn with_model(self, model: EmbeddingModel) -> Self {
+        self.with_embedder(Arc::new(Embedder::new(model)))
+    }
+
+    /// Like [`Self::with_model`], with a model that may not be open yet and the embeddings it has computed before.
+    #[cfg(feature = "embedding")]
+    #[must_use]
+    pub fn with_embedder(mut self, embedder: Arc<Embedder>) -> Self {
+        self.embedder = Some(embedder);
         self
     }
 
@@ -152,6 +165,11 @@ impl SearchIndex {
     }
 
     #[cfg(feature = "embedding")]
+    pub(crate) fn documents_mut(&mut self) -> impl Iterator<Item = &mut Document> {
+        self.documents.iter_mut().flatten()
+    }
+
+    #[cfg(feature = "embedding")]
     pub(crate) fn documents(&self) -> impl Iterator<Item = (DocumentId, &Document)> {
         (0..).zip(&self.documents).filter_map(|(id, document)| Some((id, document.as_ref()?)))
     }
@@ -190,19 +208,26 @@ impl SearchIndex {
         let name: Box<str> = tool.name.to_lowercase().into();
         self.ids_by_name.entry(name.clone()).or_default().push(id);
         #[cfg(feature = "embedding")]
-        let embedding = self
-            .model
-            .as_ref()
-            .and_then(|model| ToolEmbedding::new(model, source, tool, &mut self.vocabulary));
+        let pending_texts: Box<[String]> = match &self.embedder {
+            Some(_) => tool_embedding_texts(&source.id, tool).into(),
+            None => Box::default(),
+        };
         self.documents.push(Some(Document {
             source: Arc::clone(&source.id),
             key: Arc::clone(&tool.key),
             name,
             terms: analyzed.terms.into(),
             bigrams: analyzed.bigrams.into(),
+            name_terms: analyzed.name_terms.into(),
             #[cfg(feature = "embedding")]
-            embedding,
+            embeddings: Box::default(),
+            #[cfg(feature = "embedding")]
+            pending_texts,
         }));
+        #[cfg(feature = "embedding")]
+        if let (Some(embedder), Some(Some(document))) = (&self.embedder, self.documents.last_mut()) {
+            document.take_known_embeddings(embedder);
+        }
         self.tool_count += 1;
     }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use crate::{accumulator::DocumentId, analysis::noise::noise_penalty};
+use crate::{accumulator::DocumentId, analysis::noise::noise_penalty, concept::is_concept_term};
 
 /// The id of a term.
 pub(crate) type TermId = u32;
@@ -76,6 +76,8 @@ pub(crate) struct Term {
     pub(crate) postings: Postings,
     /// See [`noise_penalty`]; never above 0.
     pub(crate) noise_penalty: f32,
+    /// Whether it is the term of a concept, not of a word.
+    pub(crate) is_concept: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -101,6 +103,7 @@ impl Vocabulary {
             text: Arc::clone(&text),
             postings: Postings::default(),
             noise_penalty: noise_penalty(&text),
+            is_concept: is_concept_term(&text),
         });
         self.ids.insert(text, id);
         id

@@ -72,8 +72,14 @@ fn translate(lexicons: &[&StoredLexicon], text: &str) -> Vec<WordTranslation> {
     let mut translations = Vec::new();
     for segment in segment(lexicons, text) {
         let mut glosses: Vec<Vec<String>> = Vec::new();
+        let is_single = text.get(segment.range.clone()).is_some_and(|word| word.chars().nth(1).is_none());
         let known = lexicons.iter().zip(segment.word_ids).filter_map(|(lexicon, id)| Some((lexicon, id?)));
-        for (lexicon, id) in known {
+        // A dictionary has many senses of a single character, most of them wrong: only the first lexicon, which is
+        // made for requests, translates those.
+        for (lexicon, id) in known.take(if is_single { 1 } else { usize::MAX }) {
+            if is_single && !lexicons.first().is_some_and(|first| std::ptr::eq(*first, *lexicon)) {
+                break;
+            }
             let added = lexicon.glosses(id);
             if added.is_empty() {
                 break;

@@ -50,3 +50,13 @@ fn lexicons_can_be_shared_between_threads() {
     fn assert_shareable<T: Send + Sync + Clone + 'static>(_: &T) {}
     assert_shareable(&Lexicons::built_in());
 }
+
+#[test]
+fn single_characters_are_translated_by_the_built_in_table_only() {
+    let text = "掉 掉 [diao4] /to fall/to drop/\n髯 髯 [ran2] /beard/\n";
+    let bytes = build_lexicon(parse_cedict(text), &Origin::default()).unwrap().bytes;
+    let lexicons = Lexicons::with_lexicons(vec![StoredLexicon::from_bytes(bytes).unwrap()]);
+    for text in ["掉", "髯", "把髯删掉"] {
+        assert_eq!(glosses(&lexicons, text), glosses(&Lexicons::built_in(), text), "{text}");
+    }
+}

@@ -20,6 +20,8 @@ pub enum MatchKind {
     Translation,
     /// The type of a value, such as `url` for `https://example.com`.
     Value,
+    /// A subject or an action that the word stands for.
+    Concept,
 }
 
 /// Terms that a word of the request may appear as in a tool definition.
@@ -38,8 +40,12 @@ impl Expansion {
         self.weight / self.terms.len().max(1) as f32
     }
 
+    /// Whether this is a translation by the given term.
+    pub(crate) fn is_translation(&self, term: TermId) -> bool {
+        self.kind == MatchKind::Translation && self.terms == [term]
+    }
+
     /// Whether this is exactly the given term.
-    #[cfg(feature = "embedding")]
     pub(crate) fn is_exact(&self, term: TermId) -> bool {
         self.kind == MatchKind::Exact && self.terms == [term]
     }
@@ -68,8 +74,12 @@ pub(crate) struct QueryBigram {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Query {
     pub(crate) terms: Vec<QueryTerm>,
+    /// Concepts that the request mentions. They count the less the better the words themselves match.
+    pub(crate) concepts: Vec<QueryTerm>,
     pub(crate) bigrams: Vec<QueryBigram>,
     pub(crate) sentence_count: usize,
+    /// Commas, which separate the parts of a sentence.
+    pub(crate) comma_count: usize,
     /// Lowercase names of tools that the request mentions.
     pub(crate) tool_names: Vec<String>,
     /// Tools that served similar requests, best first, with scores from 0 to 1.
@@ -80,6 +90,13 @@ pub(crate) struct Query {
 }
 
 impl Query {
+    /// Adds the concepts to the terms, at a part of their weight.
+    pub(crate) fn with_concepts(mut self, share: f32) -> Self {
+        let concepts = std::mem::take(&mut self.concepts);
+        self.terms.extend(concepts.into_iter().map(|term| QueryTerm { weight: term.weight * share, ..term }));
+        self
+    }
+
     /// Adds the terms of the task of which this request is a step, at a lower weight.
     pub(crate) fn within_task(mut self, task: &Self) -> Self {
         for term in &task.terms {

@@ -8,6 +8,7 @@ use crate::{
         stemmer::{TextStemmer, is_stop_term, stem_english},
         tokenizer::{MAX_TOKEN_BYTES, TokenKind, is_cjk, tokenize},
     },
+    concept::{ConceptKind, concept_mentions},
     index::{search_index::SearchIndex, vocabulary::TermId},
     query::{
         parsed_query::{Expansion, MatchKind, Query, QueryBigram, QueryTerm},
@@ -22,8 +23,16 @@ const MAX_QUERY_WORDS: usize = 400;
 const MAX_QUERY_BYTES: usize = 16 << 10;
 /// Weight of a word with a digit.
 const NUMBER_WEIGHT: f32 = 0.6;
+/// Weight of a name such as `GitLab`.
+const NAME_WEIGHT: f32 = 1.6;
 /// Weight of the type of a value, such as `url`.
 const VALUE_WEIGHT: f32 = 0.38;
+/// Weight of a subject that a word of the request stands for.
+const SUBJECT_WEIGHT: f32 = 0.8;
+/// Weight of an action that a word of the request stands for.
+const ACTION_WEIGHT: f32 = 0.8;
+/// What every further mention of a concept counts, relative to the one before.
+const REPEATED_CONCEPT_WEIGHT: f32 = 0.4;
 /// Weight that the repetition of a word adds.
 const REPETITION_WEIGHT: f32 = 0.74;
 
@@ -45,7 +54,9 @@ impl Query {
             parser.add_phrases(sentence);
             parser.query.sentence_count += 1;
         }
+        parser.query.comma_count = text.trim().matches([',', '，']).count();
         parser.add_translations(text);
+        parser.add_concepts(text);
         parser.add_tool_names(text);
         parser.query.past_uses = index.history.similar_tools(text);
         #[cfg(feature = "embedding")]
@@ -59,6 +70,9 @@ impl Query {
         parser.query
     }
 }
+
+/// A word of the request, its terms and what it is.
+type QueryToken = (String, Vec<String>, TokenKind);
 
 struct QueryParser<'a> {
     index: &'a SearchIndex,
@@ -74,7 +88,7 @@ struct QueryParser<'a> {
 impl QueryParser<'_> {
     fn add_words(&mut self, sentence: &str, stemmer: &TextStemmer) {
         let mut previous: Option<(TermId, u32)> = None;
-        let mut tokens: Vec<(String, Vec<String>, TokenKind)> = Vec::new();
+        let mut tokens: Vec<QueryToken> = Vec::new();
         tokenize(sentence, |token, kind| {
             if self.words_left > 0 {
                 self.words_left -= 1;
@@ -83,13 +97,43 @@ impl QueryParser<'_> {
                 tokens.push((token.to_owned(), terms, kind));
             }
         });
+        self.merge_parts_of_names(sentence, &mut tokens);
         for (word, terms, kind) in tokens {
             let Some(first) = terms.first() else { continue };
             let is_stop_word = terms.iter().all(|term| is_stop_term(term));
-            if !is_stop_word && matches!(kind, TokenKind::Word | TokenKind::Part) {
+            if !is_stop_word && matches!(kind, TokenKind::Word | TokenKind::Part | TokenKind::Name) {
                 previous = self.add_bigram(previous, first);
             }
-            self.add_word(&word, &terms, is_stop_word);
+            self.add_word(&word, &terms, kind, is_stop_word);
+        }
+    }
+
+    /// Removes the parts of names such as `GitLab` that tools mention as one word: the name counts once, not three times.
+    /// Identifiers such as `readFile` keep their parts, which are words of their own.
+    fn merge_parts_of_names(&self, sentence: &str, tokens: &mut Vec<QueryToken>) {
+        let words = sentence.split(|letter: char| !letter.is_alphanumeric());
+        let names: Vec<String> =
+            words.filter(|word| word.starts_with(char::is_uppercase)).map(str::to_lowercase).collect();
+        let mut at = 0;
+        while let Some(offset) = tokens
+            .get(at..)
+            .and_then(|rest| rest.iter().position(|(.., kind)| *kind == TokenKind::Identifier))
+        {
+            at += offset;
+            let is_name = tokens.get(at).is_some_and(|(word, terms, _)| {
+                names.contains(word) && terms.iter().any(|term| self.index.vocabulary.id(term).is_some())
+            });
+            let parts = tokens.get(..at).map_or(0, |before| {
+                before.iter().rev().take_while(|(.., kind)| *kind == TokenKind::Part).count()
+            });
+            if is_name {
+                if let Some((.., kind)) = tokens.get_mut(at) {
+                    *kind = TokenKind::Name;
+                }
+                tokens.drain(at - parts..at);
+                at -= parts;
+            }
+            at += 1;
         }
     }
 
@@ -103,7 +147,7 @@ impl QueryParser<'_> {
         Some(current)
     }
 
-    fn add_word(&mut self, word: &str, terms: &[String], is_stop_word: bool) {
+    fn add_word(&mut self, word: &str, terms: &[String], kind: TokenKind, is_stop_word: bool) {
         let Some(first) = terms.first() else { return };
         if let Some(term) = self.positions.get(first).and_then(|at| self.query.terms.get_mut(*at)) {
             term.weight += REPETITION_WEIGHT / (1.0 + term.weight);
@@ -118,7 +162,11 @@ impl QueryParser<'_> {
             expansions.extend(related.map(|term| expansion(vec![term], MatchKind::SameRoot, is_indexed)));
             self.expand(&mut expansions, synonyms(first), MatchKind::Synonym, is_indexed);
         }
-        let weight = if word.bytes().any(|byte| byte.is_ascii_digit()) { NUMBER_WEIGHT } else { 1.0 };
+        let weight = match kind {
+            TokenKind::Name => NAME_WEIGHT,
+            _ if word.bytes().any(|byte| byte.is_ascii_digit()) => NUMBER_WEIGHT,
+            _ => 1.0,
+        };
         let Some(term) = self.new_term(first, word, expansions, weight) else { return };
         if is_stop_word {
             self.positions.insert(term.key.clone(), usize::MAX);
@@ -217,6 +265,31 @@ impl QueryParser<'_> {
         }
     }
 
+    /// Adds the concepts that the request mentions. Further mentions of a concept count less.
+    fn add_concepts(&mut self, text: &str) {
+        let mut seen: HashMap<&'static str, i32> = HashMap::new();
+        for mention in concept_mentions(text) {
+            let weight = match mention.kind {
+                ConceptKind::Subject => SUBJECT_WEIGHT,
+                ConceptKind::Action => ACTION_WEIGHT,
+            };
+            let mut expansions = Vec::new();
+            for (concept, strength) in &mention.concepts {
+                let Some(term) = self.index.vocabulary.id(&concept.term) else { continue };
+                let times = seen.entry(concept.term.as_str()).or_default();
+                let weight = strength * REPEATED_CONCEPT_WEIGHT.powi(*times);
+                *times += 1;
+                expansions.push(Expansion { terms: vec![term], weight, kind: MatchKind::Concept });
+            }
+            let key = format!("concept {:?} {}", mention.kind, mention.word);
+            if let Some(mut term) = self.new_term(&key, &mention.word, expansions, weight) {
+                // Like translations, mentions are not assigned to a sentence.
+                term.sentence = self.query.sentence_count;
+                self.query.concepts.push(term);
+            }
+        }
+    }
+
     /// Adds the identifiers of the request that are names of tools; the whole request counts as one too.
     fn add_tool_names(&mut self, text: &str) {
         let whole_request = text.trim();
@@ -257,7 +330,7 @@ fn gloss_terms(gloss: &[String]) -> Vec<String> {
 /// of synonyms and words of the same root.
 fn expansion(terms: Vec<TermId>, kind: MatchKind, is_indexed: bool) -> Expansion {
     let weight = match (kind, is_indexed) {
-        (MatchKind::Exact | MatchKind::Value, _) => 1.0,
+        (MatchKind::Exact | MatchKind::Value | MatchKind::Concept, _) => 1.0,
         (MatchKind::Compound, _) => 0.96,
         (MatchKind::SameRoot, true) => 0.26,
         (MatchKind::SameRoot, false) => 0.2,

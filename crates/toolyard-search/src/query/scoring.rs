@@ -16,6 +16,9 @@ const IDF_EXPONENT: f32 = 0.784;
 /// Weight of [`Term::noise_penalty`].
 const NOISE_WEIGHT: f32 = 1.1;
 
+/// Added to the share of the tools that have a concept, so that a rare concept does not outweigh the words of a request.
+const MIN_CONCEPT_FREQUENCY: f32 = 0.02;
+
 /// A document and its score.
 pub(crate) type ScoredDocument = (DocumentId, f32);
 
@@ -42,7 +45,8 @@ impl SearchIndex {
     #[expect(clippy::cast_precision_loss, reason = "only the logarithm is used")]
     fn weight_of(&self, term: &Term) -> f32 {
         let (tools, with_term) = (self.len() as f32, term.postings.len() as f32);
-        let idf = (1.0 + (tools - with_term + 0.5).max(0.0) / (with_term + 0.5)).ln();
+        let frequency = with_term + 0.5 + if term.is_concept { MIN_CONCEPT_FREQUENCY * tools } else { 0.0 };
+        let idf = (1.0 + (tools - with_term + 0.5).max(0.0) / frequency).ln();
         (idf.powf(IDF_EXPONENT) + NOISE_WEIGHT * term.noise_penalty).max(0.0)
     }
 

@@ -13,6 +13,13 @@ use crate::{
 /// At least this many candidates are considered for selection.
 const MIN_CANDIDATES: usize = 100;
 
+/// What the translation of a word in a tool's name counts, relative to the word itself: one of several meanings.
+const TRANSLATED_COVERAGE: f32 = 0.25;
+/// Part of their weight at which concepts count if similar requests were served before, which says more.
+const CONCEPT_SHARE_BESIDE_HISTORY: f32 = 0.6;
+/// In larger catalogues concepts count less: many tools share each.
+const LARGE_CATALOGUE_TOOLS: f32 = 1000.0;
+
 /// A tool found by a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
@@ -46,7 +53,7 @@ pub struct TermMatch {
 impl SearchIndex {
     /// The tools for a request, best first.
     pub fn search(&self, request: &str, limit: usize) -> Vec<Hit> {
-        self.search_parsed(&Query::parse(self, request), limit)
+        self.search_parsed(Query::parse(self, request), limit)
     }
 
     /// The tools for a task of several steps: the hits of each step, interleaved. A step such as "save it" says little,
@@ -58,14 +65,54 @@ impl SearchIndex {
         limit: usize,
     ) -> Vec<Hit> {
         let task = Query::parse(self, task);
-        let search = |step: &str| self.search_parsed(&Query::parse(self, step).within_task(&task), limit);
+        let search = |step: &str| {
+            // A step says what is to be done in the words of a plan: concepts would only blur it.
+            let step = Query { concepts: Vec::new(), ..Query::parse(self, step) };
+            self.search_parsed(step.within_task(&task), limit)
+        };
         interleave(steps.into_iter().map(search).collect(), limit)
     }
 
-    fn search_parsed(&self, query: &Query, limit: usize) -> Vec<Hit> {
+    fn search_parsed(&self, query: Query, limit: usize) -> Vec<Hit> {
+        let share = self.concept_share(&query);
+        let query = &query.with_concepts(share);
         let candidates = self.top_documents(query, MIN_CANDIDATES.max(limit.saturating_mul(2)));
         let selected = self.select(query, &candidates, limit);
         selected.iter().filter_map(|tool| self.to_hit(query, tool)).collect()
+    }
+
+    /// Part of their weight at which concepts count: low where the request mentions the name of the best tool, and lower the
+    /// more clauses it has, because concepts of several tasks do not belong together.
+    fn concept_share(&self, query: &Query) -> f32 {
+        if query.concepts.is_empty() {
+            return 0.0;
+        }
+        let best = self.top_documents(query, 1).first().and_then(|(id, _)| self.document(*id));
+        let name_coverage = best.map_or(0.0, |best| self.name_coverage(query, best));
+        let history = if query.past_uses.is_empty() { 1.0 } else { CONCEPT_SHARE_BESIDE_HISTORY };
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "bounded by the length of a request, and shares need no precision"
+        )]
+        let (clauses, tools) =
+            ((query.sentence_count + query.comma_count).max(1) as f32, self.len().max(1) as f32);
+        history * (1.0 - name_coverage).max(0.0) * (LARGE_CATALOGUE_TOOLS / tools).min(1.0).powi(3) / clauses
+    }
+
+    /// Share of a tool's name that the request mentions, weighted by the rarity of its terms.
+    pub(crate) fn name_coverage(&self, query: &Query, document: &Document) -> f32 {
+        let (mut covered, mut total) = (0.0, 0.0);
+        for term in document.name_terms.iter().copied() {
+            let weight = self.term_weight(term);
+            total += weight;
+            let expansions = || query.terms.iter().flat_map(|query_term| &query_term.expansions);
+            if expansions().any(|one| one.is_exact(term)) {
+                covered += weight;
+            } else if expansions().any(|one| one.is_translation(term)) {
+                covered += weight * TRANSLATED_COVERAGE;
+            }
+        }
+        if total > 0.0 { covered / total } else { 0.0 }
     }
 
     fn to_hit(&self, query: &Query, tool: &SelectedTool) -> Option<Hit> {

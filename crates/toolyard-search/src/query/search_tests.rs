@@ -207,3 +207,69 @@ proptest! {
         prop_assert!(hits.iter().all(|hit| hit.score.is_finite()));
     }
 }
+
+/// Tools of several everyday servers, with names only: what is found is found by concepts.
+fn everyday() -> SearchIndex {
+    let mut index = SearchIndex::default();
+    let servers: [(&str, &[&str]); 6] = [
+        ("slack", &["slack_post_message", "slack_reply_to_thread", "slack_list_channels"]),
+        ("gmail", &["search_emails", "send_email", "delete_email"]),
+        ("excel", &["read_data_from_excel", "write_data_to_excel", "insert_rows"]),
+        ("atlassian", &["jira_assign_issue", "jira_add_worklog", "confluence_search"]),
+        ("yfinance", &["get_stock_history", "get_income_statement"]),
+        ("browser", &["browser_tabs", "browser_click"]),
+    ];
+    for (id, tools) in servers {
+        let tools: Vec<ToolText> = tools.iter().map(|name| tool(name, "")).collect();
+        index.put(&source(id), &tools);
+    }
+    index
+}
+
+#[test]
+fn requests_find_tools_by_subject_and_action() {
+    let index = everyday();
+    for (request, wanted) in [
+        ("let everyone know that lunch is ready", "slack_post_message"),
+        ("has the bank written to me", "search_emails"),
+        ("how have my shares done over the last years", "get_stock_history"),
+        ("把会议纪要告诉大家", "slack_post_message"),
+        ("房东来过信吗", "search_emails"),
+        ("ABC-12交给小王", "jira_assign_issue"),
+        ("看看账目.xlsx里都写了什么", "read_data_from_excel"),
+    ] {
+        assert!(
+            names(&index, request).iter().take(3).any(|name| name == wanted),
+            "{request}: {:?}",
+            names(&index, request)
+        );
+    }
+    let hits = index.search("has the bank written to me", 3);
+    assert!(hits.iter().any(|hit| hit.matches.iter().any(|found| found.kind == MatchKind::Concept)));
+}
+
+#[test]
+fn a_mentioned_name_outweighs_concepts() {
+    assert_eq!(names(&everyday(), "list the browser tabs, not the mail")[0], "browser_tabs");
+}
+
+#[test]
+fn a_name_in_camel_case_counts_once() {
+    let mut index = SearchIndex::default();
+    index.put(&source("GitLab"), &[tool("merge", "Merge in GitLab.")]);
+    let hits = index.search("merge on GitLab", 1);
+    let words: Vec<&str> = hits[0].matches.iter().map(|found| found.word.as_str()).collect();
+    assert!(words.contains(&"gitlab") && !words.contains(&"git") && !words.contains(&"lab"), "{words:?}");
+}
+
+#[test]
+fn example_requests_find_a_tool_and_count_less_than_names() {
+    let mut index = SearchIndex::default();
+    let examples = vec!["What should I wear tomorrow?".to_owned(), "明天要带伞吗".to_owned()];
+    let forecast = ToolText { examples, ..tool("get_forecast", "Weather of a place") };
+    index.put(&source("sky"), &[forecast, tool("wear_report", "Wear of machine parts")]);
+    let best = |request: &str| index.search(request, 5).first().map(|hit| hit.key.to_string());
+    assert_eq!(best("should I bring something to wear tomorrow").as_deref(), Some("get_forecast"));
+    assert_eq!(best("带伞").as_deref(), Some("get_forecast"));
+    assert_eq!(best("wear").as_deref(), Some("wear_report"), "a name counts more");
+}

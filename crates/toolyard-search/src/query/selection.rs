@@ -3,7 +3,10 @@
 
 use crate::{
     accumulator::DocumentId,
-    index::search_index::{Document, SearchIndex},
+    index::{
+        search_index::{Document, SearchIndex},
+        vocabulary::TermId,
+    },
     query::{
         parsed_query::{Expansion, Query, QueryTerm},
         scoring::ScoredDocument,
@@ -184,7 +187,18 @@ impl SearchIndex {
     /// Whether two tools are copies or versions of one definition.
     fn is_duplicate(&self, one: DocumentId, other: &Document) -> bool {
         let Some(one) = self.document(one) else { return false };
-        one.name == other.name && term_overlap(one, other) >= MIN_DUPLICATE_OVERLAP
+        one.name == other.name && self.term_overlap(one, other) >= MIN_DUPLICATE_OVERLAP
+    }
+
+    /// Jaccard index of the words of two tools.
+    #[expect(clippy::cast_precision_loss, reason = "the number of terms of a definition is small")]
+    fn term_overlap(&self, one: &Document, other: &Document) -> f32 {
+        let is_word = |term: TermId| self.vocabulary.get(term).is_some_and(|term| !term.is_concept);
+        let words = |document: &Document| document.terms.iter().filter(|(term, _)| is_word(*term)).count();
+        let is_shared = |term: TermId| is_word(term) && other.impact(term).is_some();
+        let shared = one.terms.iter().filter(|(term, _)| is_shared(*term)).count();
+        let all = words(one) + words(other) - shared;
+        if all == 0 { 1.0 } else { shared as f32 / all as f32 }
     }
 }
 
@@ -207,14 +221,6 @@ impl Candidate<'_> {
     fn score_so_far(&self) -> f32 {
         self.contributions.iter().sum::<f32>() + self.bonus
     }
-}
-
-/// Jaccard index of the terms of two tools.
-#[expect(clippy::cast_precision_loss, reason = "the number of terms of a definition is small")]
-fn term_overlap(one: &Document, other: &Document) -> f32 {
-    let shared = one.terms.iter().filter(|(term, _)| other.impact(*term).is_some()).count();
-    let all = one.terms.len() + other.terms.len() - shared;
-    if all == 0 { 1.0 } else { shared as f32 / all as f32 }
 }
 
 /// A request of several sentences asks for several tools: each needs to fit one sentence well.

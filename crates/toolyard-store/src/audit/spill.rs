@@ -114,7 +114,7 @@ pub(super) struct SpillFile {
     path: PathBuf,
     file: File,
     batches: VecDeque<SpilledBatch>,
-    /// Where the first spilled begins and the last one ends.
+    /// Where the first batch begins and the last one ends.
     start: u64,
     end: u64,
 }
@@ -144,11 +144,11 @@ impl SpillFile {
             Err(TryLockError::Error(error)) => return Err(error),
         }
         let mut taken = Self { path, file, batches: VecDeque::new(), start: 0, end: 0 };
-        taken.find_frames()?;
+        taken.find_lines()?;
         Ok(Some(taken))
     }
 
-    fn find_frames(&mut self) -> io::Result<()> {
+    fn find_lines(&mut self) -> io::Result<()> {
         // The name is unique, so that the loss of a damaged line is recorded once.
         let writer =
             self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

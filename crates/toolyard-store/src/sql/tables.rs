@@ -54,6 +54,14 @@ pub(crate) const TABLES: &[Table] = &[
         name: "past_requests",
         columns: "source TEXT, tool TEXT, request TEXT, uses INTEGER, last_used_at INTEGER",
     },
+    Table {
+        name: "argument_examples",
+        columns: "owner TEXT, source TEXT, tool TEXT, definition TEXT, arguments TEXT, learned_at INTEGER",
+    },
+    Table {
+        name: "example_requests",
+        columns: "source TEXT, tool TEXT, definition TEXT, requests TEXT, model TEXT, written_at INTEGER",
+    },
     Table { name: "result_shapes", columns: "source TEXT, tool TEXT, shape TEXT, learned_at INTEGER" },
     Table { name: "results", columns: "reference TEXT, bytes INTEGER, created_at INTEGER" },
     Table {
@@ -62,7 +70,7 @@ pub(crate) const TABLES: &[Table] = &[
     },
     Table {
         name: "messages",
-        columns: "conversation TEXT, number INTEGER, role TEXT, text TEXT, at INTEGER",
+        columns: "owner TEXT, conversation TEXT, number INTEGER, role TEXT, text TEXT, at INTEGER",
     },
     Table {
         name: "runs",

@@ -24,15 +24,16 @@ use std::{
 use common::{TestStore, json, repeatable_intent, write_intent};
 use sqlx::{Connection as _, Executor as _};
 use toolyard_core::{
-    ApprovalKind, ApprovalOutcome, Approvals, Audit, AuditRecord, CallRecord, ContentHash,
-    ConversationMessage, ConversationQuery, Conversations, ErrorKind, FinishedStep, History, Journal,
-    JournalError, PastRequest, PastRequests, RawJson, Resolution, ResultRef, ResultShape, ResultShapes as _,
-    Results, ResultsError, RevisionFamily, RunId, RunLog, RunState, ServerRecord, Servers,
-    SkillDescriptionCache, SourceId, StepStart, StepState, StoredDefinition, TrustDecision,
+    ApprovalKind, ApprovalOutcome, Approvals, ArgumentExample, ArgumentExamples as _, Audit, AuditRecord,
+    CallRecord, ContentHash, ConversationId, ConversationMessage, Conversations, ErrorKind,
+    ExampleRequests as _, FinishedStep, History, Journal, JournalError, PastRequest, PastRequests, RawJson,
+    Resolution, ResultRef, ResultShape, ResultShapes as _, Results, ResultsError, RevisionFamily, RunId,
+    RunLog, RunState, ServerRecord, Servers, SkillDescriptionCache, SourceId, StepStart, StepState,
+    StoredDefinition, ToolExampleRequests, TrustDecision,
 };
 use toolyard_store::{
     AuditConfig, AuditQuery, AuditVerification, Engine, Location, ResultRetention, Store, StoreError,
-    StoredAudit, StoredHistory, StoredPastRequests,
+    StoredAudit, StoredExampleRequests, StoredHistory, StoredPastRequests,
 };
 
 use journal::*;
@@ -59,9 +60,12 @@ on_both_engines!(
     trust_and_program_descriptions_are_stored,
     results_are_paged_deduplicated_and_expire,
     conversations_are_stored_and_queried,
+    messages_of_one_append_stay_together,
     history_survives_a_restart_and_decays,
     past_requests_survive_a_restart_and_are_bounded,
     result_shapes_are_replaced,
+    argument_examples_are_replaced_and_belong_to_their_owner,
+    example_requests_survive_a_restart_and_are_replaced,
     the_audit_log_is_chained_and_queried,
     all_processes_get_the_session_key_of_the_first,
     statistics_of_a_failed_write_are_written_later,

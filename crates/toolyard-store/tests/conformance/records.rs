@@ -138,36 +138,56 @@ pub(crate) async fn results_are_paged_deduplicated_and_expire(engine: Engine) {
 pub(crate) async fn conversations_are_stored_and_queried(engine: Engine) {
     let test_store = TestStore::new(engine).await;
     let store = test_store.open().await;
-    let conversation = store.conversation("c1");
-    for (role, text) in [("user", "Hello"), ("assistant", "Hi"), ("user", "hello again")] {
-        conversation
-            .push(&ConversationMessage { role: role.to_owned(), text: text.to_owned() })
-            .await
-            .unwrap();
-    }
-    let message_texts = |containing: Option<&str>, limit| {
-        let query = ConversationQuery { containing: containing.map(str::to_owned), role: None, limit };
-        let conversation = store.conversation("c1");
-        async move { conversation.messages(&query).await.unwrap().into_iter().map(|m| m.text).collect::<Vec<_>>() }
+    let id = ConversationId::new("ada", "c1").unwrap();
+    let message = |role: &str, text: &str| ConversationMessage::new(role, text);
+    store.append_messages(&id, &[message("user", "Hello"), message("assistant", "Hi")]).await.unwrap();
+    store.append_messages(&id, &[message("user", "hello again")]).await.unwrap();
+    let texts = |messages: Vec<ConversationMessage>| {
+        messages.into_iter().map(|message| message.text).collect::<Vec<_>>().join("|")
     };
-    assert_eq!(message_texts(None, 2).await, ["Hi", "hello again"]);
-    assert_eq!(message_texts(Some("HELLO"), 9).await, ["Hello", "hello again"]);
-    let message =
-        |role: &str, text: &str| ConversationMessage { role: role.to_owned(), text: text.to_owned() };
-    conversation.replace(&message("assistant", "Hi"), Some(&message("assistant", "Good day"))).await.unwrap();
-    conversation.replace(&message("user", "Hello"), None).await.unwrap();
-    conversation.replace(&message("user", "Good day"), None).await.unwrap();
-    assert_eq!(message_texts(None, 9).await, ["Good day", "hello again"]);
-    assert!(
-        test_store
-            .open()
-            .await
-            .conversation("c2")
-            .messages(&ConversationQuery::default())
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert_eq!(texts(store.messages(&id, 2).await.unwrap()), "Hi|hello again");
+    store
+        .replace_message(&id, &message("assistant", "Hi"), Some(&message("assistant", "Good day")))
+        .await
+        .unwrap();
+    store.replace_message(&id, &message("user", "Hello"), None).await.unwrap();
+    store.replace_message(&id, &message("user", "Good day"), None).await.unwrap();
+    assert_eq!(texts(store.messages(&id, 9).await.unwrap()), "Good day|hello again");
+    let other_process = test_store.open().await;
+    assert_eq!(texts(other_process.messages(&id, 9).await.unwrap()), "Good day|hello again");
+    for (owner, name) in [("ada", "c2"), ("bob", "c1"), ("", "c1"), ("c1", "ada")] {
+        let other = ConversationId::new(owner, name).unwrap();
+        assert_eq!(texts(other_process.messages(&other, 9).await.unwrap()), "", "{owner} {name}");
+        other_process.replace_message(&other, &message("assistant", "Good day"), None).await.unwrap();
+        other_process.append_messages(&other, &[message("user", "mine")]).await.unwrap();
+    }
+    assert_eq!(texts(store.messages(&id, 9).await.unwrap()), "Good day|hello again", "owners are apart");
+    store.append_messages(&id, &[message("user", "my key is sk-ant-REDACTED")]).await.unwrap();
+    assert!(!texts(store.messages(&id, 1).await.unwrap()).contains("abcdefghijklmnopqrstuvwxyz"));
+}
+
+pub(crate) async fn messages_of_one_append_stay_together(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let id = ConversationId::new("ada", "busy").unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    for process in 0..4 {
+        let (store, id) = (test_store.open().await, id.clone());
+        tasks.spawn(async move {
+            for at in 0..10 {
+                let text = format!("{process}-{at}");
+                let pair = [ConversationMessage::new("user", &*text), ConversationMessage::new("run", text)];
+                store.append_messages(&id, &pair).await.unwrap();
+            }
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+    let messages = test_store.open().await.messages(&id, usize::MAX).await.unwrap();
+    assert_eq!(messages.len(), 80);
+    for pair in messages.chunks(2) {
+        assert!(pair[0].role == "user" && pair[1].role == "run" && pair[0].text == pair[1].text, "{pair:?}");
+    }
 }
 
 pub(crate) async fn history_survives_a_restart_and_decays(engine: Engine) {
@@ -289,6 +309,46 @@ pub(crate) async fn result_shapes_are_replaced(engine: Engine) {
     let read = shape("read", r#"{"cells":[]}"#);
     assert_eq!(store.recent(9).await, [read.clone(), shape("write", r#"{"done":true}"#)]);
     assert_eq!(store.recent(1).await, [read]);
+}
+
+pub(crate) async fn argument_examples_are_replaced_and_belong_to_their_owner(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
+    let example = |owner: &str, tool: &str, text: &str| {
+        let arguments = RawJson::from_value(&serde_json::json!({ "text": text }));
+        ArgumentExample::new(owner, tool, "notes".into(), ContentHash::of("definition"), &arguments).unwrap()
+    };
+    store.record_example(&example("ann", "write", "old")).await;
+    store.record_example(&example("bob", "write", "his")).await;
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    store.record_example(&example("ann", "read", "it's")).await;
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    store.record_example(&example("ann", "write", "new")).await;
+    let of_ann = [example("ann", "write", "new"), example("ann", "read", "it's")];
+    assert_eq!(store.of_owner("ann", 9).await, of_ann);
+    assert_eq!(store.of_owner("ann", 1).await, of_ann[..1]);
+    assert_eq!(store.of_owner("bob", 9).await, [example("bob", "write", "his")]);
+    assert_eq!(store.of_owner("", 9).await, []);
+}
+
+pub(crate) async fn example_requests_survive_a_restart_and_are_replaced(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let examples = |definition: &str, requests: &[&str]| ToolExampleRequests {
+        source: "notes".into(),
+        tool: "write".to_owned(),
+        definition: ContentHash::of(definition),
+        requests: requests.iter().map(|text| (*text).to_owned()).collect(),
+        model: "local".to_owned(),
+    };
+    let stored = StoredExampleRequests::open(&test_store.open().await).await.unwrap();
+    assert_eq!(stored.of_tool(&"notes".into(), "write"), None);
+    stored.record(examples("old", &["Note \"it's\" down"])).await.unwrap();
+    stored.record(examples("new", &["记下来"])).await.unwrap();
+    let again = StoredExampleRequests::open_lazy(&test_store.open().await);
+    assert_eq!(again.of_tool(&"notes".into(), "write"), None, "not loaded yet");
+    again.ready().await;
+    assert_eq!(again.of_tool(&"notes".into(), "write").as_deref(), Some(&examples("new", &["记下来"])));
+    assert_eq!(again.of_tool(&"other".into(), "write"), None);
 }
 
 pub(crate) async fn the_audit_log_is_chained_and_queried(engine: Engine) {

@@ -1,12 +1,10 @@
 //! `get_conversation_history`: earlier messages of the conversation.
 
-use std::{fmt, sync::Arc};
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toolyard_core::{
-    BoxFuture, CallContext, ConversationMessage, ConversationQuery, Conversations, ErrorKind, RawJson, Tool,
+    BoxFuture, CallContext, Conversation, ConversationMessage, ConversationQuery, ErrorKind, RawJson, Tool,
     ToolCallRequest, ToolError, ToolHints, ToolOutput, ToolSpec,
 };
 
@@ -26,43 +24,52 @@ struct ConversationHistoryArguments {
     limit: Option<usize>,
 }
 
-/// The tool `get_conversation_history`.
+/// The tool `get_conversation_history`. It reads the conversation of the run that calls it, and no other.
+#[derive(Debug)]
 pub struct GetConversationHistory {
     spec: ToolSpec,
-    conversations: Option<Arc<dyn Conversations>>,
 }
 
 impl GetConversationHistory {
-    /// Creates the tool. Without a conversation, every call reports that there is none.
-    pub fn new(conversations: Option<Arc<dyn Conversations>>) -> Self {
+    /// Creates the tool.
+    pub fn new() -> Self {
         let description =
             "Recall earlier messages of this conversation, all of them or those that contain a text";
         let spec = ToolSpec::new("get_conversation_history", description)
             .with_input_schema(schema_of::<ConversationHistoryArguments>())
             .with_hints(ToolHints { open_world: Some(false), ..ToolHints::READ_ONLY })
             .with_capability("history");
-        Self { spec, conversations }
+        Self { spec }
     }
+}
 
-    async fn recall(&self, arguments: ConversationHistoryArguments) -> Result<ToolOutput, ToolError> {
-        let Some(conversations) = &self.conversations else {
-            return Ok(list_messages(&[], "there is no conversation to recall"));
-        };
-        let non_blank = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
-        let query = ConversationQuery {
-            containing: non_blank(arguments.query),
-            role: non_blank(arguments.role).map(|role| role.trim().to_lowercase()),
-            limit: arguments.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT),
-        };
-        let messages = conversations.messages(&query).await.map_err(|reason| {
-            ToolError::new(ErrorKind::Internal, format!("failed to read the conversation: {reason}"))
-        })?;
-        let text_if_empty = match (&query.containing, &query.role) {
-            (None, None) => "nothing was said before",
-            _ => "no earlier message matches",
-        };
-        Ok(list_messages(&messages, text_if_empty))
+impl Default for GetConversationHistory {
+    fn default() -> Self {
+        Self::new()
     }
+}
+
+async fn recall(
+    conversation: Option<&Conversation>,
+    arguments: ConversationHistoryArguments,
+) -> Result<ToolOutput, ToolError> {
+    let Some(conversation) = conversation else {
+        return Ok(list_messages(&[], "there is no conversation to recall"));
+    };
+    let non_blank = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+    let query = ConversationQuery {
+        containing: non_blank(arguments.query),
+        role: non_blank(arguments.role).map(|role| role.trim().to_lowercase()),
+        limit: arguments.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT),
+    };
+    let messages = conversation.earlier_messages(&query).await.map_err(|reason| {
+        ToolError::new(ErrorKind::Internal, format!("failed to read the conversation: {reason}"))
+    })?;
+    let text_if_empty = match (&query.containing, &query.role) {
+        (None, None) => "nothing was said before",
+        _ => "no earlier message matches",
+    };
+    Ok(list_messages(&messages, text_if_empty))
 }
 
 fn list_messages(messages: &[ConversationMessage], text_if_empty: &str) -> ToolOutput {
@@ -82,108 +89,117 @@ impl Tool for GetConversationHistory {
     fn call<'a>(
         &'a self,
         request: &'a ToolCallRequest,
-        _context: &'a CallContext,
+        context: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move { self.recall(read_arguments(&request.arguments)?).await })
+        Box::pin(async move {
+            let conversation = context.caller.as_ref().and_then(|caller| caller.conversation());
+            recall(conversation, read_arguments(&request.arguments)?).await
+        })
     }
-}
 
-impl fmt::Debug for GetConversationHistory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GetConversationHistory").finish_non_exhaustive()
+    fn needs_conversation(&self) -> bool {
+        true
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::{
-        collections::VecDeque,
-        sync::{Mutex, PoisonError},
+        sync::Arc,
         time::{Duration, Instant},
     };
 
     use serde_json::Value;
-    use toolyard_core::StorageError;
+    use toolyard_core::{Caller, ConversationId, Conversations, RunId, StorageError};
 
     use super::*;
 
-    /// A conversation in memory that drops the oldest messages when it is full.
+    /// A conversation that never changes.
     #[derive(Debug)]
-    struct ConversationLog {
-        messages: Mutex<VecDeque<ConversationMessage>>,
-        capacity: usize,
-    }
+    struct FixedMessages(Vec<ConversationMessage>);
 
-    impl ConversationLog {
-        fn new(capacity: usize) -> Self {
-            Self { messages: Mutex::default(), capacity: capacity.max(1) }
-        }
-
-        fn push(&self, role: impl Into<String>, text: impl Into<String>) {
-            let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
-            if messages.len() == self.capacity {
-                messages.pop_front();
-            }
-            messages.push_back(ConversationMessage { role: role.into(), text: text.into() });
-        }
-    }
-
-    impl Default for ConversationLog {
-        fn default() -> Self {
-            Self::new(1_000)
-        }
-    }
-
-    impl Conversations for ConversationLog {
+    impl Conversations for FixedMessages {
         fn messages<'a>(
             &'a self,
-            query: &'a ConversationQuery,
+            _id: &'a ConversationId,
+            _limit: usize,
         ) -> BoxFuture<'a, Result<Vec<ConversationMessage>, StorageError>> {
-            let messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
-            let latest = messages.iter().rev().filter(|message| query.matches(message)).take(query.limit);
-            let mut found: Vec<ConversationMessage> = latest.cloned().collect();
-            found.reverse();
-            Box::pin(std::future::ready(Ok(found)))
+            Box::pin(std::future::ready(Ok(self.0.clone())))
+        }
+
+        fn append_messages<'a>(
+            &'a self,
+            _id: &'a ConversationId,
+            _messages: &'a [ConversationMessage],
+        ) -> BoxFuture<'a, Result<(), StorageError>> {
+            Box::pin(std::future::ready(Err(StorageError::new("read-only"))))
+        }
+
+        fn replace_message<'a>(
+            &'a self,
+            _id: &'a ConversationId,
+            _message: &'a ConversationMessage,
+            _replacement: Option<&'a ConversationMessage>,
+        ) -> BoxFuture<'a, Result<(), StorageError>> {
+            Box::pin(std::future::ready(Err(StorageError::new("read-only"))))
         }
     }
 
-    async fn recall(log: Option<ConversationLog>, arguments: Value) -> String {
-        let conversations = log.map(|log| Arc::new(log) as Arc<dyn Conversations>);
-        let tool = GetConversationHistory::new(conversations);
-        let context = CallContext::until(Instant::now() + Duration::from_secs(5));
+    #[derive(Debug)]
+    struct InConversation(Option<Conversation>);
+
+    impl Caller for InConversation {
+        fn session_id(&self) -> u64 {
+            1
+        }
+
+        fn conversation(&self) -> Option<&Conversation> {
+            self.0.as_ref()
+        }
+    }
+
+    async fn recall(messages: Option<&[(&str, &str)]>, arguments: Value) -> String {
+        let conversation = messages.map(|messages| {
+            let messages = messages.iter().map(|(role, text)| ConversationMessage::new(*role, *text));
+            let id = ConversationId::new("", "c").unwrap();
+            Conversation::of_run(Arc::new(FixedMessages(messages.collect())), id, RunId::from("this"))
+        });
+        let context = CallContext::until(Instant::now() + Duration::from_secs(5))
+            .with_caller(Some(Arc::new(InConversation(conversation))));
+        let tool = GetConversationHistory::new();
         tool.call(&ToolCallRequest::new("h", arguments), &context).await.unwrap().to_text()
     }
 
-    fn conversation() -> ConversationLog {
-        let log = ConversationLog::new(3);
-        log.push("user", "forgotten");
-        log.push("user", "My name is Ada");
-        log.push("assistant", "Hello Ada");
-        log.push("user", "再见");
-        log
-    }
+    const MESSAGES: &[(&str, &str)] = &[
+        ("user", "My name is Ada"),
+        ("assistant", "Hello Ada"),
+        ("user", "再见"),
+        ("run", "another"),
+        ("user", "What did I say?"),
+        ("run", "this"),
+    ];
 
     #[tokio::test]
     async fn the_latest_messages_come_oldest_first() {
         assert_eq!(
-            recall(Some(conversation()), json!({})).await,
+            recall(Some(MESSAGES), json!({})).await,
             "user: My name is Ada\nassistant: Hello Ada\nuser: 再见"
         );
-        assert_eq!(recall(Some(conversation()), json!({"limit": 1})).await, "user: 再见");
+        assert_eq!(recall(Some(MESSAGES), json!({"limit": 1})).await, "user: 再见");
     }
 
     #[tokio::test]
     async fn messages_are_found_by_text_and_role() {
         assert_eq!(
-            recall(Some(conversation()), json!({"query": "ADA", "role": "User"})).await,
+            recall(Some(MESSAGES), json!({"query": "ADA", "role": "User"})).await,
             "user: My name is Ada"
         );
-        assert_eq!(recall(Some(conversation()), json!({"query": "bob"})).await, "no earlier message matches");
+        assert_eq!(recall(Some(MESSAGES), json!({"query": "bob"})).await, "no earlier message matches");
     }
 
     #[tokio::test]
     async fn a_missing_or_empty_conversation_is_reported() {
         assert_eq!(recall(None, json!({})).await, "there is no conversation to recall");
-        assert_eq!(recall(Some(ConversationLog::default()), json!({})).await, "nothing was said before");
+        assert_eq!(recall(Some(&[]), json!({})).await, "nothing was said before");
     }
 }

@@ -14,7 +14,7 @@ pub mod search_web;
 
 use std::sync::Arc;
 
-use toolyard_core::{Conversations, Results, Tool};
+use toolyard_core::{Results, Tool};
 
 pub use calculate::Calculate;
 pub use conversation_history::GetConversationHistory;
@@ -33,16 +33,12 @@ pub struct NativeToolSettings {
 
 impl NativeToolSettings {
     /// Creates all five tools. Nothing is connected or read before a call.
-    pub fn build(
-        &self,
-        results: Arc<dyn Results>,
-        conversations: Option<Arc<dyn Conversations>>,
-    ) -> Vec<Arc<dyn Tool>> {
+    pub fn build(&self, results: Arc<dyn Results>) -> Vec<Arc<dyn Tool>> {
         vec![
             Arc::new(Calculate::new()),
             Arc::new(GetTime::new(self.default_timezone.clone())),
             Arc::new(SearchWeb::new(self.search.engine())),
-            Arc::new(GetConversationHistory::new(conversations)),
+            Arc::new(GetConversationHistory::new()),
             Arc::new(ReadResult::new(results)),
         ]
     }
@@ -78,7 +74,7 @@ mod tests {
 
     #[test]
     fn all_five_tools_are_read_only_and_of_the_right_kind() {
-        let tools = NativeToolSettings::default().build(Arc::new(FailingResults), None);
+        let tools = NativeToolSettings::default().build(Arc::new(FailingResults));
         let kinds: Vec<(&str, ToolKind)> = tools
             .iter()
             .map(|tool| (tool.spec().name.as_ref(), ToolKind::of(&tool.spec().capabilities)))
@@ -100,7 +96,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_misspelt_argument_is_an_error_and_a_whole_number_is_an_integer() {
-        let tools = NativeToolSettings::default().build(Arc::new(FailingResults), None);
+        let tools = NativeToolSettings::default().build(Arc::new(FailingResults));
         let context = CallContext::until(Instant::now() + Duration::from_secs(5));
         for tool in &tools {
             let schema = tool.spec().input_schema.to_value();

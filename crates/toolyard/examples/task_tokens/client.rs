@@ -90,7 +90,7 @@ pub(crate) async fn run_task(
 
 impl Conversation<'_> {
     /// Searches until a tool is found: for the next steps of the task, then for the tool's own description. Describes a tool
-    /// with nested parameters, because the search results do not show those.
+    /// whose parameters are nested or that was found in the short form, because the search results do not show those.
     async fn find(&mut self, name: &str, definition: &Value, steps: &mut std::slice::Iter<'_, String>) {
         while !self.has_found(name) {
             match steps.next() {
@@ -108,12 +108,21 @@ impl Conversation<'_> {
         }
         let is_object = |schema: &Value| schema.get("type").is_some_and(|kind| kind == "object");
         let is_nested = |param: &Value| is_object(param) || param.get("items").is_some_and(is_object);
-        if properties(definition).is_some_and(|all| all.values().any(is_nested)) {
+        let is_nested = properties(definition).is_some_and(|all| all.values().any(is_nested));
+        if is_nested || (self.has_found(name) && !self.has_parameters(name)) {
             self.call_tool("describe_tool", &json!({ "name": name })).await;
         }
     }
 
+    /// Whether a search result names the tool, with its parameters or in the short form: `name, other_name: description`.
     fn has_found(&self, name: &str) -> bool {
+        let is_short = |line: &str| {
+            line.split_once(": ").is_some_and(|(names, _)| names.split(", ").any(|found| found == name))
+        };
+        self.has_parameters(name) || self.search_results.lines().any(is_short)
+    }
+
+    fn has_parameters(&self, name: &str) -> bool {
         let signature_start = format!("{name}(");
         self.search_results.lines().any(|line| line.starts_with(&signature_start))
     }

@@ -14,9 +14,9 @@ Examples:
 
 The answer goes to stdout, the plan and progress go to stderr. Tool calls with side effects need your approval, unless \
 [approvals] in toolyard.toml or --yes allows them. Without a terminal the run is suspended (exit code 6) until: \
-toolyard runs approve RUN. An interrupted run continues with: toolyard runs resume
+toolyard runs approve RUN. Ctrl-C interrupts the run; it continues with: toolyard runs resume RUN
 Exit codes: 0 answered · 1 failed · 2 usage error · 3 model unreachable · 4 denied by policy or user · \
-5 outcome unknown · 6 awaiting approval · 130 cancelled")]
+5 outcome unknown · 6 awaiting approval · 130 interrupted")]
 pub(crate) struct AskArgs {
     /// Question or task; - appends standard input
     #[arg(required = true)]
@@ -54,7 +54,7 @@ Examples:
   toolyard chat --conversation taxes      continue an earlier conversation
   printf 'what is 2^10?\\n' | toolyard chat
 
-/help lists the commands. Ctrl-C cancels the current run, Ctrl-D exits.")]
+/help lists the commands. Ctrl-C interrupts the current run, which can be resumed; Ctrl-D exits.")]
 pub(crate) struct ChatArgs {
     #[command(flatten)]
     pub(crate) agent: AgentArgs,

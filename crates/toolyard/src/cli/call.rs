@@ -1,13 +1,15 @@
 //! Arguments of `toolyard call`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use toolyard::DurationSetting;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  toolyard call calculate --args '{\"expression\":\"2^10\"}'
-  toolyard call read_text_file --source filesystem --args @arguments.json --full
+  toolyard call calculate '{\"expression\":\"2^10\"}'
+  toolyard call read_text_file --source filesystem --args @arguments.json --limit 2000
   toolyard call --capability time
 
 Exit codes: 0 success · 1 the tool failed · 2 usage error · 3 unreachable · 4 denied · 5 outcome unknown")]
@@ -16,8 +18,11 @@ pub(crate) struct CallArgs {
     #[arg(required_unless_present = "capability")]
     pub(crate) name: Option<String>,
     /// Arguments: a JSON object, @FILE, or - for standard input
-    #[arg(long, default_value = "{}", value_name = "JSON")]
-    pub(crate) args: String,
+    #[arg(value_name = "JSON")]
+    pub(crate) arguments: Option<String>,
+    /// The same as JSON
+    #[arg(long, value_name = "JSON", conflicts_with = "arguments")]
+    pub(crate) args: Option<String>,
     /// Use this source only
     #[arg(long, value_name = "NAME", requires = "name")]
     pub(crate) source: Option<String>,
@@ -33,13 +38,16 @@ pub(crate) struct CallArgs {
     /// Print every routing and execution decision to stderr
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Maximum number of characters to print
-    #[arg(long, value_name = "N", conflicts_with = "full")]
-    pub(crate) max_chars: Option<usize>,
-    /// Print the complete output
+    /// Print at most N characters; the rest stays readable with the tool read_result
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    /// Save the images, audio and files of the result, or its text, instead of printing it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["limit", "raw"])]
+    pub(crate) output: Option<PathBuf>,
+    /// Start the tool's server in this process, even if a hub runs
     #[arg(long)]
-    pub(crate) full: bool,
+    pub(crate) local: bool,
     /// Print the server's response verbatim
-    #[arg(long, conflicts_with_all = ["max_chars", "json"])]
+    #[arg(long, conflicts_with_all = ["limit", "json"])]
     pub(crate) raw: bool,
 }

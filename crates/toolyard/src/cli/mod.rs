@@ -9,8 +9,11 @@ mod lexicon;
 mod models;
 mod prompt;
 mod runs;
+#[cfg(feature = "embedding")]
+mod search_model;
 mod serve;
 mod servers;
+mod settings;
 mod skills;
 mod store;
 mod tools;
@@ -30,11 +33,14 @@ pub(crate) use lexicon::{AddLexiconArgs, Language, LexiconCommand};
 pub(crate) use models::{AddModelArgs, ModelsCommand};
 pub(crate) use prompt::{PromptArgs, PromptFormat};
 pub(crate) use runs::{ApprovalArgs, ResumeArgs, RunsCommand, StepResolution};
+#[cfg(feature = "embedding")]
+pub(crate) use search_model::{InstallSearchModelArgs, SearchModelCommand};
 pub(crate) use serve::ServeArgs;
-pub(crate) use servers::{AddServerArgs, ServersCommand};
+pub(crate) use servers::{AddServerArgs, EditServerArgs, ServersCommand};
+pub(crate) use settings::SettingsCommand;
 pub(crate) use skills::SkillsCommand;
 pub(crate) use store::StoreCommand;
-pub(crate) use tools::{SearchToolsArgs, ToolsCommand};
+pub(crate) use tools::{LearnToolsArgs, SearchToolsArgs, ToolsCommand};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,7 +49,7 @@ Examples:
   toolyard serve --http                                      serve all tools over MCP
   toolyard servers list                                      list MCP servers and their status
   toolyard tools search \"read a spreadsheet\"                 find tools
-  toolyard call calculate --args '{\"expression\":\"2^10\"}'     call a tool
+  toolyard call calculate '{\"expression\":\"2^10\"}'            call a tool
   toolyard call --capability time                            call any tool with the capability `time`
   toolyard models add local --url http://127.0.0.1:11434/v1 --model qwen2.5:7b
   toolyard ask \"what is 2^10, and what time is it in Tokyo?\"  ask an agent
@@ -114,6 +120,10 @@ pub(crate) enum Command {
     /// Manage dictionaries for searching tools in other languages
     #[command(subcommand)]
     Lexicon(LexiconCommand),
+    /// Manage the local model that finds tools by meaning
+    #[cfg(feature = "embedding")]
+    #[command(subcommand)]
+    SearchModel(SearchModelCommand),
     /// Trust this project's settings files with their current content
     Trust {
         /// Skip the confirmation prompt
@@ -122,12 +132,22 @@ pub(crate) enum Command {
     },
     /// Check settings, tools, servers and models, and suggest fixes
     Doctor,
+    /// Print what toolyard.toml may contain
+    #[command(subcommand)]
+    Settings(SettingsCommand),
     /// Print a shell completion script, for example: source <(toolyard completions bash)
+    ///
+    /// The shell then completes the names of tools, servers, models and agents, too; no server is started for it.
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
 }
+
+#[cfg(test)]
+mod command_reference_tests;
+#[cfg(test)]
+mod wording_tests;
 
 #[cfg(test)]
 mod tests {

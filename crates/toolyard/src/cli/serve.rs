@@ -7,6 +7,7 @@ use toolyard::settings::SurfaceSetting;
 #[command(after_help = "\
 Examples:
   toolyard serve --http                     http://127.0.0.1:7300/mcp, with a generated token
+  toolyard serve --http 7411                another port of this machine
   toolyard serve --http 0.0.0.0:7300 --allow-host tools.example.com
   toolyard serve --stdio                    for clients that start Toolyard; see `toolyard connect`
   toolyard serve --stdio --profile office   only the tools of [serve.profiles.office]
@@ -15,7 +16,7 @@ Clients of every MCP revision use the same endpoint; profiles are at /mcp/NAME. 
 of their tools. SIGTERM lets in-flight calls finish; over HTTP, SIGHUP reloads the settings, unless run on a terminal.")]
 pub(crate) struct ServeArgs {
     /// Serve over HTTP at this address
-    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:7300", conflicts_with = "stdio")]
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:7300", value_parser = listen_address, conflicts_with = "stdio")]
     pub(crate) http: Option<String>,
     /// Serve on standard input and output; the default unless run on a terminal
     #[arg(long)]
@@ -41,4 +42,25 @@ pub(crate) struct ServeArgs {
     /// Origin of web pages that may connect, such as https://example.com
     #[arg(long, value_name = "ORIGIN", conflicts_with = "stdio")]
     pub(crate) allow_origin: Vec<String>,
+}
+
+/// An address to listen on: `HOST:PORT`, or a port of the loopback address.
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a clap value parser")]
+fn listen_address(text: &str) -> Result<String, std::convert::Infallible> {
+    let port = text.strip_prefix(':').unwrap_or(text);
+    Ok(if port.parse::<u16>().is_ok() { format!("127.0.0.1:{port}") } else { text.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_alone_is_one_of_this_machine() {
+        for (text, address) in
+            [("7411", "127.0.0.1:7411"), (":7411", "127.0.0.1:7411"), ("[::1]:80", "[::1]:80")]
+        {
+            assert_eq!(listen_address(text).unwrap(), address);
+        }
+    }
 }

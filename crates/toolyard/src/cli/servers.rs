@@ -18,12 +18,38 @@ pub(crate) enum ServersCommand {
         /// Name of the server
         name: String,
     },
+    /// Change settings of a server, for example: toolyard servers edit time --set call_timeout=30s
+    Edit(EditServerArgs),
+    /// Use a server that is disabled
+    Enable {
+        /// Name of the server
+        name: String,
+    },
+    /// Keep a server in your settings without using it
+    Disable {
+        /// Name of the server
+        name: String,
+    },
+    /// Vouch for the effects that a server states for its tools
+    Trust {
+        /// Name of the server
+        name: String,
+        /// Skip the confirmation prompt
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// Stop vouching for a server
+    Untrust {
+        /// Name of the server
+        name: String,
+    },
     /// Stop a server in all running Toolyard processes
     Stop {
         /// Name of the server
         name: String,
     },
     /// Start servers, read their tools and stop them again; all servers by default
+    #[command(after_help = "Exit codes: 0 all servers answered · 1 some failed · 3 all failed")]
     Test {
         /// Names of the servers
         names: Vec<String>,
@@ -53,6 +79,9 @@ pub(crate) enum ServersCommand {
     Login {
         /// Name of the server
         name: String,
+        /// Scopes to request, separated by spaces; by default, those that the server asks for
+        #[arg(long, value_name = "SCOPES", value_delimiter = ' ')]
+        scope: Vec<String>,
     },
     /// Delete the stored OAuth tokens of a server
     Logout {
@@ -90,4 +119,27 @@ pub(crate) struct AddServerArgs {
     /// Command of a stdio server, after --
     #[arg(last = true, required_unless_present = "url")]
     pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    group = clap::ArgGroup::new("changes").required(true).multiple(true),
+    after_help = "Examples:
+  toolyard servers edit time --set call_timeout=30s
+  toolyard servers edit files --set 'args=[\"-y\", \"@modelcontextprotocol/server-filesystem\", \"/data\"]'
+  toolyard servers edit github --set 'env.GITHUB_TOKEN=${secret:GITHUB_TOKEN}' --secret GITHUB_TOKEN < token.txt
+  toolyard servers edit excel --unset without_tools"
+)]
+pub(crate) struct EditServerArgs {
+    /// Name of the server
+    pub(crate) name: String,
+    /// Setting and its new value, as TOML or plain text; `env.NAME` and `headers.NAME` set single values
+    #[arg(long, value_name = "KEY=VALUE", group = "changes")]
+    pub(crate) set: Vec<String>,
+    /// Setting to remove
+    #[arg(long, value_name = "KEY", group = "changes")]
+    pub(crate) unset: Vec<String>,
+    /// Store the value of ${NAME} as a secret: from the environment variable NAME, else from standard input
+    #[arg(long, value_name = "NAME", group = "changes")]
+    pub(crate) secret: Option<String>,
 }

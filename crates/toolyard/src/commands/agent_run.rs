@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use toolyard::Toolyard;
-use toolyard_agent::{Agent, CancelToken, RunEnd};
+use toolyard_agent::{Agent, AgentError, CancelToken, RunEnd};
 use toolyard_core::RunId;
 
 use crate::{
@@ -39,9 +39,22 @@ pub(super) fn suggest_model_test(toolyard: &Toolyard, model: &str, output: &Outp
     }
 }
 
-/// Drives a run until it ends or is suspended. The first interrupt cancels the run, the second stops this process's work on
-/// it at once.
+/// Drives a run until it ends or is suspended. The first interrupt releases the run once its calls in flight have ended,
+/// the second one at once; the run can be resumed, and the error says so.
 pub(super) async fn drive(
+    agent: &Agent,
+    run: &RunId,
+    view: &RunView<'_>,
+    stop: &CancelToken,
+) -> Result<RunEnd, CliError> {
+    let result = drive_until_interrupted(agent, run, view, stop).await;
+    if result.is_err() {
+        view.stop();
+    }
+    result
+}
+
+async fn drive_until_interrupted(
     agent: &Agent,
     run: &RunId,
     view: &RunView<'_>,
@@ -52,19 +65,27 @@ pub(super) async fn drive(
         let mut interrupt = std::pin::pin!(interrupt_signal());
         loop {
             tokio::select! {
-                ended = &mut work => return Ok(ended?),
+                ended = &mut work => return match ended {
+                    Err(AgentError::Released(_)) => Err(interrupted_error(run)),
+                    ended => Ok(ended?),
+                },
                 () = tokio::time::sleep(SPINNER_INTERVAL) => view.tick(),
                 () = &mut interrupt => break,
             }
         }
-        if stop.is_cancelled() {
-            let message = format!("stopped; run {run} is unfinished");
-            return Err(CliError::new(ExitStatus::Interrupted, message)
-                .with_hint(format!("resume it: toolyard runs resume {run}")));
+        if stop.is_stopping() {
+            return Err(interrupted_error(run));
         }
-        stop.cancel();
-        view.message("cancelling: in-flight calls are abandoned, completed steps are not undone; interrupt again to stop at once");
+        stop.release();
+        if view.has_running_step() {
+            view.message("interrupting: waiting for calls in flight to end; interrupt again to stop at once");
+        }
     }
+}
+
+fn interrupted_error(run: &RunId) -> CliError {
+    CliError::new(ExitStatus::Interrupted, "the run is interrupted")
+        .with_hint(format!("toolyard runs resume {run} · toolyard runs cancel {run}"))
 }
 
 /// Prints the answer or error, and how to find the run again.
@@ -96,7 +117,7 @@ pub(super) fn finish_view(
     if output.is_json() {
         return command_result(run, end, &progress).map_err(CliError::without_message);
     }
-    if let RunEnd::Answered { answer, .. } = end {
+    if let Some(answer) = end.answer() {
         if !streamed.is_empty() {
             output.chunk("\n");
         }
@@ -111,6 +132,14 @@ pub(super) fn finish_view(
 fn command_result(run: &RunId, end: &RunEnd, progress: &RunProgress) -> Result<(), CliError> {
     match end {
         RunEnd::Answered { .. } | RunEnd::Planned => Ok(()),
+        RunEnd::Partial { unfinished_steps, .. } => {
+            let message = match unfinished_steps.as_slice() {
+                [] => "the task was not done".to_owned(),
+                steps => format!("the task was not done: {} did not succeed", steps.join(", ")),
+            };
+            Err(CliError::new(ExitStatus::Failed, message)
+                .with_hint(format!("see what each step did: toolyard runs show {run}")))
+        }
         RunEnd::Failed { message, hint } => {
             let has_step = |status| progress.rows.iter().any(|row| row.status == status);
             let status = match () {

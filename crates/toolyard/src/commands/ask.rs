@@ -20,7 +20,7 @@ pub(super) async fn run(arguments: AskArgs, toolyard: &Toolyard, output: &Output
     let agents = toolyard.agents();
     let (agent, model) = load_agent(toolyard, name, arguments.agent.model.as_deref())?;
     suggest_model_test(toolyard, &model, output);
-    let request = with_arguments(agents.run_request(name, read_question(&arguments.question)?), &arguments);
+    let request = with_arguments(agent.request(read_question(&arguments.question)?), &arguments);
     let stop = CancelToken::default();
     let view = RunView::new(output, &model, ApprovalMode::new(arguments.yes, &stop));
     let run = agent.create_run(request).await?;
@@ -33,7 +33,7 @@ pub(super) async fn run(arguments: AskArgs, toolyard: &Toolyard, output: &Output
 }
 
 fn with_arguments(mut request: RunRequest, arguments: &AskArgs) -> RunRequest {
-    request.caller = "cli".to_owned();
+    request.caller = "cli".into();
     request.plan_only = arguments.plan_only;
     request.dry_run = arguments.dry_run;
     if let Some(timeout) = arguments.timeout {

@@ -16,6 +16,8 @@ mod line_diff;
 mod models;
 mod prompt;
 mod runs;
+#[cfg(feature = "embedding")]
+mod search_model;
 mod serve;
 mod servers;
 mod setup;
@@ -24,14 +26,18 @@ mod store;
 mod tools;
 mod trust;
 
-use clap::CommandFactory as _;
-
 use self::{
-    servers::discovery::discover,
-    setup::{build, builder, close, interactive_servers_setup, open, require_store},
+    servers::discovery::{discover, note_undiscovered},
+    setup::{build, close, interactive_servers_setup, open, require_store, searching_builder},
 };
+#[cfg(feature = "embedding")]
+use crate::cli::SearchModelCommand;
 use crate::{
-    cli::{Cli, Command, RunsCommand, ServersCommand, SkillsCommand},
+    cli::{
+        Cli, Command, ModelsCommand, PromptArgs, RunsCommand, ServersCommand, SettingsCommand, SkillsCommand,
+        StoreCommand, ToolsCommand,
+    },
+    completion,
     config::CliContext,
     error::CliError,
     process_guard,
@@ -44,6 +50,14 @@ fn is_decision(command: &Command) -> bool {
         Command::Ask(arguments) => arguments.yes,
         Command::Chat(arguments) => arguments.yes,
         Command::Trust { .. } | Command::Import(_) | Command::Connect(_) => true,
+        Command::Models(command) => {
+            matches!(command, ModelsCommand::Add(_) | ModelsCommand::Remove { .. })
+        }
+        Command::Store(command) => matches!(command, StoreCommand::Import { .. }),
+        #[cfg(feature = "embedding")]
+        Command::SearchModel(command) => {
+            matches!(command, SearchModelCommand::Install(_) | SearchModelCommand::Remove)
+        }
         Command::Skills(command) => {
             matches!(command, SkillsCommand::Trust { .. } | SkillsCommand::Untrust { .. })
         }
@@ -51,6 +65,11 @@ fn is_decision(command: &Command) -> bool {
             command,
             ServersCommand::Add(_)
                 | ServersCommand::Remove { .. }
+                | ServersCommand::Edit(_)
+                | ServersCommand::Enable { .. }
+                | ServersCommand::Disable { .. }
+                | ServersCommand::Trust { .. }
+                | ServersCommand::Untrust { .. }
                 | ServersCommand::Approve { .. }
                 | ServersCommand::Login { .. }
                 | ServersCommand::Logout { .. }
@@ -66,11 +85,15 @@ fn is_decision(command: &Command) -> bool {
     }
 }
 
+pub(crate) use self::setup::{builder, servers_setup};
+
 pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
     if let Command::Completions { shell } = cli.command {
-        let mut script = Vec::new();
-        clap_complete::generate(shell, &mut Cli::command(), "toolyard", &mut script);
-        output.verbatim(String::from_utf8_lossy(&script).trim_end());
+        output.verbatim(completion::script(shell)?.trim_end());
+        return Ok(());
+    }
+    if let Command::Settings(SettingsCommand::Schema) = cli.command {
+        output.json(&toolyard::settings::schema());
         return Ok(());
     }
     if matches!(cli.command, Command::Doctor) {
@@ -91,41 +114,54 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
         Command::Models(command) => models::run(command, &context, output).await,
         Command::Store(command) => store::run(command, require_store(&context)?, output).await,
         Command::Lexicon(command) => lexicon::run(command, &context, output).await,
+        #[cfg(feature = "embedding")]
+        Command::SearchModel(command) => search_model::run(command, &context, output).await,
         Command::Trust { yes } => trust::run(yes, &context, output).await,
         Command::Skills(command) => skills::run(command, &context, output).await,
         Command::Servers(command) => servers::run(command, &context, output).await,
         Command::Import(arguments) => import::run(arguments, &context, output).await,
         Command::Serve(arguments) => serve::run(arguments, &context, output).await,
-        Command::Connect(arguments) => connect::run(&arguments, cli.config.as_deref(), &context, output),
-        Command::Tools(command) => {
-            let toolyard = open(&context).await?;
-            discover(&toolyard, &context, output).await?;
-            let outcome = tools::run(command, &toolyard, output).await;
-            close(&toolyard, &context).await?;
-            outcome
+        Command::Connect(arguments) => {
+            connect::run(&arguments, cli.config.as_deref(), &context, output).await
         }
-        Command::Prompt(arguments) => {
-            let toolyard = open(&context).await?;
-            discover(&toolyard, &context, output).await?;
-            let outcome = prompt::run(&arguments, &toolyard, output);
-            close(&toolyard, &context).await?;
-            outcome
-        }
+        Command::Tools(command) => run_tools(command, &context, output).await,
+        Command::Prompt(arguments) => run_prompt(&arguments, &context, output).await,
         Command::Ask(arguments) => {
             let servers = interactive_servers_setup(&context, arguments.yes);
-            let toolyard = build(builder(&context, servers)).await?;
+            let toolyard = build(searching_builder(&context, servers)).await?;
             discover(&toolyard, &context, output).await?;
             let outcome = ask::run(arguments, &toolyard, output).await;
             close(&toolyard, &context).await?;
             outcome
         }
         Command::Chat(arguments) => chat::run(arguments, &context, output).await,
-        Command::Call(arguments) => {
-            let toolyard = open(&context).await?;
-            let outcome = call::run(arguments, &toolyard, &context, output).await;
-            close(&toolyard, &context).await?;
-            outcome
-        }
-        Command::Doctor | Command::Completions { .. } => Ok(()),
+        Command::Call(arguments) => Box::pin(call::run(arguments, &context, output)).await,
+        Command::Doctor | Command::Settings(_) | Command::Completions { .. } => Ok(()),
     }
+}
+
+async fn run_tools(command: ToolsCommand, context: &CliContext, output: &Output) -> Result<(), CliError> {
+    let toolyard = open(context).await?;
+    if matches!(command, ToolsCommand::Search(_)) {
+        note_undiscovered(&toolyard, output);
+        #[cfg(feature = "embedding")]
+        search_model::wait_for_model(&toolyard, context, output);
+    } else {
+        discover(&toolyard, context, output).await?;
+    }
+    let outcome = tools::run(command, &toolyard, output).await;
+    close(&toolyard, context).await?;
+    outcome
+}
+
+async fn run_prompt(arguments: &PromptArgs, context: &CliContext, output: &Output) -> Result<(), CliError> {
+    let toolyard = open(context).await?;
+    discover(&toolyard, context, output).await?;
+    #[cfg(feature = "embedding")]
+    if arguments.query.is_some() {
+        search_model::wait_for_model(&toolyard, context, output);
+    }
+    let outcome = prompt::run(arguments, &toolyard, output).await;
+    close(&toolyard, context).await?;
+    outcome
 }

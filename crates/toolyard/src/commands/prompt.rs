@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toolyard::Toolyard;
 use toolyard_agent::{
-    AgentConfig, DEFAULT_AGENT, O200k, SuccessRates, TokenCounter as _, available_tools,
+    AgentConfig, DEFAULT_AGENT, O200k, TokenCounter as _, available_tools,
     prompt::{
         Prompt, PromptBudget, PromptError, Provider, SelectedTool, build_agent_system_prompt_with_tools,
         build_native_prompt, call_schema,
@@ -19,8 +19,13 @@ use crate::{
 /// Tools relevant to a request that are included by default, as the specification says.
 const DEFAULT_RELEVANT_TOOLS: usize = 10;
 
-pub(super) fn run(arguments: &PromptArgs, toolyard: &Toolyard, output: &Output) -> Result<(), CliError> {
+pub(super) async fn run(
+    arguments: &PromptArgs,
+    toolyard: &Toolyard,
+    output: &Output,
+) -> Result<(), CliError> {
     let agent = toolyard.agents().config(arguments.agent.as_deref().unwrap_or(DEFAULT_AGENT))?;
+    let agent = agent.without_conversation(toolyard.hub());
     let budget = PromptBudget {
         max_tokens: arguments.max_tokens,
         max_relevant_tools: arguments.max_tools.unwrap_or(match arguments.query {
@@ -28,8 +33,8 @@ pub(super) fn run(arguments: &PromptArgs, toolyard: &Toolyard, output: &Output) 
             None => usize::MAX,
         }),
     };
-    let available =
-        available_tools(&agent, toolyard.hub(), arguments.query.as_deref(), success_rates(toolyard));
+    let examples = toolyard.agents().argument_examples(&agent).await;
+    let available = available_tools(&agent, toolyard.hub(), arguments.query.as_deref(), examples);
     let prompt_error = |error| prompt_error(&error, &agent);
     match arguments.format {
         PromptFormat::Text | PromptFormat::Schema => {
@@ -97,14 +102,6 @@ impl PromptContents<'_> {
         let tools: Vec<Value> = self.tools.iter().map(tool).collect();
         json!({name: value, "tokens": self.tokens, "omitted": self.omitted, "tools": tools})
     }
-}
-
-/// Success rates and call counts by tool and source.
-fn success_rates(toolyard: &Toolyard) -> SuccessRates {
-    let entry = |statistics: toolyard_store::ToolStatistics| {
-        ((statistics.tool, statistics.source), (statistics.success_rate, statistics.calls))
-    };
-    toolyard.statistics().into_iter().map(entry).collect()
 }
 
 fn prompt_error(error: &PromptError, agent: &AgentConfig) -> CliError {

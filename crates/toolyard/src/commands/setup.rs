@@ -46,7 +46,8 @@ pub(crate) async fn close(toolyard: &Toolyard, context: &CliContext) -> Result<(
 }
 
 pub(crate) async fn build(builder: ToolyardBuilder) -> Result<Toolyard, CliError> {
-    Ok(with_progress("skills to load", builder.build()).await??)
+    // Boxed: the future is large, and every command contains it.
+    Ok(with_progress("skills to load", Box::pin(builder.build())).await??)
 }
 
 pub(crate) fn builder(context: &CliContext, servers: ServersSetup) -> ToolyardBuilder {
@@ -65,8 +66,16 @@ pub(crate) fn builder(context: &CliContext, servers: ServersSetup) -> ToolyardBu
         builder = builder.store(store.clone());
     }
     if let Some(folder) = &context.tool_search_model {
-        builder = with_tool_search_model(builder, folder);
+        builder = with_tool_search_model(builder, folder, context);
     }
+    builder
+}
+
+/// Like [`builder`], for a process that searches for tools: opens the embedding model in the background.
+pub(crate) fn searching_builder(context: &CliContext, servers: ServersSetup) -> ToolyardBuilder {
+    let builder = builder(context, servers);
+    #[cfg(feature = "embedding")]
+    let builder = builder.open_tool_search_model();
     builder
 }
 
@@ -82,20 +91,15 @@ pub(crate) fn process_owner() -> String {
     NAME.get_or_init(name).clone()
 }
 
-/// An unreadable model is skipped; search works without it.
+/// The model is opened at the first search. An unreadable one is skipped then; search works without it.
 #[cfg(feature = "embedding")]
-fn with_tool_search_model(builder: ToolyardBuilder, folder: &Path) -> ToolyardBuilder {
-    match toolyard_search::embedding::EmbeddingModel::open(folder) {
-        Ok(model) => builder.tool_search_model(model),
-        Err(error) => {
-            tracing::warn!(folder = %folder.display(), %error, "ignoring tool_search_model");
-            builder
-        }
-    }
+fn with_tool_search_model(builder: ToolyardBuilder, folder: &Path, context: &CliContext) -> ToolyardBuilder {
+    let vectors = context.tool_vectors_file(folder);
+    builder.tool_search_model(toolyard_search::embedding::Embedder::in_folder(folder, vectors))
 }
 
 #[cfg(not(feature = "embedding"))]
-fn with_tool_search_model(builder: ToolyardBuilder, folder: &Path) -> ToolyardBuilder {
+fn with_tool_search_model(builder: ToolyardBuilder, folder: &Path, _: &CliContext) -> ToolyardBuilder {
     tracing::warn!(folder = %folder.display(), "ignoring tool_search_model: this build lacks the feature `embedding`");
     builder
 }

@@ -11,11 +11,16 @@ use toolyard_mcp_client::config::{McpServerConfig, ServerSettings};
 use toolyard_store::{Location, Store, StoreError};
 use toolyard_tools::skill::{SkillFolder, SkillScope};
 
-use super::{HashedFile, UntrustedFile, server_files::ServerCollection};
+use super::{HashedFile, StoredSecrets, UntrustedFile, server_files::ServerCollection};
 use crate::{error::CliError, terminal::progress::with_progress};
 
 const SETTINGS_FILE: &str = "toolyard.toml";
 const LEXICON_FOLDER: &str = "lexicons";
+const SEARCH_MODEL_FOLDER: &str = "search-model";
+#[cfg(feature = "embedding")]
+const TOOL_VECTORS_FOLDER: &str = "tool-vectors";
+/// The value of `tool_search_model` that switches an installed model off.
+const NO_SEARCH_MODEL: &str = "none";
 const LEXICON_EXTENSION: &str = "lexicon";
 /// Environment variables that skill programs always see.
 const SAFE_VARIABLES: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "TERM"];
@@ -134,11 +139,33 @@ impl CliContext {
             operator_file: operator_file.unwrap_or_else(|| user_folders.config_dir().join(SETTINGS_FILE)),
             config_folder: user_folders.config_dir(),
             data_folder: user_folders.data_dir(),
-            tool_search_model: paths.model,
+            tool_search_model: match paths.model {
+                Some(configured) => configured.folder(),
+                None => installed_model(&user_folders.data_dir()),
+            },
             store,
             operator_store,
             config: config.map(Path::to_owned),
         })
+    }
+
+    /// The secrets that settings refer to.
+    pub(crate) fn stored_secrets(&self) -> StoredSecrets {
+        StoredSecrets::new(&self.data_folder)
+    }
+
+    /// The folder of the model that `toolyard search-model install` installs, which may not exist.
+    #[cfg(feature = "embedding")]
+    pub(crate) fn search_model_folder(&self) -> PathBuf {
+        self.data_folder.join(SEARCH_MODEL_FOLDER)
+    }
+
+    /// The file with the embeddings that the model in a folder has computed, which may not exist.
+    #[cfg(feature = "embedding")]
+    pub(crate) fn tool_vectors_file(&self, model: &Path) -> PathBuf {
+        let name = toolyard_core::ContentHash::of(model.as_os_str().as_encoded_bytes()).to_string();
+        let name = name.get(..16).unwrap_or_default();
+        self.data_folder.join(TOOL_VECTORS_FOLDER).join(format!("{name}.vectors"))
     }
 
     /// The file of a language's lexicon, which may not exist.
@@ -246,7 +273,34 @@ impl ProjectSettings {
 /// Paths of settings files, resolved.
 struct SettingsPaths {
     skills: Vec<SkillFolder>,
-    model: Option<PathBuf>,
+    /// `None` if no file has the setting.
+    model: Option<ConfiguredModel>,
+}
+
+/// What `tool_search_model` says.
+enum ConfiguredModel {
+    Disabled,
+    Folder(PathBuf),
+}
+
+impl ConfiguredModel {
+    /// `path` as it is written in a file of `folder`.
+    fn new(path: &Path, folder: &Path) -> Self {
+        if path == Path::new(NO_SEARCH_MODEL) { Self::Disabled } else { Self::Folder(folder.join(path)) }
+    }
+
+    fn folder(self) -> Option<PathBuf> {
+        match self {
+            Self::Disabled => None,
+            Self::Folder(folder) => Some(folder),
+        }
+    }
+}
+
+/// The model in the data folder, if one was installed and this build can use it.
+fn installed_model(data_folder: &Path) -> Option<PathBuf> {
+    let folder = data_folder.join(SEARCH_MODEL_FOLDER);
+    (cfg!(feature = "embedding") && folder.join("config.json").is_file()).then_some(folder)
 }
 
 impl SettingsPaths {
@@ -256,8 +310,9 @@ impl SettingsPaths {
         let skills =
             settings.skills.folders.iter().map(|path| SkillFolder { path: folder.join(path), scope });
         self.skills.extend(skills);
-        self.model =
-            settings.tool_search_model.as_ref().map(|path| folder.join(path)).or_else(|| self.model.take());
+        if let Some(path) = &settings.tool_search_model {
+            self.model = Some(ConfiguredModel::new(path, folder));
+        }
     }
 }
 

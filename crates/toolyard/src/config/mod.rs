@@ -5,8 +5,10 @@
 //! decisions.rs           records the operator's decisions in the audit log
 //! operator_file.rs       the settings file that commands edit
 //! project_trust.rs       reads a project's file once and decides whether it is trusted
+//! running_hubs.rs        which hubs run, and how they learn of changed settings
 //! server_files.rs        collects MCP servers from settings and mcp.json files
-//! server_credentials.rs  environment variables and OAuth tokens for MCP servers
+//! server_credentials.rs  environment variables, stored secrets and OAuth tokens for MCP servers
+//! stored_secrets.rs      the file of secrets that settings refer to
 //! files.rs               atomic file writes
 //! ```
 
@@ -15,11 +17,14 @@ mod decisions;
 pub(crate) mod files;
 pub(crate) mod operator_file;
 mod project_trust;
+pub(crate) mod running_hubs;
 mod server_credentials;
 mod server_files;
+mod stored_secrets;
 
 pub(crate) use context::CliContext;
 pub(crate) use decisions::record_decision;
 pub(crate) use project_trust::HashedFile;
 pub(crate) use server_credentials::ServerCredentials;
 pub(crate) use server_files::UntrustedFile;
+pub(crate) use stored_secrets::StoredSecrets;

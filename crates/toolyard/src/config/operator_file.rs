@@ -1,10 +1,10 @@
-//! The operator's settings file, which `servers add`, `models add` and `import` edit.
+//! The operator's settings file, which commands such as `servers add`, `models add` and `import` edit.
 
 use std::path::{Path, PathBuf};
 
 use toolyard_core::{AuditedDecision, ContentHash};
 
-use super::{CliContext, files, record_decision};
+use super::{CliContext, files, record_decision, running_hubs::ReloadRequests};
 use crate::error::CliError;
 
 /// The path and content of the file; the content is empty if it does not exist.
@@ -14,7 +14,7 @@ pub(crate) fn read(context: &CliContext) -> Result<(PathBuf, String), CliError> 
     Ok((file, text))
 }
 
-/// Writes the file and records the change, such as `server x added`, in the audit log.
+/// Writes the file, records the change, such as `server x added`, in the audit log, and asks running hubs to take it over.
 pub(crate) async fn write(
     file: &Path,
     text: &str,
@@ -23,5 +23,7 @@ pub(crate) async fn write(
 ) -> Result<(), CliError> {
     let subject = format!("{}: {change}", file.display());
     record_decision(AuditedDecision::ChangeSettings, &subject, ContentHash::of(text), context).await?;
-    files::write(file, text, files::Access::OwnerOnly)
+    files::write(file, text, files::Access::OwnerOnly)?;
+    ReloadRequests::listen(file, &context.data_folder).send();
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! What MCP servers may use of this machine: environment variables and OAuth tokens.
+//! What MCP servers may use of this machine: environment variables, stored secrets and OAuth tokens.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -8,17 +8,18 @@ use toolyard_mcp_client::{
     oauth::{ClientIdentity, OAuthAuthorizer, OAuthError, OAuthServer, TokenStore},
 };
 
-use super::CliContext;
+use super::{CliContext, StoredSecrets};
 
-/// Environment variables and stored OAuth tokens.
+/// Environment variables, stored secrets and stored OAuth tokens.
 #[derive(Debug)]
 pub(crate) struct ServerCredentials {
     token_folder: PathBuf,
+    secrets: StoredSecrets,
 }
 
 impl ServerCredentials {
     pub(crate) fn new(context: &CliContext) -> Self {
-        Self { token_folder: context.data_folder.join("tokens") }
+        Self { token_folder: context.data_folder.join("tokens"), secrets: context.stored_secrets() }
     }
 
     /// The token store; created on the first sign-in.
@@ -28,7 +29,7 @@ impl ServerCredentials {
 
     /// OAuth for an HTTP server; `None` for a stdio server.
     pub(crate) fn oauth(&self, config: &McpServerConfig) -> Option<Result<OAuthAuthorizer, OAuthError>> {
-        let resolved = config.resolve(|name| std::env::var(name).ok()).ok()?;
+        let resolved = config.resolve(|name| self.secrets.variable(name)).ok()?;
         let TransportConfig::Http { url, .. } = &resolved.transport else { return None };
         let mut server = OAuthServer::new(config.id.as_str(), url.parse().ok()?);
         if let Some(oauth) = resolved.oauth {
@@ -44,7 +45,7 @@ impl ServerCredentials {
 
 impl HostEnvironment for ServerCredentials {
     fn variable(&self, name: &str) -> Option<String> {
-        std::env::var(name).ok()
+        self.secrets.variable(name)
     }
 
     fn authorizer(&self, server: &McpServerConfig) -> Option<Arc<dyn Authorizer>> {

@@ -7,7 +7,9 @@ use std::{
 
 use toolyard::Settings;
 use toolyard_core::{SourceId, redact};
-use toolyard_mcp_client::config::{McpServerConfig, ServerSettings, TransportConfig, read_mcp_json};
+use toolyard_mcp_client::config::{
+    McpServerConfig, STORED_SECRET_PREFIX, ServerSettings, TransportConfig, read_mcp_json,
+};
 use toolyard_store::Store;
 
 use super::HashedFile;
@@ -31,6 +33,8 @@ pub(crate) struct ServerCollection {
     pub(crate) untrusted_files: Vec<UntrustedFile>,
     /// The user's own servers, apart from those of a project.
     own_servers: BTreeSet<SourceId>,
+    /// Whether servers that are added now are those of a project.
+    is_project: bool,
 }
 
 /// A project's file that is not trusted, and the servers it would add.
@@ -57,12 +61,27 @@ impl ServerCollection {
         let (configs, problems) = settings.servers(file.parent().unwrap_or(file));
         self.problems.extend(problems);
         self.server_settings.extend(settings.servers.clone());
-        self.servers.extend(configs.into_iter().map(|config| (config.id.clone(), config)));
+        configs.into_iter().for_each(|config| self.add_server(config, file));
+    }
+
+    /// Adds a server. Only the user's own settings may refer to stored secrets: a file that came with a project, even a
+    /// trusted one, could send them elsewhere.
+    fn add_server(&mut self, config: McpServerConfig, file: &Path) {
+        let is_secret = |name: &String| name.starts_with(STORED_SECRET_PREFIX);
+        if self.is_project && config.variables().iter().any(is_secret) {
+            let (file, id) = (file.display(), &config.id);
+            self.problems.push(format!(
+                "{file}: server `{id}` refers to a stored secret, which only your own settings may do"
+            ));
+            return;
+        }
+        self.servers.insert(config.id.clone(), config);
     }
 
     /// Declares the servers added so far to be the user's own.
     pub(crate) fn mark_as_own(&mut self) {
         self.own_servers = self.servers.keys().cloned().collect();
+        self.is_project = true;
     }
 
     /// Records a settings file of a project that is not trusted. `settings` is all that the file sets.
@@ -87,9 +106,7 @@ impl ServerCollection {
                     .extend(parsed.invalid.iter().map(|problem| format!("{}: {problem}", file.display())));
                 let notes = parsed.servers.iter().flat_map(|server| &server.notes);
                 self.notes.extend(notes.map(|note| format!("{}: {note}", file.display())));
-                self.servers.extend(
-                    parsed.servers.into_iter().map(|server| (server.config.id.clone(), server.config)),
-                );
+                parsed.servers.into_iter().for_each(|server| self.add_server(server.config, file));
             }
             Err(error) => self.problems.push(format!("{}: {error}", file.display())),
         }

@@ -94,6 +94,8 @@ impl AgentSettings {
                 LanguageSetting::En => Language::English,
                 LanguageSetting::Zh => Language::Chinese,
             },
+            limits: self.limits.run_limits(),
+            judge: self.judge,
         }
     }
 }

@@ -27,6 +27,20 @@ pub struct CallSettings {
     pub breaker_open_time: DurationSetting,
     /// The longest time that calls fail at once.
     pub breaker_max_open_time: DurationSetting,
+    /// How the outputs of several equivalent sources become one. A model that fails or takes more than 10 seconds is not
+    /// waited for: the outputs are merged then, and so are more than 3 of them or more than 2,000 characters.
+    pub synthesis: SynthesisSetting,
+}
+
+/// How the outputs of several equivalent sources become one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SynthesisSetting {
+    /// The model of the agent, or else the default model, combines them; as with `merge` if none is configured.
+    #[default]
+    Model,
+    /// They are put one after the other, each with its source. No model receives them.
+    Merge,
 }
 
 impl Default for CallSettings {
@@ -39,6 +53,7 @@ impl Default for CallSettings {
             breaker_failures: failure_threshold,
             breaker_open_time: DurationSetting(initial_open_time),
             breaker_max_open_time: DurationSetting(max_open_time),
+            synthesis: SynthesisSetting::default(),
         }
     }
 }

@@ -3,15 +3,21 @@
 use std::{borrow::Cow, time::Duration};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use toolyard_mcp_client::config::InvalidDuration;
+use serde::{Deserialize, Deserializer, Serialize};
+use toolyard_mcp_client::config::{InvalidDuration, deserialize_duration};
 
 use super::DurationSetting;
 
 /// How long a stopping gateway accepts connections, written like `15s`; `0s` for not at all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
 pub struct DrainPeriod(pub Duration);
+
+impl<'de> Deserialize<'de> for DrainPeriod {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserialize_duration(deserializer)
+    }
+}
 
 impl TryFrom<String> for DrainPeriod {
     type Error = InvalidDuration;

@@ -32,13 +32,13 @@ const OPERATOR: &str = r#"
     prefer = "mcp-first"
     pin = { pay = "bank" }
     [equivalent]
-    search = ["brave", "tavily"]
+    lookup = ["wiki", "atlas"]
     [hints.files.delete_all]
     read_only = false
     destructive = true
     [[capability]]
-    tags = ["kitchen"]
-    keywords = ["recipe*"]
+    tags = ["billing"]
+    keywords = ["invoice*"]
     [web_search]
     engine = "brave"
     key = "${BRAVE_API_KEY}"

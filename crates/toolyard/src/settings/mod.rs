@@ -27,6 +27,7 @@ pub use agents::{AgentCapabilitySettings, AgentSettings, LanguageSetting, LimitS
 pub use approvals::{ApprovalSettings, OpenWorldSetting};
 pub use calls::{
     CallSettings, CapabilitySettings, HintSettings, OutputBudgetSettings, PreferSetting, RoutingSettings,
+    SynthesisSetting,
 };
 pub use drain_period::DrainPeriod;
 pub use error::{ModelProblem, SettingsError};
@@ -63,8 +64,8 @@ pub struct Settings {
     pub time: TimeSettings,
     /// The search engine of the tool `search_web`.
     pub web_search: Option<WebSearchSettings>,
-    /// The folder of an embedding model for tool search, relative to this file. Requires a build with the feature
-    /// `embedding`.
+    /// The folder of an embedding model for tool search, relative to this file, or `none` for search by words only. By
+    /// default, the model that `toolyard search-model install` installed.
     pub tool_search_model: Option<PathBuf>,
     /// Skills: folders with a SKILL.md.
     pub skills: SkillFolderSettings,

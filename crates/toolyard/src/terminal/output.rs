@@ -16,7 +16,11 @@ use toolyard_core::{
 use tracing::Level;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use super::logging::{LogFormat, json_message};
+use super::{
+    live_region::print_above,
+    logging::{LogFormat, json_message},
+    table::table_lines,
+};
 
 #[derive(Debug)]
 pub(crate) struct Output {
@@ -30,6 +34,9 @@ pub(crate) struct Output {
 const HEADING_STYLE: Style = Style::new().bold();
 const ERROR_STYLE: Style = AnsiColor::Red.on_default().bold();
 const HINT_STYLE: Style = AnsiColor::Cyan.on_default();
+/// Columns and rows of a terminal that does not report its size.
+const DEFAULT_SIZE: (usize, usize) = (120, 40);
+const MIN_LINE_WIDTH: usize = 40;
 
 impl Output {
     pub(crate) fn new(is_json: bool) -> Self {
@@ -76,7 +83,7 @@ impl Output {
     }
 
     pub(crate) fn verbatim(&self, text: &str) {
-        self.record_failure(writeln!(std::io::stdout(), "{text}"));
+        self.record_failure(print_above(|| writeln!(std::io::stdout(), "{text}")));
     }
 
     /// Prints a sanitized fragment of streamed text immediately.
@@ -91,20 +98,15 @@ impl Output {
         if std::io::stdout().is_terminal() { self.line(text) } else { self.verbatim(text) }
     }
 
-    /// Prints sanitized rows under headings; the last column is truncated to the terminal's width.
+    /// Prints sanitized rows under headings: on a terminal so that every line fits, into a file or pipe whole.
     pub(crate) fn table<const N: usize>(&self, headings: [&str; N], rows: Vec<[String; N]>) {
-        let rows: Vec<_> = rows.into_iter().map(|row| row.map(|cell| sanitize(&cell))).collect();
-        let width = |column: usize| {
-            let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width());
-            cells.chain(headings.get(column).map(|heading| heading.width())).max().unwrap_or(0)
-        };
-        let widths: [usize; N] = std::array::from_fn(width);
-        let heading = table_row(&widths, &headings.map(str::to_owned));
-        self.record_failure(writeln!(anstream::stdout(), "{HEADING_STYLE}{heading}{HEADING_STYLE:#}"));
+        let lines = table_lines(headings, rows, terminal_width());
+        let Some((heading, rows)) = lines.split_first() else { return };
+        let write_heading = || writeln!(anstream::stdout(), "{HEADING_STYLE}{heading}{HEADING_STYLE:#}");
+        self.record_failure(print_above(write_heading));
         // One write: a system call per row would dominate the cost of a long table.
-        let lines: Vec<String> = rows.iter().map(|cells| table_row(&widths, cells)).collect();
-        if !lines.is_empty() {
-            self.verbatim(&lines.join("\n"));
+        if !rows.is_empty() {
+            self.verbatim(&rows.join("\n"));
         }
     }
 
@@ -127,7 +129,7 @@ impl Output {
             LogFormat::Text => sanitize(text),
             LogFormat::Json => json_message(Level::INFO, text.trim(), None),
         };
-        let _ = writeln!(anstream::stderr(), "{text}");
+        let _ = print_above(|| writeln!(anstream::stderr(), "{text}"));
     }
 
     /// Reports what a command did: as data in JSON mode, otherwise as a message.
@@ -137,15 +139,15 @@ impl Output {
 
     /// Prints an error message and its hint, sanitized and redacted.
     pub(crate) fn error(&self, message: &str, hint: Option<&str>) {
-        let mut stderr = anstream::stderr();
-        if self.log_format == LogFormat::Json {
-            let _ = writeln!(stderr, "{}", json_message(Level::ERROR, message, hint));
-            return;
-        }
-        let _ = writeln!(stderr, "{ERROR_STYLE}error:{ERROR_STYLE:#} {}", sanitize(&redact(message)));
-        if let Some(hint) = hint {
-            let _ = writeln!(stderr, "  {HINT_STYLE}hint:{HINT_STYLE:#} {}", sanitize(&redact(hint)));
-        }
+        let text = match (self.log_format, hint) {
+            (LogFormat::Json, hint) => json_message(Level::ERROR, message, hint),
+            (LogFormat::Text, None) => error_line(message),
+            (LogFormat::Text, Some(hint)) => {
+                let hint = sanitize(&redact(hint));
+                format!("{}\n  {HINT_STYLE}hint:{HINT_STYLE:#} {hint}", error_line(message))
+            }
+        };
+        let _ = print_above(|| writeln!(anstream::stderr(), "{text}"));
     }
 
     /// Reports a failed command: as data in JSON mode, otherwise as an error message.
@@ -160,22 +162,36 @@ impl Output {
     }
 }
 
-fn table_row<const N: usize>(widths: &[usize; N], cells: &[String; N]) -> String {
-    let mut line = String::new();
-    for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
-        if column + 1 == N {
-            line.push_str(&fit_line(cell, line_width().saturating_sub(line.width())));
-        } else {
-            line.push_str(cell);
-            line.extend(std::iter::repeat_n(' ', width.saturating_sub(cell.width()) + 2));
-        }
-    }
-    line.trim_end().to_owned()
+fn error_line(message: &str) -> String {
+    format!("{ERROR_STYLE}error:{ERROR_STYLE:#} {}", sanitize(&redact(message)))
 }
 
-/// The width of a line: `COLUMNS` if set, otherwise 120; at least 60.
+/// The width to which lines are truncated: that of the terminal, or `COLUMNS`. `None` into a file or pipe.
+pub(crate) fn terminal_width() -> Option<usize> {
+    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let columns = columns.or_else(|| stdout_size().map(|(columns, _)| columns));
+    columns.map(|columns| columns.max(MIN_LINE_WIDTH))
+}
+
+/// Columns and rows of the terminal that stdout is; `None` into a file or pipe.
+pub(crate) fn stdout_size() -> Option<(usize, usize)> {
+    let stdout = std::io::stdout();
+    if !stdout.is_terminal() {
+        return None;
+    }
+    #[cfg(unix)]
+    if let Ok(size) = rustix::termios::tcgetwinsize(&stdout)
+        && size.ws_col > 0
+        && size.ws_row > 0
+    {
+        return Some((size.ws_col.into(), size.ws_row.into()));
+    }
+    Some(DEFAULT_SIZE)
+}
+
+/// The width of a line of text: that of the terminal, otherwise 120.
 pub(crate) fn line_width() -> usize {
-    std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(120).max(60)
+    terminal_width().unwrap_or(DEFAULT_SIZE.0)
 }
 
 /// The text as a single line, truncated to this width.

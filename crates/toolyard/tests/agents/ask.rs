@@ -1,6 +1,8 @@
 //! `toolyard ask`.
 
-use serde_json::Value;
+use std::time::Instant;
+
+use serde_json::{Value, json};
 
 use crate::{Fixture, TestHome};
 
@@ -35,6 +37,21 @@ fn a_question_that_needs_no_tool_is_answered_at_once() {
 }
 
 #[test]
+fn the_call_timeout_holds_for_the_calls_of_an_agent() {
+    let fixture = Fixture::new();
+    fixture.add_program("stuck_note", "touch \"$HOME/call_started\"; sleep 300; echo '{}'");
+    let steps = json!([{"id": "stuck", "tool_type": "stuck_note", "arguments": {"text": 1}}]);
+    fixture.model.script_plan("slowly", &steps);
+    fixture.append_settings("[call]\ntimeout = \"3s\"\n[agents.assistant]\nlimits = { replans = 0 }\n");
+    let started = Instant::now();
+    let output = fixture.run(&["ask", "--yes", "slowly"]);
+    assert!(fixture.home.path("call_started").exists(), "{output}");
+    // An agent waits 2 minutes by default.
+    assert!(started.elapsed().as_secs() < 100, "{output}");
+    assert!(output.ends_with("--- exit 5"), "a call that writes and was abandoned is unknown: {output}");
+}
+
+#[test]
 fn a_task_is_planned_executed_and_answered() {
     let fixture = Fixture::new();
     fixture.script_note();
@@ -43,9 +60,9 @@ fn a_task_is_planned_executed_and_answered() {
     --- stderr
     plan power → write local, N s
      ✓ power calculate native 1024 N s
-     ? write write_note skill:notebook writes: {"text":1024}
+     ? write write_note skill:notebook unverified effects: {"text":1024}
      ✓ write write_note skill:notebook {"written":true} N s
-     ✓ verify 2 of 2 results
+     ✓ verify 2 of 2 steps
     run RUN inspect: toolyard runs show RUN
     "#);
     assert_eq!(fixture.notes(), [r#"{"text":1024}"#]);
@@ -55,7 +72,7 @@ fn a_task_is_planned_executed_and_answered() {
     plan power → write N s
      ✓ power calculate native 1024 N s
      ✓ write write_note skill:notebook {"written":true} N s
-     ✓ verify 2 of 2 results
+     ✓ verify 2 of 2 steps
       2 model calls, 200 input tokens, 40 output tokens
     I wrote it down.
     "#);
@@ -84,7 +101,7 @@ fn a_dry_run_skips_calls_with_side_effects() {
     plan power → write local, N s
      ✓ power calculate native 1024 N s
      ~ write write_note skill:notebook would be called with {"text":1024}
-     ✓ verify 1 of 1 results
+     ✓ verify 1 of 1 steps
     run RUN inspect: toolyard runs show RUN
     "#);
     assert!(fixture.notes().is_empty());
@@ -114,15 +131,66 @@ fn approval_rules_apply_without_a_terminal() {
     assert_eq!(fixture.notes().len(), 1);
     fixture.append_settings("deny = [\"write_note@skill*\"]\n");
     insta::assert_snapshot!(fixture.run(&["ask", "--yes", "note it"]), @r#"
-    I wrote it down.
+    Not everything was done:
+    - write (write_note): denied by rules
+    - note it: no step of this run did it
+    Not confirmed by any step:
+    - I wrote it down
+
+    The model's answer, not confirmed:
+    > I wrote it down.
     --- stderr
     plan power → write local, N s
      ✓ power calculate native 1024 N s
      - write write_note skill:notebook denied by rules
-     ✓ verify 1 of 1 results
+     ✗ verify 1 of 2 steps; not done: write
+    error: the task was not done: write did not succeed
+      hint: see what each step did: toolyard runs show RUN
     run RUN inspect: toolyard runs show RUN
+    --- exit 1
     "#);
     assert_eq!(fixture.notes().len(), 1, "a denied call is not made, even with --yes");
+}
+
+#[test]
+fn a_change_that_was_not_made_is_partial_whatever_the_model_says() {
+    let fixture = Fixture::new();
+    fixture.add_program("write_note", "echo 'disk full' >&2; exit 1");
+    fixture.script_note();
+    let output = fixture.home.command(&["ask", "--json", "--yes", "note it"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    let end = &last["event"]["end"];
+    assert_eq!(end["state"], "partial", "{text}");
+    // The step of the first plan, and those of the plans after it.
+    let is_write = |step: &Value| step.as_str().is_some_and(|step| step.starts_with("write"));
+    assert!(end["unfinished_steps"].as_array().unwrap().iter().all(is_write), "{text}");
+    let answer = end["answer"].as_str().unwrap();
+    assert!(answer.starts_with("Not everything was done:\n- write (write_note): "), "{answer}");
+    // A model that calls no tool at all does nothing either.
+    fixture.model.script_direct_answer("remember the milk", "I noted it.");
+    let output = fixture.home.command(&["ask", "remember the milk"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let answer = String::from_utf8(output.stdout).unwrap();
+    assert!(answer.starts_with("Not everything was done:\n- remember the milk: no step"), "{answer}");
+}
+
+#[test]
+fn numbers_that_no_step_returned_are_marked() {
+    let fixture = Fixture::new();
+    fixture.model.script_plan(
+        "how many",
+        &json!([{"id": "power", "tool_type": "calculate", "arguments": {"expression": "2^10"}}]),
+    );
+    fixture.model.script_answer("how many", "There are 1,024 of them, 37 more than before.");
+    let output = fixture.home.command(&["ask", "how many?"]).output().unwrap();
+    assert!(output.status.success());
+    insta::assert_snapshot!(String::from_utf8(output.stdout).unwrap(), @r"
+    There are 1,024 of them, 37 more than before.
+
+    [Not found in any result: 37]
+    ");
 }
 
 #[test]

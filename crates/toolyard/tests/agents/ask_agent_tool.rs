@@ -145,7 +145,7 @@ fn an_elicitation_in_a_step_reaches_the_agents_client() {
             _ => {}
         }
     };
-    assert_eq!(answer["result"]["content"][0]["text"], "It is signed.", "{answer}");
+    assert_eq!(answer["result"]["content"][0]["text"], "The signer says: signed.", "{answer}");
     assert_eq!(
         fixture.elicitation_responses(),
         "{\"action\": \"accept\", \"content\": {\"name\": \"Ada\"}}\n"

@@ -4,7 +4,8 @@ use std::{io::Write as _, process::Stdio};
 
 use crate::{Fixture, normalize};
 
-fn chat(fixture: &Fixture, args: &[&str], input: &str) -> String {
+/// The output of `toolyard chat` with this input.
+pub(crate) fn chat(fixture: &Fixture, args: &[&str], input: &str) -> String {
     let args: Vec<&str> = ["chat"].iter().chain(args).copied().collect();
     let mut command = fixture.home.command(&args);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -38,6 +39,22 @@ fn a_conversation_continues_across_processes() {
 }
 
 #[test]
+fn a_calculation_is_answered_exactly_whatever_the_model_would_say() {
+    let fixture = Fixture::new();
+    fixture.model.script_direct_answer("17*23", "structural_error");
+    insta::assert_snapshot!(chat(&fixture, &[], "17*23\n"), @r"
+    17*23 = 391
+    --- stderr
+    plan result local, N s
+     ✓ result calculate native 391 N s
+     ✓ verify 1 of 1 steps
+    ");
+    assert!(fixture.model.requests().is_empty(), "the model was not asked");
+    let shown = fixture.run(&["runs", "show"]);
+    assert!(shown.contains("0 model calls, 0 input tokens"), "{shown}");
+}
+
+#[test]
 fn slash_commands_are_executed_until_exit() {
     let fixture = Fixture::new();
     fixture.script_note();
@@ -55,7 +72,7 @@ fn slash_commands_are_executed_until_exit() {
     /history show the conversation
     /clear start over; the stored conversation stays
     /exit exit, like ctrl-d
-    Ctrl-c cancels the current run.
+    Ctrl-c interrupts the current run, which can be resumed.
     agent assistant, model local
     agent assistant; known agents: assistant
     write_note skill:notebook Write a note into the notebook
@@ -80,7 +97,7 @@ fn the_exit_code_is_that_of_the_last_message() {
     --- stderr
     plan power → write local, N s
      ✓ power calculate native 1024 N s
-     ? write write_note skill:notebook writes: {"text":1024}
+     ? write write_note skill:notebook unverified effects: {"text":1024}
     error: the run is suspended until you approve: write_note
       hint: toolyard runs approve RUN · toolyard runs deny RUN
     --- exit 6

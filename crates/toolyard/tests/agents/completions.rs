@@ -99,6 +99,26 @@ async fn errors_have_openais_format_and_ask_not_to_be_retried() {
 }
 
 #[tokio::test]
+async fn hints_for_the_operator_are_logged_and_not_sent_to_clients() {
+    let fixture = Fixture::new();
+    let settings = "[models.local]\nurl = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\nattempts = 1\n\
+                    [models.keyless]\nurl = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\nkey = \"${UNSET_KEY}\"\n\
+                    [agents.clerk]\nmodel = \"keyless\"\n[agents.assistant]\nmodel = \"local\"\n";
+    std::fs::write(fixture.home.path("config/toolyard/toolyard.toml"), settings).unwrap();
+    let gateway = HttpGateway::start(&fixture.home, &[]);
+    let (status, error) = send_json(request(&gateway, &completion("hello"))).await;
+    assert_eq!((status, error["error"]["code"].as_str()), (422, Some("run_failed")), "{error}");
+    assert!(!error.to_string().contains("check that a server is running"), "{error}");
+    let mut body = completion("hello");
+    body["model"] = json!("clerk");
+    let (status, error) = send_json(request(&gateway, &body)).await;
+    assert_eq!((status, error["error"]["code"].as_str()), (422, Some("agent_unavailable")), "{error}");
+    assert_eq!(error["error"]["message"], "the model of this agent is not available");
+    let log = gateway.stop().await;
+    assert!(log.contains("check that a server is running") && log.contains("UNSET_KEY"), "{log}");
+}
+
+#[tokio::test]
 async fn a_suspended_run_says_so_and_resumes_once_approved() {
     let fixture = Fixture::new();
     fixture.script_note();

@@ -71,13 +71,24 @@ impl Ledger {
         was_running
     }
 
+    fn ask(&self) -> String {
+        String::from_utf8(self.command(&["ask", "--yes", "twenty lines"]).stdout).unwrap()
+    }
+
     /// Resumes until there is an answer; unknown outcomes are resolved by looking at the ledger.
     fn resume_to_end(&self, run: &str) -> String {
         // The skill's program may outlive the killed process and still write its line.
         std::thread::sleep(Duration::from_millis(500));
         for _ in 0..3 {
             let output = self.command(&["runs", "resume", "--yes", run]);
+            let errors = String::from_utf8_lossy(&output.stderr);
+            // The process was killed while it created the run; the message says what to do.
+            if errors.contains("was never started") {
+                assert!(self.command(&["runs", "cancel", run]).status.success());
+                return self.ask();
+            }
             if output.status.code() != Some(5) {
+                assert!(output.status.success(), "{errors}");
                 return String::from_utf8(output.stdout).unwrap();
             }
             for step in self.json(&["runs", "unknown", "--json"]).as_array().unwrap() {
@@ -107,7 +118,7 @@ impl Ledger {
             Some(run) if runs[0]["state"] == "open" => ledger.resume_to_end(run),
             Some(_) => format!("{ANSWER}\n"),
             // The process was killed before it created a run.
-            None => String::from_utf8(ledger.command(&["ask", "--yes", "twenty lines"]).stdout).unwrap(),
+            None => ledger.ask(),
         };
         assert_eq!(answer.trim(), ANSWER, "{kill:?}");
         let lines = ledger.lines();

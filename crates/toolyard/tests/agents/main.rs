@@ -23,13 +23,17 @@ mod ask;
 mod ask_agent_tool;
 mod chat;
 mod completions;
+mod conversations;
 mod killed_runs;
+mod learned_requests;
+mod learning;
 mod models;
 mod name_patterns;
 mod open_world;
 mod resume;
 mod runs_api;
 mod shutdown;
+mod synthesis;
 mod terminal;
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -131,7 +135,7 @@ impl Fixture {
             "sign it",
             &json!([{"id": "sign", "tool_type": "sign_paper", "arguments": {"paper": "lease"}}]),
         );
-        self.model.script_answer("sign it", "It is signed.");
+        self.model.script_answer("sign it", "The signer says: signed.");
     }
 
     /// The responses to its elicitations that the server received, one per line.

@@ -13,7 +13,7 @@ fn a_suspended_run_resumes_once_approved() {
     --- stderr
     plan power → write local, N s
      ✓ power calculate native 1024 N s
-     ? write write_note skill:notebook writes: {"text":1024}
+     ? write write_note skill:notebook unverified effects: {"text":1024}
     error: the run is suspended until you approve: write_note
       hint: toolyard runs approve RUN · toolyard runs deny RUN
     run RUN inspect: toolyard runs show RUN
@@ -35,9 +35,9 @@ fn a_suspended_run_resumes_once_approved() {
     insta::assert_snapshot!(fixture.run(&["runs", "approve", &run]), @r#"
     I wrote it down.
     --- stderr
-    Approved `write` (writes): {"text":1024}
+    Approved `write` (unverified effects): {"text":1024}
      ✓ write write_note skill:notebook {"written":true} N s
-     ✓ verify 2 of 2 results
+     ✓ verify 2 of 2 steps
     run RUN inspect: toolyard runs show RUN
     "#);
     assert_eq!(fixture.notes(), [r#"{"text":1024}"#]);
@@ -57,12 +57,22 @@ fn a_call_can_be_denied() {
     fixture.run(&["ask", "note it"]);
     // The answer is scripted, whatever the decision.
     insta::assert_snapshot!(fixture.run(&["runs", "deny", "last", "write"]), @r#"
-    I wrote it down.
+    Not everything was done:
+    - write (write_note): denied by cli
+    - note it: no step of this run did it
+    Not confirmed by any step:
+    - I wrote it down
+
+    The model's answer, not confirmed:
+    > I wrote it down.
     --- stderr
-    Denied `write` (writes): {"text":1024}
+    Denied `write` (unverified effects): {"text":1024}
      - write write_note skill:notebook denied by cli
-     ✓ verify 1 of 1 results
+     ✗ verify 1 of 2 steps; not done: write
+    error: the task was not done: write did not succeed
+      hint: see what each step did: toolyard runs show RUN
     run RUN inspect: toolyard runs show RUN
+    --- exit 1
     "#);
     assert!(fixture.notes().is_empty());
 }
@@ -93,7 +103,7 @@ fn a_killed_run_resumes_and_repeats_no_step() {
 }
 
 #[test]
-fn ctrl_c_cancels_the_run() {
+fn a_second_ctrl_c_stops_at_once_and_the_run_can_be_resumed() {
     let fixture = Fixture::new();
     fixture.model.script_plan(
         "slowly",
@@ -103,12 +113,50 @@ fn ctrl_c_cancels_the_run() {
         fixture.home.command(&["ask", "--yes", "slowly"]).stderr(Stdio::piped()).spawn().unwrap();
     assert!(wait_until(20_000, || fixture.home.path("call_started").exists()));
     let pid = rustix::process::Pid::from_raw(i32::try_from(ask_process.id()).unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    for _ in 0..2 {
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        std::thread::sleep(std::time::Duration::from_secs(1));
+    }
     let output = ask_process.wait_with_output().unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
+    let stderr = crate::normalize(&String::from_utf8(output.stderr).unwrap());
     assert_eq!(output.status.code(), Some(130), "{stderr}");
-    assert!(stderr.contains("cancelling: in-flight calls are abandoned"), "{stderr}");
-    assert!(fixture.run(&["runs", "list"]).contains("RUN cancelled"), "{stderr}");
+    for expected in [
+        "interrupting: waiting for calls in flight to end; interrupt again to stop at once",
+        "error: the run is interrupted",
+        "hint: toolyard runs resume RUN · toolyard runs cancel RUN",
+    ] {
+        assert!(stderr.contains(expected), "{expected}: {stderr}");
+    }
+    let list = fixture.run(&["runs", "list"]);
+    assert!(list.contains("1 interrupted run; resume one or all"), "{list}");
+    let resumed = fixture.run(&["runs", "resume", "--yes", &fixture.last_run()]);
+    assert!(resumed.contains("the outcome of slow is unknown") && resumed.ends_with("exit 5"), "{resumed}");
+}
+
+#[test]
+fn after_a_kill_resuming_waits_for_the_lease_instead_of_refusing() {
+    let fixture = Fixture::new();
+    fixture.model.script_plan(
+        "slowly",
+        &serde_json::json!([{"id": "slow", "tool_type": "slow_note", "arguments": {"text": 1}}]),
+    );
+    let mut asking = fixture.home.command(&["ask", "--yes", "slowly"]).stderr(Stdio::null()).spawn().unwrap();
+    assert!(wait_until(20_000, || fixture.home.path("call_started").exists()));
+    // The killed process is not waited for: for a while, it is a zombie.
+    asking.kill().unwrap();
+    let resumed = fixture.run(&["runs", "resume", "--yes", &fixture.last_run()]);
+    asking.wait().unwrap();
+    assert!(resumed.contains("is gone; waiting until its lease on the run expires"), "{resumed}");
+    assert!(!resumed.contains("in use by") && resumed.ends_with("exit 5"), "{resumed}");
+}
+
+#[test]
+fn a_suspended_run_names_the_step_that_waits_for_approval() {
+    let fixture = Fixture::new();
+    fixture.script_note();
+    fixture.run(&["ask", "note it"]);
+    let shown = fixture.run(&["runs", "show"]);
+    assert!(shown.contains("waiting for your approval: write"), "{shown}");
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn the_user_approves_a_call_and_sees_the_streamed_answer() {
     plan power → write local, N s
      ✓ power calculate native 1024 N s
      ✓ write write_note skill:notebook {"written":true} N s
-     ✓ verify 2 of 2 results
+     ✓ verify 2 of 2 steps
     I wrote it down.
     run RUN inspect: toolyard runs show RUN
 
@@ -89,7 +89,7 @@ fn the_user_denies_a_call() {
 }
 
 #[test]
-fn ctrl_c_in_a_chat_cancels_the_run_and_not_the_chat() {
+fn ctrl_c_in_a_chat_interrupts_the_run_and_not_the_chat() {
     let fixture = Fixture::new();
     fixture
         .model
@@ -98,15 +98,16 @@ fn ctrl_c_in_a_chat_cancels_the_run_and_not_the_chat() {
     let answers = json!([
         ["> ", "slowly\n"],
         ["slow_note  skill:notebook  {", "\u{3}"],
-        ["was cancelled", "\u{3}"],
+        ["interrupting: waiting for calls in flight", "\u{3}"],
+        ["the run is interrupted", "\u{3}"],
         ["no run is in progress", "hello\n"],
         ["Hello to you.", ""],
         ["> ", "\u{4}"],
     ]);
     let screen = run_at_terminal(&fixture, &["chat", "--yes"], &answers);
     for expected in [
-        "cancelling: in-flight calls",
-        "the run was cancelled",
+        "error: the run is interrupted",
+        "hint: toolyard runs resume RUN · toolyard runs cancel RUN",
         "Hello to you.",
         "continue with: toolyard chat --conversation",
     ] {
@@ -116,13 +117,36 @@ fn ctrl_c_in_a_chat_cancels_the_run_and_not_the_chat() {
 }
 
 #[test]
-fn ctrl_c_at_a_prompt_cancels_the_run() {
+fn ctrl_c_at_a_prompt_interrupts_the_run_which_can_be_resumed() {
     let fixture = Fixture::new();
     fixture.script_note();
     let screen = run_at_terminal(&fixture, &["ask", "note it"], &json!([["etails", "\u{3}"]]));
-    assert!(screen.ends_with("exit 130"), "{screen}");
+    assert!(screen.contains("hint: toolyard runs resume RUN") && screen.ends_with("exit 130"), "{screen}");
     assert!(fixture.notes().is_empty());
-    assert!(fixture.run(&["runs", "list"]).contains("RUN cancelled"), "{screen}");
+    let list = fixture.run(&["runs", "list"]);
+    assert!(!list.contains("cancelled"), "{list}");
+    let run = fixture.last_run();
+    let screen = run_at_terminal(&fixture, &["runs", "resume", &run], &json!([["etails", "y\n"]]));
+    assert!(screen.contains("I wrote it down.") && screen.ends_with("exit 0"), "{screen}");
+    assert_eq!(fixture.notes().len(), 1);
+}
+
+#[test]
+fn ctrl_c_lets_the_call_in_flight_end_and_resuming_does_not_repeat_it() {
+    let fixture = Fixture::new();
+    fixture.script_two_notes();
+    // After a second, the program certainly runs.
+    let answers = json!([["brief_note  skill:notebook  {", ""], [" 1 s", "\u{3}"]]);
+    let screen = run_at_terminal(&fixture, &["ask", "--yes", "two notes"], &answers);
+    for expected in
+        ["interrupting: waiting for calls in flight to end", "error: the run is interrupted", "exit 130"]
+    {
+        assert!(screen.contains(expected), "{expected}: {screen}");
+    }
+    assert_eq!(fixture.notes(), [r#"{"text":"one"}"#], "the call in flight ended: {screen}");
+    let resumed = fixture.run(&["runs", "resume", "--yes", &fixture.last_run()]);
+    assert!(resumed.contains("Both are written."), "{resumed}");
+    assert_eq!(fixture.notes(), [r#"{"text":"one"}"#, r#"{"text":"two"}"#], "no step is repeated");
 }
 
 #[test]
@@ -160,7 +184,7 @@ fn a_server_elicits_input_at_the_terminal() {
     fixture.script_signature();
     let answers = json!([["answer?", "y\n"], ["Your name", "\n"], ["Your name", "Ada\n"], ["sure", "y\n"]]);
     let screen = run_at_terminal(&fixture, &["ask", "sign it"], &answers);
-    assert!(screen.contains("It is signed."), "{screen}");
+    assert!(screen.contains("The signer says: signed."), "{screen}");
     assert_eq!(
         fixture.elicitation_responses(),
         "{\"action\": \"accept\", \"content\": {\"name\": \"Ada\", \"sure\": true}}\n"
@@ -178,7 +202,7 @@ fn with_yes_servers_cannot_elicit_input() {
     assert!(client_capabilities().contains("elicitation"), "{}", client_capabilities());
     run_at_terminal(&fixture, &["ask", "--yes", "sign it"], &json!([]));
     assert!(!client_capabilities().contains("elicitation"), "{}", client_capabilities());
-    let answers = json!([["> ", "sign it\n"], ["It is signed.", ""], ["> ", "\u{4}"]]);
+    let answers = json!([["> ", "sign it\n"], ["The signer says: signed.", ""], ["> ", "\u{4}"]]);
     run_at_terminal(&fixture, &["chat", "--yes"], &answers);
     assert!(!client_capabilities().contains("elicitation"), "{}", client_capabilities());
 }

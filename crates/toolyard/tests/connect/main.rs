@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic in a test helper fails the test, as intended")]
 
+mod moved_secrets;
+mod profiles;
 #[path = "../servers/test_home.rs"]
 #[expect(dead_code, reason = "only a part of it is needed here")]
 mod test_home;
@@ -66,6 +68,8 @@ const FILES: [(&str, &str, &str); 5] = [
     ("gemini", ".gemini/settings.json", GEMINI),
 ];
 
+const SETTINGS: &str = "config/toolyard/toolyard.toml";
+
 /// A home with five clients whose servers were imported.
 fn home_with_clients() -> TestHome {
     let home = TestHome::new();
@@ -77,12 +81,17 @@ fn home_with_clients() -> TestHome {
     home
 }
 
-/// The output of a command, with the secrets of the clients' files set as variables.
+/// The same home, with a profile.
+fn home_with_profile() -> TestHome {
+    let home = home_with_clients();
+    let text = std::fs::read_to_string(home.path(SETTINGS)).unwrap();
+    home.write(SETTINGS, &format!("{text}\n[serve.profiles.office]\nservers = [\"excel\"]\n"));
+    home
+}
+
+/// The output of a command, without any variable of a shell.
 fn run(home: &TestHome, args: &[&str]) -> String {
-    let mut command = home.command(args);
-    command.env("GITHUB_TOKEN", "canary-in-a-header-1234567");
-    command.env("TIME_API_KEY", "canary-in-a-variable-1234567");
-    home.output_text(&command.output().unwrap()).replace(env!("CARGO_BIN_EXE_toolyard"), "/bin/toolyard")
+    home.run(args).replace(env!("CARGO_BIN_EXE_toolyard"), "/bin/toolyard")
 }
 
 fn read_file(home: &TestHome, file: &str) -> String {
@@ -103,15 +112,23 @@ fn claude_code_starts_toolyard_in_place_of_its_servers() {
     -       "headers": …
     +     "toolyard": {
     +       "command": "/bin/toolyard",
-    +       "args": ["serve", "--stdio"]
+    +       "args": ["serve", "--stdio", "--profile", "claude-code"]
+    + 
+    + [serve.profiles.claude-code]
+    + servers = ["excel", "github"]
     --- stderr
     Changes to HOME/.claude.json:
+    Changes to HOME/config/toolyard/toolyard.toml:
     Claude Code would start `toolyard serve --stdio` in place of 2 servers (Excel, github)
+      Claude Code may use the profile `claude-code`; for all tools: --all
+      other names in Toolyard: Excel → excel
     "#);
     assert_eq!(read_file(&home, ".claude.json"), CLAUDE);
     insta::assert_snapshot!(run(&home, &["connect", "claude", "--yes"]), @r"
     --- stderr
     Claude Code now starts `toolyard serve --stdio` in place of 2 servers (Excel, github). Undo: toolyard connect claude --undo
+      Claude Code may use the profile `claude-code`; for all tools: --all
+      other names in Toolyard: Excel → excel
     ");
     insta::assert_snapshot!(read_file(&home, ".claude.json"), @r#"
     {
@@ -119,7 +136,7 @@ fn claude_code_starts_toolyard_in_place_of_its_servers() {
       "mcpServers": {
         "toolyard": {
           "command": "/bin/toolyard",
-          "args": ["serve", "--stdio"]
+          "args": ["serve", "--stdio", "--profile", "claude-code"]
         }
       },
       "projects": {}
@@ -133,6 +150,7 @@ fn comments_in_cursors_file_are_kept() {
     insta::assert_snapshot!(run(&home, &["connect", "cursor", "--yes"]), @r"
     --- stderr
     Cursor now starts `toolyard serve --stdio` in place of 1 server (time). Undo: toolyard connect cursor --undo
+      Cursor may use the profile `cursor`; for all tools: --all
     ");
     insta::assert_snapshot!(read_file(&home, ".cursor/mcp.json"), @r#"
     {
@@ -140,7 +158,7 @@ fn comments_in_cursors_file_are_kept() {
       "mcpServers": {
         "toolyard": {
           "command": "/bin/toolyard",
-          "args": ["serve", "--stdio"]
+          "args": ["serve", "--stdio", "--profile", "cursor"]
         }
       },
     }
@@ -152,14 +170,15 @@ fn vs_code_prompts_for_the_token() {
     let home = home_with_clients();
     insta::assert_snapshot!(run(&home, &["connect", "vscode", "--http", "--yes"]), @r"
     --- stderr
-    VS Code now connects to http://127.0.0.1:7300/mcp in place of 1 server (docs). Undo: toolyard connect vscode --undo
+    VS Code now connects to http://127.0.0.1:7300/mcp/vscode in place of 1 server (docs). Undo: toolyard connect vscode --undo
+      VS Code may use the profile `vscode`; for all tools: --all
     ");
     insta::assert_snapshot!(read_file(&home, ".config/Code/User/mcp.json"), @r#"
     {
     	"servers": {
     		"toolyard": {
     			"type": "http",
-    			"url": "http://127.0.0.1:7300/mcp",
+    			"url": "http://127.0.0.1:7300/mcp/vscode",
     			"headers": {
     				"Authorization": "Bearer ${input:toolyard-token}"
     			}
@@ -180,9 +199,17 @@ fn vs_code_prompts_for_the_token() {
 #[test]
 fn codex_starts_toolyard_with_a_profile() {
     let home = home_with_clients();
+    insta::assert_snapshot!(run(&home, &["connect", "codex", "--profile", "office", "--dry-run"]), @r"
+    --- stderr
+    error: there is no profile `office`
+      hint: define it in toolyard.toml: [serve.profiles.office]
+    --- exit 2
+    ");
+    let home = home_with_profile();
     insta::assert_snapshot!(run(&home, &["connect", "codex", "--profile", "office", "--yes"]), @r"
     --- stderr
     Codex now starts `toolyard serve --stdio` in place of 1 server (files). Undo: toolyard connect codex --undo
+      Codex may use the profile `office`; for all tools: --all
     ");
     insta::assert_snapshot!(read_file(&home, ".codex/config.toml"), @r#"
     model = "gpt"  # fast
@@ -198,10 +225,11 @@ fn codex_starts_toolyard_with_a_profile() {
 
 #[test]
 fn gemini_connects_over_http_to_a_profile() {
-    let home = home_with_clients();
+    let home = home_with_profile();
     insta::assert_snapshot!(run(&home, &["connect", "gemini", "--http", "http://127.0.0.1:8000/mcp", "--profile", "office", "--yes"]), @r"
     --- stderr
     Gemini CLI now connects to http://127.0.0.1:8000/mcp/office in place of 1 server (search). Undo: toolyard connect gemini --undo
+      Gemini CLI may use the profile `office`; for all tools: --all
       hint: set TOOLYARD_TOKEN in the client's environment; `toolyard serve --http` prints the command
     ");
     insta::assert_snapshot!(read_file(&home, ".gemini/settings.json"), @r#"
@@ -268,22 +296,58 @@ fn undo_preserves_later_edits() {
 
 #[test]
 fn servers_with_missing_variables_stay() {
-    let home = home_with_clients();
-    insta::assert_snapshot!(home.run(&["connect", "claude", "--yes"]).replace(env!("CARGO_BIN_EXE_toolyard"), ""), @r"
+    let home = TestHome::new();
+    let server = |key: &str| format!(r#"{{ "command": "{key}", "env": {{ "API_KEY": "${{env:{key}}}" }} }}"#);
+    let text =
+        format!(r#"{{ "mcpServers": {{ "one": {}, "two": {} }} }}"#, server("ONE_KEY"), server("TWO_KEY"));
+    home.write(".cursor/mcp.json", &text);
+    home.run(&["import", "--yes"]);
+    let connect = |variables: &[(&str, &str)]| {
+        let mut command = home.command(&["connect", "cursor", "--yes"]);
+        command.envs(variables.iter().copied());
+        home.output_text(&command.output().unwrap()).replace(env!("CARGO_BIN_EXE_toolyard"), "")
+    };
+    insta::assert_snapshot!(connect(&[]), @r"
     --- stderr
-    Claude Code now starts `toolyard serve --stdio` in place of 1 server (Excel). Undo: toolyard connect claude --undo
-      github was left in place: GITHUB_TOKEN is not set
-      hint: set the variables where Toolyard is started, then connect again
+    error: Toolyard can replace no server of Cursor: ONE_KEY, TWO_KEY is not set
+      hint: set it first · or offer Cursor all tools: toolyard connect cursor --all
+    --- exit 2
     ");
-    assert!(read_file(&home, ".claude.json").contains("canary-in-a-header-1234567"));
-    let mut command = home.command(&["connect", "claude", "--yes"]);
-    let other =
-        home.output_text(&command.env("GITHUB_TOKEN", "of-another-account-1234567").output().unwrap());
-    assert!(other.contains("left in place, not in your settings: github"), "{other}");
+    insta::assert_snapshot!(connect(&[("ONE_KEY", "1")]), @r"
+    --- stderr
+    Cursor now starts `toolyard serve --stdio` in place of 1 server (one). Undo: toolyard connect cursor --undo
+      Cursor may use the profile `cursor`; for all tools: --all
+      two was left in place: TWO_KEY is not set
+      hint: set the variables where Toolyard is started, then connect again
+      needed in the environment of Cursor: ONE_KEY
+      hint: keep it in Toolyard instead: toolyard servers edit SERVER --secret NAME
+    ");
+    assert!(read_file(&home, ".cursor/mcp.json").contains("TWO_KEY"));
+    assert!(connect(&[("TWO_KEY", "2")]).contains("in place of 1 server (two)"));
+    run(&home, &["connect", "cursor", "--undo", "--yes"]);
+    assert_eq!(read_file(&home, ".cursor/mcp.json"), text);
+}
+
+#[test]
+fn a_server_with_another_account_stays() {
+    let home = home_with_clients();
+    let other = CLAUDE.replace("canary-in-a-header-1234567", "canary-of-another-account-1234567");
+    home.write(".claude.json", &other);
     let output = run(&home, &["connect", "claude", "--yes"]);
-    assert!(output.contains("in place of 1 server (github)"), "{output}");
-    run(&home, &["connect", "claude", "--undo", "--yes"]);
-    assert_eq!(read_file(&home, ".claude.json"), CLAUDE);
+    assert!(output.contains("left in place, not in your settings: github"), "{output}");
+    assert!(read_file(&home, ".claude.json").contains("canary-of-another-account-1234567"));
+}
+
+#[test]
+fn claude_desktop_takes_no_url() {
+    let home = home_with_clients();
+    insta::assert_snapshot!(run(&home, &["connect", "claude-desktop", "--http", "--yes"]), @r"
+    --- stderr
+    error: Claude Desktop takes no URLs from its file: it skips such entries, or does not start
+      hint: omit --http: Claude Desktop then starts `toolyard serve --stdio` itself
+    --- exit 2
+    ");
+    assert!(!home.path(".config/Claude/claude_desktop_config.json").exists());
 }
 
 #[test]
@@ -292,7 +356,14 @@ fn servers_toolyard_does_not_have_stay() {
     home.write(".cursor/mcp.json", CURSOR);
     insta::assert_snapshot!(run(&home, &["connect", "cursor", "--yes"]), @r"
     --- stderr
+    error: Toolyard can replace no server of Cursor
+      hint: import them first: toolyard import · or offer Cursor all tools: toolyard connect cursor --all
+    --- exit 2
+    ");
+    insta::assert_snapshot!(run(&home, &["connect", "cursor", "--all", "--yes"]), @r"
+    --- stderr
     Cursor now starts `toolyard serve --stdio`. Undo: toolyard connect cursor --undo
+      Cursor may use all tools of all servers
       left in place, not in your settings: time
       hint: import them with `toolyard import`, then connect again
     ");
@@ -366,8 +437,8 @@ fn import_skips_toolyards_own_entry() {
     for (client, ..) in FILES {
         run(&home, &["connect", client, "--http", "--yes"]);
     }
-    let before = std::fs::read_to_string(home.path("config/toolyard/toolyard.toml")).unwrap();
+    let before = std::fs::read_to_string(home.path(SETTINGS)).unwrap();
     let output = home.run(&["import", "--yes"]);
     assert!(output.contains("is Toolyard itself"), "{output}");
-    assert_eq!(std::fs::read_to_string(home.path("config/toolyard/toolyard.toml")).unwrap(), before);
+    assert_eq!(std::fs::read_to_string(home.path(SETTINGS)).unwrap(), before);
 }

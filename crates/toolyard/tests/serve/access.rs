@@ -13,7 +13,7 @@ use crate::{
 async fn requests_without_the_token_are_rejected() {
     let home = home_with_server();
     let mut gateway = HttpGateway::start(&home, &[]);
-    assert_eq!(tool_names(&gateway.send_request("", "tools/list", json!({})).await).len(), 8);
+    assert_eq!(tool_names(&gateway.send_request("", "tools/list", json!({})).await).len(), 7);
     let file = home.path("data/toolyard/serve/token");
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     let token = gateway.token.take();
@@ -22,6 +22,8 @@ async fn requests_without_the_token_are_rejected() {
         "the token is logged: {}",
         gateway.stderr()
     );
+    let command = "in a shell: export TOOLYARD_TOKEN=$(cat '";
+    assert!(gateway.stderr().contains(command), "connect says that serve prints it: {}", gateway.stderr());
     for token in [None, Some("x".to_owned()), token.map(|token| token.to_uppercase() + "0")] {
         gateway.token = token;
         let answer = send(gateway.build_request("", "tools/list", &modern_params(json!({})))).await;
@@ -66,14 +68,14 @@ async fn a_literal_token_is_rejected() {
     insta::assert_snapshot!(home.run(&["serve", "--http", "127.0.0.1:0"]), @r"
     --- stderr
     error: [serve] token must reference an environment variable, such as `${TOOLYARD_TOKEN}`: secrets do not belong in files
-      hint: schema/toolyard.schema.json describes toolyard.toml; `toolyard doctor` checks it
+      hint: all settings: toolyard settings schema; check them: toolyard doctor
     --- exit 2
     ");
     std::fs::write(&settings, format!("{text}\n[serve]\ntoken = \"${{GATEWAY_TOKEN}}\"\n")).unwrap();
     insta::assert_snapshot!(home.run(&["serve", "--http", "127.0.0.1:0"]), @r"
     --- stderr
     error: [serve] token: the environment variable `GATEWAY_TOKEN` is not set
-      hint: schema/toolyard.schema.json describes toolyard.toml; `toolyard doctor` checks it
+      hint: all settings: toolyard settings schema; check them: toolyard doctor
     --- exit 2
     ");
 }

@@ -18,6 +18,7 @@ mod logging;
 mod names;
 mod reload;
 mod replicas;
+mod running_hub;
 mod stdio;
 mod stopping;
 #[path = "../servers/test_home.rs"]

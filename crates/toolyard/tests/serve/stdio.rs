@@ -8,8 +8,8 @@ use crate::{
     test_home::TestHome,
 };
 
-const NATIVE_TOOLS: [&str; 5] =
-    ["calculate", "get_conversation_history", "get_time", "read_result", "search_web"];
+/// All native tools except `get_conversation_history`: calls of clients belong to no conversation.
+const NATIVE_TOOLS: [&str; 4] = ["calculate", "get_time", "read_result", "search_web"];
 
 #[test]
 fn a_legacy_client_lists_and_calls_tools() {
@@ -22,7 +22,7 @@ fn a_legacy_client_lists_and_calls_tools() {
     let listed = gateway.send_request("tools/list", json!({}));
     assert_eq!(
         tool_names(&listed),
-        [&NATIVE_TOOLS[..2], &["get_time", "greet", "read_result", "search_web", "wait", "write_much"]]
+        [&NATIVE_TOOLS[..1], &["get_time", "greet", "read_result", "search_web", "wait", "write_much"]]
             .concat()
     );
     assert!(home.started_pids("fake").len() == 1, "listing does not start the server again");
@@ -33,6 +33,9 @@ fn a_legacy_client_lists_and_calls_tools() {
         "1.5",
         "unknown fields of the server's result are passed on"
     );
+    let invalid = gateway.send_request("tools/call", json!({"name": "greet", "arguments": {"name": 5}}));
+    let text = invalid.to_string();
+    assert!(text.contains("name") && !text.contains("toolyard"), "no command line advice for models: {text}");
     let wrong = gateway.send_request("tools/call", json!({"name": "gret", "arguments": {}}));
     assert_eq!(wrong["error"]["code"], -32602);
     assert!(wrong["error"]["message"].as_str().unwrap().contains("did you mean `greet`?"), "{wrong}");
@@ -77,7 +80,7 @@ fn a_profile_offers_a_subset_of_tools() {
     insta::assert_snapshot!(home.run(&["serve", "--stdio", "--profile", "offic"]), @r"
     --- stderr
     error: [serve] profile `offic` does not exist; known profiles: office
-      hint: schema/toolyard.schema.json describes toolyard.toml; `toolyard doctor` checks it
+      hint: all settings: toolyard settings schema; check them: toolyard doctor
     --- exit 2
     ");
 }
@@ -98,7 +101,7 @@ fn an_untrusted_project_cannot_change_serve() {
     drop(gateway);
     home.run(&["trust", "--yes"]);
     let mut gateway = StdioGateway::new(&home, &[]);
-    assert_eq!(tool_names(&gateway.send_request("tools/list", modern_params(json!({})))).len(), 8);
+    assert_eq!(tool_names(&gateway.send_request("tools/list", modern_params(json!({})))).len(), 7);
 }
 
 #[test]

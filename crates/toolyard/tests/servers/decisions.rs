@@ -44,13 +44,19 @@ fn a_server_cannot_approve_its_own_change() {
 #[test]
 fn decisions_are_refused_in_the_environment_of_a_server_or_skill() {
     let home = home_with_changed_tool();
-    let decisions: [&[&str]; 6] = [
+    let decisions: &[&[&str]] = &[
         &APPROVE,
         &["trust", "--yes"],
         &["servers", "remove", "fake"],
+        &["servers", "trust", "fake", "--yes"],
+        &["servers", "edit", "fake", "--set", "trusted=true"],
+        &["servers", "enable", "fake"],
         &["skills", "trust", "any", "--yes"],
         &["ask", "note it", "--yes"],
         &["runs", "approve", "1"],
+        &["models", "add", "mine", "--url", "http://127.0.0.1:1/v1", "--model", "m"],
+        &["models", "remove", "mine"],
+        &["store", "import", "none.jsonl"],
     ];
     for variable in ["TOOLYARD_SERVER", "TOOLYARD_SKILL_DIR"] {
         for decision in decisions {

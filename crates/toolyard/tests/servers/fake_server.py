@@ -37,6 +37,11 @@ def call(name, arguments):
             raise ValueError(known)
         content = [{"type": "text", "text": f"I know {known}."}]
         return {"content": content, "structuredContent": {known: [known]}, "isError": arguments.get("fail", False)}
+    if name == "copy":
+        text = "x" * arguments["characters"]
+        return {"content": [{"type": "text", "text": text}], "structuredContent": {"result": text}}
+    if name == "picture":
+        return {"content": [{"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="}]}
     if name == "write_much":
         return {"content": [{"type": "text", "text": "word " * arguments["words"]}]}
     if arguments.get("name") == "nobody":

@@ -107,8 +107,10 @@ fn a_server_is_added_tested_used_and_removed() {
     NAME  STATE        TOOLS  NOTE  ENDPOINT
     fake  not running  1            python3 HOME/server.py HOME/fake.json
     ");
-    insta::assert_snapshot!(home.run(&["tools", "show", "greet"]), @r"
-    greet   fake (mcp, not trusted), writes
+    let shown = home.run(&["tools", "show", "greet"]);
+    // What follows was learned from calls and contains a latency.
+    insta::assert_snapshot!(shown.split("\n  Calls, ").next().unwrap(), @r"
+    greet   fake (mcp, not trusted), unverified effects
       Greets somebody
       Parameters:
         - name (string):  [optional]

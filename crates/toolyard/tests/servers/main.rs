@@ -2,14 +2,19 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic in a test helper fails the test, as intended")]
 
+mod cached_tools;
+mod change;
 #[cfg(target_os = "linux")]
 mod decisions;
+mod doctor;
 mod import;
 mod lifecycle;
+mod messages;
 mod names;
 mod pins;
 mod prompt;
 mod secrets;
+mod shared_names;
 mod terminal;
 mod test_home;
 mod trust;

@@ -54,22 +54,14 @@ fn native_tools_are_shown_beyond_max_tools() {
       Hints: read-only
       Example: {"expression": "..."}
 
-    2. **get_conversation_history**
-      > Recall earlier messages of this conversation, all of them or those that contain a text
-      Parameters:
-        - query (string): Only messages that contain this text [optional]
-        - role (string): Only messages of this role: user, assistant, tool or system [optional]
-        - limit (integer): How many at most, the latest ones; the default is 20 [optional]
-      Hints: read-only
-
-    3. **get_time**
+    2. **get_time**
       > Tell the current date, time and weekday in a time zone
       Parameters:
         - timezone (string): IANA name of a time zone, such as `Asia/Shanghai`; the default is the operator's, else UTC [optional]
         - format (string): How to write the time, in the manner of strftime, such as `%Y-%m-%d %H:%M` [optional]
       Hints: read-only
 
-    4. **search_web**
+    3. **search_web**
       > Search the web and list the best results with their addresses
       Parameters:
         - query (string): What to search for [required]
@@ -77,7 +69,7 @@ fn native_tools_are_shown_beyond_max_tools() {
       Hints: read-only
       Example: {"query": "..."}
 
-    5. **read_result**
+    4. **read_result**
       > Read the rest of a result that was too long to be shown whole, page by page
       Parameters:
         - reference (string): The name of the kept result, as a cut answer gives it [required]
@@ -86,7 +78,7 @@ fn native_tools_are_shown_beyond_max_tools() {
       Hints: read-only
       Example: {"reference": "..."}
 
-    **You have 5 tools available.** Use them when they help with the task.
+    **You have 4 tools available.** Use them when they help with the task.
     "#);
 }
 

@@ -109,7 +109,7 @@ fn configured_secrets_that_a_server_repeats_leave_no_trace() {
     let mut output = String::new();
     for extra in ["", ",\"fail\":true", ",\"crash\":true"] {
         let arguments = format!(r#"{{"variables":["PLAIN","FAKE_API_KEY","OTHER"]{extra}}}"#);
-        for flags in [&[][..], &["--json"], &["-vv", "--max-chars", "20"], &["--raw"]] {
+        for flags in [&[][..], &["--json"], &["-vv", "--limit", "20"], &["--raw"]] {
             let args = [&["call", "tell", "--args", &arguments], flags].concat();
             let process = home.command(&args).env("FAKE_SECRET", three).output().unwrap();
             output.push_str(&home.output_text(&process));

@@ -10,8 +10,9 @@ use super::{
     step_view::{StepView, cached_views},
 };
 use crate::{
-    CoordinationAgent, Language, StepEnd, StepPhase, StepReport,
+    CoordinationAgent, Language, StepEnd, StepPhase, StepReport, StepRun,
     prompt::templates::{RunTemplates, fill},
+    verification::answer::{AnswerReview, MAX_EVIDENCE_BYTES, StepFact, review_answer, tool_changes},
 };
 
 impl RunDriver<'_> {
@@ -58,6 +59,28 @@ impl RunDriver<'_> {
             _ => None,
         });
         (self.coordination_agent().failure_answer(&self.reports()), hint)
+    }
+
+    /// Compares an answer with what the steps did. A dry run changes nothing and claims nothing.
+    pub(super) fn review(&self, answer: &str) -> AnswerReview {
+        if self.run.request().is_some_and(|request| request.dry_run) {
+            return AnswerReview::default();
+        }
+        let dropped = self.run.dropped_steps().iter().map(StepView::without_value);
+        let mut free_bytes = MAX_EVIDENCE_BYTES;
+        let facts: Vec<StepFact> =
+            dropped.chain(self.views()).map(|view| view.fact(&mut free_bytes)).collect();
+        review_answer(question(&self.run), answer, &facts)
+    }
+
+    /// Whether a step that may change something ended with a result.
+    pub(super) fn made_changes(&self) -> bool {
+        let changes = |step: &StepRun| {
+            step.has_value()
+                && !step.is_reasoning()
+                && tool_changes(&step.step.tool_type, step.tool.read_only)
+        };
+        self.run.steps().iter().any(changes)
     }
 
     /// The calls that a dry run did not make.

@@ -5,9 +5,10 @@ use tokio::time::Instant;
 use toolyard_model::{FinishReason, ModelError, ModelEvent, ModelReply, ModelRequest, Usage};
 
 use super::{
-    super::context::Context, answer_stream::AnswerStream, model_io::build_request, step_view::load_views,
+    super::context::Context, answer_stream::AnswerStream, arithmetic, model_io::build_request,
+    step_view::load_views,
 };
-use crate::{AgentParts, ModelTask, Run, RunUpdate, RunWatcher};
+use crate::{AgentParts, ModelTask, Run, RunRequest, RunUpdate, RunWatcher, discovery::ToolExperience};
 
 const MAX_REPLY_BYTES: usize = 1 << 20;
 /// A reply may always have this size, however few tokens are left.
@@ -19,6 +20,8 @@ const MAX_SENT_TOKEN_LIMIT: u64 = 16_384;
 
 /// How many tools' result shapes a planner may see.
 const MAX_RESULT_SHAPES: usize = 2_000;
+/// How many tools' examples a planner may see.
+const MAX_ARGUMENT_EXAMPLES: usize = 2_000;
 
 #[derive(Debug)]
 pub(in crate::driver) struct ModelOutcome {
@@ -29,13 +32,16 @@ pub(in crate::driver) struct ModelOutcome {
 }
 
 pub(in crate::driver) async fn call_model(context: Context<'_>, run: Run, task: ModelTask) -> ModelOutcome {
+    if let Some(reply) = arithmetic::reply(&run, &task) {
+        return ModelOutcome { reply: Ok(reply), streamed: String::new(), milliseconds: 0 };
+    }
     let started = Instant::now();
     let views = load_views(&context, &run, &task).await;
-    let shapes = match (&task, &context.parts.result_shapes) {
-        (ModelTask::Plan { .. }, Some(shapes)) => shapes.recent(MAX_RESULT_SHAPES).await,
-        _ => Vec::new(),
+    let experience = match &task {
+        ModelTask::Plan { .. } => load_experience(context.parts, &run).await,
+        _ => ToolExperience::default(),
     };
-    let mut request = build_request(context.parts, &run, &task, &views, &shapes);
+    let mut request = build_request(context.parts, &run, &task, &views, &experience);
     let remaining = remaining_tokens(&run);
     request.max_tokens = token_limit(request.max_tokens, remaining);
     context.watcher.on_update(&RunUpdate::ModelRequested { task: task.clone() });
@@ -45,6 +51,21 @@ pub(in crate::driver) async fn call_model(context: Context<'_>, run: Run, task: 
     let reply = reply.map(|reply| with_usage(context.parts, &request, reply));
     let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     ModelOutcome { reply, streamed: stream.into_streamed(), milliseconds }
+}
+
+/// What earlier calls tell about the tools. Planning searches for tools, so past requests must be loaded, too.
+async fn load_experience(parts: &AgentParts, run: &Run) -> ToolExperience {
+    parts.hub.wait_until_searchable().await;
+    let shapes = match &parts.result_shapes {
+        Some(shapes) => shapes.recent(MAX_RESULT_SHAPES).await,
+        None => Vec::new(),
+    };
+    let owner = run.request().map(RunRequest::owner_text).unwrap_or_default();
+    let examples = match &parts.argument_examples {
+        Some(examples) => examples.of_owner(&parts.config.learning_scope(owner), MAX_ARGUMENT_EXAMPLES).await,
+        None => Vec::new(),
+    };
+    ToolExperience { shapes, examples }
 }
 
 fn remaining_tokens(run: &Run) -> u64 {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
-use toolyard_core::ResultShape;
+use toolyard_core::ErrorKind;
 use toolyard_model::{ModelReply, ModelRequest};
 
 use super::{
@@ -13,12 +13,14 @@ use super::{
 use crate::{
     AgentParts, AgentTools, CoordinationAgent, ExecutionAgent, ModelTask, Plan, PlanProblem, PlannedTool,
     PlannerDecision, PlanningAgent, PlanningContext, RepairNotes, Run, Step, StepEnd, StepPhase, StepReport,
-    StepRun, StepSummary, Verification, VerificationAgent, check_plan,
-    discovery::tools_for_task,
-    planning::reply::plan_text::clean_answer,
+    StepRun, StepSummary, Verification, VerificationAgent,
+    agent::{READ_RESULT, SEARCH_TOOLS},
+    check_plan,
+    discovery::{PlanningTask, ToolExperience, tools_for_task},
+    planning::{reply::plan_text::clean_answer, tool_search::MAX_TOOL_SEARCHES},
     prompt::PromptTool,
     reference::references,
-    values::{StepValues, outline, step_value},
+    values::{StepValues, outline, reasoned_text, reasoned_value},
 };
 
 pub(super) fn build_request(
@@ -26,7 +28,7 @@ pub(super) fn build_request(
     run: &Run,
     task: &ModelTask,
     views: &[StepView],
-    shapes: &[ResultShape],
+    experience: &ToolExperience,
 ) -> ModelRequest {
     let mode = parts.model.tool_calling();
     let language = parts.config.language;
@@ -34,14 +36,14 @@ pub(super) fn build_request(
     let step = |id: &str| run.step(id).map(|step| &step.step);
     let request = match task {
         ModelTask::Plan { .. } => {
-            Some(planning_agent(parts).plan_request(&planning_context(parts, run, views, shapes)))
+            Some(planning_agent(parts).plan_request(&planning_context(parts, run, views, experience)))
         }
         ModelTask::Reason { step: id } => step(id).map(|step| {
             let needed = views.iter().filter(|view| depends_on(step, &view.step.step.id));
             let values: Vec<(&str, &Value)> = needed
                 .filter_map(|view| Some((view.step.step.id.as_str(), view.value.as_deref()?)))
                 .collect();
-            ExecutionAgent::new(language).reason_request(step, question, &values)
+            ExecutionAgent::new(language).reason_request(step, question, &values, mode)
         }),
         ModelTask::Repair { step: id } => run.step(id).and_then(|step| repair_request(parts, step, views)),
         ModelTask::Judge { step: id } => step(id).map(|step| {
@@ -50,7 +52,7 @@ pub(super) fn build_request(
             VerificationAgent::new(language).judge_request(step, question, &preview, mode)
         }),
         ModelTask::Answer => {
-            let reports: Vec<StepReport> = views.iter().map(StepView::report).collect();
+            let reports: Vec<StepReport> = views.iter().map(StepView::answer_report).collect();
             let history = run.request().map(|request| request.history.as_slice()).unwrap_or_default();
             let agent = CoordinationAgent::new(Arc::clone(&parts.config));
             Some(agent.answer_request(question, history, &reports, &*parts.counter))
@@ -71,20 +73,27 @@ fn planning_context(
     parts: &AgentParts,
     run: &Run,
     views: &[StepView],
-    shapes: &[ResultShape],
+    experience: &ToolExperience,
 ) -> PlanningContext {
     let request = run.request().cloned().unwrap_or_default();
-    let tools = tools_for_task(&parts.config, &parts.hub, &request.question, shapes);
+    let task = PlanningTask { question: &request.question, searches: run.tool_searches() };
+    let mut tools = tools_for_task(&parts.config, &parts.hub, task, experience);
+    let has_own_search = AgentTools::new(&parts.config, &parts.hub).find(SEARCH_TOOLS).is_some();
+    if views.is_empty() {
+        // There is no result yet whose rest could be read.
+        tools.relevant.retain(|tool| tool.name() != READ_RESULT);
+    }
     let summary = |view: &StepView| {
         let step = view.step.step.clone();
         StepSummary {
             step: step.id,
             tool: step.tool_type,
-            summary: view.outline(),
+            summary: view.summary(),
             lacks_value: !view.step.has_value(),
         }
     };
     PlanningContext {
+        can_search: run.tool_searches().len() < MAX_TOOL_SEARCHES && !has_own_search,
         history: request.history,
         problems: run.problems().to_vec(),
         rejected_reply: run.rejected_reply().map(str::to_owned),
@@ -93,9 +102,28 @@ fn planning_context(
     }
 }
 
+/// Steps that repeat a call which failed by itself, rather than by an outage.
+fn repeated_failures(plan: &Plan, run: &Run) -> Vec<PlanProblem> {
+    let has_failed = |step: &&StepRun| match &step.phase {
+        StepPhase::Ended(StepEnd::Failed { kind, .. }) => {
+            matches!(kind, Some(ErrorKind::Failed | ErrorKind::InvalidArguments))
+        }
+        // An error that the tool returned as its result.
+        StepPhase::Ended(StepEnd::Done { .. }) => !step.has_value(),
+        _ => false,
+    };
+    let is_repeated = |step: &&Step| {
+        let is_same = |other: &Step| other.tool_type == step.tool_type && other.arguments == step.arguments;
+        run.steps().iter().filter(has_failed).any(|other| is_same(&other.step))
+    };
+    let problem =
+        |step: &Step| PlanProblem::RepeatsFailure { step: step.id.clone(), tool: step.tool_type.clone() };
+    plan.steps.iter().filter(is_repeated).map(problem).collect()
+}
+
 fn repair_request(parts: &AgentParts, step: &StepRun, views: &[StepView]) -> Option<ModelRequest> {
-    let snapshot = parts.hub.snapshot();
-    let tool = PromptTool::from_candidate(snapshot.find(&step.step.tool_type)?.equivalents.first()?);
+    let tool = AgentTools::new(&parts.config, &parts.hub).find(&step.step.tool_type)?;
+    let tool = PromptTool::from_candidate(&tool).called(&step.step.tool_type, None);
     let problem = match (&step.phase, &step.verification) {
         (StepPhase::Ended(StepEnd::Failed { message, .. }), _) => message.clone(),
         (_, Some(found)) => found.issues.join("; "),
@@ -120,7 +148,7 @@ pub(super) fn read_plan(
 ) -> Result<(PlannerDecision, RepairNotes), Vec<PlanProblem>> {
     let views = cached_views(run, &StepValues::default());
     let tools = AgentTools::new(&parts.config, &parts.hub);
-    let context = planning_context(parts, run, &views, &[]);
+    let context = planning_context(parts, run, &views, &ToolExperience::default());
     let parsed = planning_agent(parts).parse_reply(&context, reply, &tools);
     let (decision, notes) = parsed.map_err(|problem| vec![problem])?;
     let mut plan = match decision {
@@ -128,13 +156,14 @@ pub(super) fn read_plan(
         PlannerDecision::Answer(answer) if answer.trim().is_empty() => {
             return Err(vec![PlanProblem::Unreadable { reason: "nothing was said".to_owned() }]);
         }
-        answer @ PlannerDecision::Answer(_) => return Ok((answer, notes)),
+        other @ (PlannerDecision::Answer(_) | PlannerDecision::Search(_)) => return Ok((other, notes)),
     };
     let mut limits = run.request().map(|request| request.limits.clone()).unwrap_or_default();
     limits.steps = limits.steps.saturating_sub(run.usage().steps);
     let finished: Vec<&str> =
         run.steps().iter().filter(|step| step.has_value()).map(|step| step.step.id.as_str()).collect();
-    let problems = check_plan(&plan, &tools, &limits, &finished);
+    let mut problems = check_plan(&plan, &tools, &limits, &finished);
+    problems.extend(repeated_failures(&plan, run));
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -175,7 +204,7 @@ pub(super) fn read_judgement(reply: &ModelReply, by_rule: Verification) -> Verif
 
 pub(super) fn reasoning_text(run: &Run, step: &StepRun) -> Option<String> {
     let task = ModelTask::Reason { step: step.step.id.clone() };
-    run.reply(&task).map(|reply| clean_answer(&reply.text))
+    run.reply(&task).map(|reply| reasoned_text(&clean_answer(&reply.text)))
 }
 
 /// The values of reasoning steps, which are in the run itself.
@@ -184,7 +213,7 @@ pub(in crate::driver) fn reasoned_values(run: &Run) -> StepValues {
     for step in run.steps().iter().filter(|step| step.has_value()) {
         let text = reasoning_text(run, step);
         if let Some(text) = text.filter(|text| !text.contains(REDACTED_PREFIX)) {
-            values.put(step.journal_name(), step_value(None, &text));
+            values.put(step.journal_name(), reasoned_value(&text));
         }
     }
     values

@@ -1,5 +1,7 @@
 //! Turns model replies into events.
 
+use serde_json::{Map, Value};
+use toolyard_core::params;
 use toolyard_model::{FinishReason, ModelReply};
 
 use super::{
@@ -8,9 +10,14 @@ use super::{
     model_io::{planned_tools, read_judgement, read_plan, reasoning_text},
 };
 use crate::{
-    AgentError, ExecutionAgent, ModelTask, PlanProblem, PlannerDecision, RunEnd, RunEvent, RunLimit,
-    RunUpdate, StepEnd, StepPhase, StepRun, Task, planning::reply::plan_text::clean_answer,
-    values::step_value,
+    AgentError, AgentParts, AgentTools, ExecutionAgent, ModelTask, PlanProblem, PlannerDecision, RunEnd,
+    RunEvent, RunLimit, RunUpdate, StepEnd, StepPhase, StepRun, Task, ToolCatalog as _,
+    planning::{
+        paths::{fill_settled_arguments, wants_absolute_paths, with_absolute_paths},
+        reply::plan_text::clean_answer,
+    },
+    values::reasoned_value,
+    verification::answer::AnswerReview,
 };
 
 impl RunDriver<'_> {
@@ -21,6 +28,10 @@ impl RunDriver<'_> {
             Ok((PlannerDecision::Answer(answer), _)) => {
                 let truncated = is_truncated(reply);
                 self.end_with_model_answer(answer, truncated)?;
+            }
+            Ok((PlannerDecision::Search(words), _)) => {
+                self.discard_streamed();
+                self.record(RunEvent::ToolsSearched { words })?;
             }
             Ok((PlannerDecision::Plan(plan), notes)) => {
                 self.discard_streamed();
@@ -54,20 +65,24 @@ impl RunDriver<'_> {
             self.end_step(id, StepEnd::Failed { message, hint: None, kind: None })?;
             return Ok(true);
         }
-        let value = self.context.values.put(step.journal_name(), step_value(None, &text));
+        let value = self.context.values.put(step.journal_name(), reasoned_value(&text));
         let verification = steps::call::verify_by_rule(&step.step, &value, &text, None, &[]);
         let (preview, size) = (steps::preview(&text), text.chars().count());
-        self.end_step(id, StepEnd::Done { source: None, preview, size })?;
+        self.end_step(id, StepEnd::Done { source: None, preview, size, reasoned: !step.is_reasoning() })?;
         self.record(RunEvent::Verified { step: id.to_owned(), verification })?;
         Ok(true)
     }
 
     pub(in crate::driver) fn read_repair_reply(&mut self, id: &str) -> Result<bool, AgentError> {
+        if let Some(arguments) = self.run.step(id).and_then(|step| repair_paths(self.context.parts, step)) {
+            return self.record(RunEvent::StepRepaired { step: id.to_owned(), arguments }).map(|()| true);
+        }
         let task = ModelTask::Repair { step: id.to_owned() };
         let (Some(step), Some(reply)) = (self.run.step(id), self.run.reply(&task)) else { return Ok(false) };
         let repair_failed =
             |reason: &str| RunEvent::RepairFailed { step: id.to_owned(), reason: reason.to_owned() };
-        let event = match ExecutionAgent::default().parse_repair(reply) {
+        let repaired = ExecutionAgent::default().parse_repair(reply);
+        let event = match repaired.map(|arguments| with_settled(self.context.parts, step, arguments)) {
             Some(arguments) if arguments == step.step.arguments => {
                 repair_failed("the model repeated the same arguments")
             }
@@ -88,6 +103,7 @@ impl RunDriver<'_> {
     /// Ends the run once its answer is known, from a model or without one.
     pub(in crate::driver) fn read_answer_reply(&mut self) -> Result<bool, AgentError> {
         let reply = self.run.reply(&ModelTask::Answer);
+        let is_silent = reply.is_some_and(|reply| reply.text.trim().is_empty());
         let reply = reply.map(|reply| (clean_answer(&reply.text), is_truncated(reply)));
         if let (None, Some(table)) = (&reply, self.direct_answer()) {
             return self.end_with_answer(table).map(|()| true);
@@ -102,6 +118,12 @@ impl RunDriver<'_> {
             }
             None if self.run.model_failure(&ModelTask::Answer).is_none() => return Ok(false),
             _ => match self.fallback_answer() {
+                // A question that the model has no answer to is not answered by the last result.
+                Some(answer) if is_silent => {
+                    let has_no_answer = !self.made_changes();
+                    let review = AnswerReview { has_no_answer, is_result: true, ..self.review("") };
+                    self.end_with_reviewed_answer(answer, &review, false)?;
+                }
                 Some(answer) => self.end_with_answer(answer)?,
                 None => self.fail()?,
             },
@@ -109,13 +131,26 @@ impl RunDriver<'_> {
         Ok(true)
     }
 
-    /// Ends the run with an answer that no model wrote.
+    /// Ends the run with an answer that no model wrote: it claims nothing, but something may be missing.
     fn end_with_answer(&mut self, answer: String) -> Result<(), AgentError> {
-        self.end_with_model_answer(answer, false)
+        let review = AnswerReview { is_result: true, ..self.review("") };
+        self.end_with_reviewed_answer(answer, &review, false)
     }
 
-    /// Streams the part of the answer that was not streamed yet, and ends the run.
-    fn end_with_model_answer(&mut self, mut answer: String, truncated: bool) -> Result<(), AgentError> {
+    fn end_with_model_answer(&mut self, answer: String, truncated: bool) -> Result<(), AgentError> {
+        let review = self.review(&answer);
+        self.end_with_reviewed_answer(answer, &review, truncated)
+    }
+
+    /// Streams the part of the answer that was not streamed yet, and ends the run. An answer that the steps do not
+    /// support is replaced by one that says so.
+    fn end_with_reviewed_answer(
+        &mut self,
+        answer: String,
+        review: &AnswerReview,
+        truncated: bool,
+    ) -> Result<(), AgentError> {
+        let mut answer = self.coordination_agent().reviewed_answer(answer, review, &self.reports());
         if unstreamed(&answer, &self.streamed).is_none() {
             self.discard_streamed();
         }
@@ -129,6 +164,10 @@ impl RunDriver<'_> {
             self.context.watcher.on_update(&RunUpdate::AnswerDelta { text: rest, tentative: false });
         }
         let sources = self.coordination_agent().sources(&self.reports());
+        if review.is_partial() {
+            let unfinished_steps = review.unfinished.iter().map(|step| step.step.clone()).collect();
+            return self.end(RunEnd::Partial { answer, sources, unfinished_steps });
+        }
         self.end(RunEnd::Answered { answer, sources, truncated })
     }
 
@@ -159,6 +198,27 @@ impl RunDriver<'_> {
         };
         self.end(RunEnd::Failed { message, hint })
     }
+}
+
+/// The arguments of a call whose server refused relative paths, with paths from its working folder. No model is needed.
+fn repair_paths(parts: &AgentParts, step: &StepRun) -> Option<Map<String, Value>> {
+    let StepPhase::Ended(StepEnd::Failed { message, .. }) = &step.phase else { return None };
+    let folder = AgentTools::new(&parts.config, &parts.hub).places(&step.step.tool_type).working_folder?;
+    let is_refusal = wants_absolute_paths(message, &step.step.arguments);
+    if is_refusal { with_absolute_paths(&step.step.arguments, &folder) } else { None }
+}
+
+/// Repaired arguments with what the settings decide, which the model was not asked for.
+fn with_settled(parts: &AgentParts, step: &StepRun, mut arguments: Map<String, Value>) -> Map<String, Value> {
+    let tools = AgentTools::new(&parts.config, &parts.hub);
+    if let Some(schema) = tools.input_schema(&step.step.tool_type) {
+        fill_settled_arguments(
+            &mut arguments,
+            &params(&schema.to_value()),
+            &tools.places(&step.step.tool_type),
+        );
+    }
+    arguments
 }
 
 fn is_truncated(reply: &ModelReply) -> bool {

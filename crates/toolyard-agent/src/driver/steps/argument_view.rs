@@ -171,7 +171,7 @@ fn write_view(json: &str, omissions: &[Omission], is_shown: &mut [bool]) -> Stri
             Token::String(string) if string.contains(MARKER) => {
                 let text: String = serde_json::from_str(string).unwrap_or_default();
                 let mut parts = text.split(MARKER);
-                view.push_str(&visible(&quote(parts.next().unwrap_or_default())));
+                view.push_str(&escape_unsafe(&quote(parts.next().unwrap_or_default())));
                 while let (Some(number), Some(after)) = (parts.next(), parts.next()) {
                     let number = number.parse().unwrap_or(usize::MAX);
                     if let (Some(omission), Some(is_shown)) =
@@ -185,7 +185,7 @@ fn write_view(json: &str, omissions: &[Omission], is_shown: &mut [bool]) -> Stri
                             " …({omitted_chars} of {all_chars} characters omitted; blake3 {hash})… "
                         );
                     }
-                    view.push_str(&visible(&quote(after)));
+                    view.push_str(&escape_unsafe(&quote(after)));
                 }
             }
             Token::String(string) => {
@@ -193,15 +193,11 @@ fn write_view(json: &str, omissions: &[Omission], is_shown: &mut [bool]) -> Stri
                 let text: Option<String> =
                     string.contains("\\u").then(|| serde_json::from_str(string).ok()).flatten();
                 let written = text.map_or(Cow::Borrowed(string), |text| Cow::Owned(quote(&text)));
-                view.push_str(&visible(&written));
+                view.push_str(&escape_unsafe(&written));
             }
         }
     }
     view
-}
-
-fn visible(quoted: &str) -> Cow<'_, str> {
-    escape_unsafe(quoted)
 }
 
 #[cfg(test)]

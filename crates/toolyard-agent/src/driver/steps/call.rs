@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use toolyard_core::{Capability, ContentBlock, ErrorKind, RawJson, SourceId, ToolError, ToolOutput};
-use toolyard_hub::{Budget, CallOptions};
+use toolyard_core::{
+    ArgumentExample, Capability, ContentBlock, ErrorKind, RawJson, SourceId, ToolError, ToolOutput,
+};
+use toolyard_hub::{Budget, CallOptions, definition_hash};
+use toolyard_model::ModelSynthesizer;
 
 use super::{
     super::context::Context,
@@ -16,6 +19,7 @@ use crate::{
     AgentParts, ExecutionAgent, Permission, Step, StepRun, Verification, VerificationAgent,
     VerificationInput,
     agent::disclosed_sources,
+    reference::references,
     values::{blocking::run_blocking_if_large, result_shape, step_value},
 };
 use serde_json::Value;
@@ -34,6 +38,8 @@ pub(in crate::driver) struct StepCall {
     pub(in crate::driver) caller_name: String,
     /// What the tool is used for, stored as a past request: the step's description, else the question.
     pub(in crate::driver) past_request: String,
+    /// On whose behalf the call is made.
+    pub(in crate::driver) owner: String,
     pub(in crate::driver) earlier: EarlierResults,
 }
 
@@ -45,6 +51,8 @@ pub(in crate::driver) enum StepCallOutcome {
         size: usize,
         /// The result shape, stored for later plans; only of a verified result.
         shape: Option<String>,
+        /// The arguments, stored for later plans of the same owner.
+        example: Option<Box<ArgumentExample>>,
         verification: Verification,
     },
     Failed(ToolError),
@@ -53,9 +61,9 @@ pub(in crate::driver) enum StepCallOutcome {
 }
 
 pub(in crate::driver) async fn execute(context: Context<'_>, call: StepCall) -> StepCallOutcome {
-    let StepCall { step, prepared, caller_name, past_request, earlier } = call;
+    let StepCall { step, prepared, caller_name, past_request, owner, earlier } = call;
     let responder = context.watcher.responder(&step.step.id);
-    let step_caller = StepCaller::new(&context.lease.run, &step.step.id, context.progress.clone(), responder);
+    let step_caller = StepCaller::new(&context, &step.step.id, responder);
     let options = CallOptions::default()
         .with_timeout(context.agent.tool_timeout)
         .with_budget(Budget::Unlimited)
@@ -63,7 +71,8 @@ pub(in crate::driver) async fn execute(context: Context<'_>, call: StepCall) -> 
         .within(Arc::new(agent_profile(context.parts)))
         .with_approved_definitions(prepared.tool.definition_hashes.clone())
         .on_behalf_of(caller_name)
-        .for_user_request(past_request);
+        .for_user_request(past_request)
+        .with_synthesizer(Arc::new(ModelSynthesizer::new(Arc::clone(&context.parts.model))));
     let (outcome, is_redacted) = match prepared.recorded_outcome() {
         Some(recorded) => recorded,
         None => (Box::pin(call_tool(&context, &step, &prepared, &options)).await, false),
@@ -71,7 +80,13 @@ pub(in crate::driver) async fn execute(context: Context<'_>, call: StepCall) -> 
     match outcome {
         Ok(output) => {
             let schema = prepared.tool.output_schema.clone();
-            let outcome = process_output(&context, &step, schema, output, earlier).await;
+            let mut outcome = process_output(&context, &step, schema, output, earlier).await;
+            if let StepCallOutcome::Done { source: Some(source), example, verification, .. } = &mut outcome
+                && verification.verified
+            {
+                let scope = context.parts.config.learning_scope(&owner);
+                *example = argument_example(context.parts, &step, &prepared, scope, source).map(Box::new);
+            }
             if is_redacted {
                 // A redacted value can be shown but not used. Steps that refer to it read the journal and fail there.
                 context.values.evict(&step.journal_name());
@@ -99,7 +114,7 @@ async fn call_tool(
 ) -> Result<ToolOutput, ToolError> {
     let (parts, name) = (context.parts, step.journal_name());
     let capability = ExecutionAgent::default()
-        .infer_capability(&step.step)
+        .infer_capability(&step.step, &parts.hub)
         .filter(|_| prepared.tool.source.is_none() && prepared.tool.read_only)
         .filter(|capability| may_substitute(parts, capability, prepared));
     let (request, capability) = (&prepared.request, capability.as_ref());
@@ -148,7 +163,17 @@ async fn process_output(
         // memory too.
         let large_structured = if structured_bytes > MAX_RETAINED_VALUE_CHARS { structured_bytes } else { 0 };
         let size = text.chars().count().max(large_structured);
-        (value, StepCallOutcome::Done { source, preview: preview(&text), size, shape, verification })
+        (
+            value,
+            StepCallOutcome::Done {
+                source,
+                preview: preview(&text),
+                size,
+                shape,
+                example: None,
+                verification,
+            },
+        )
     });
     let Some((value, outcome)) = processed.await else {
         return StepCallOutcome::Failed(ToolError::new(
@@ -158,6 +183,26 @@ async fn process_output(
     };
     context.values.put(step.journal_name(), value);
     outcome
+}
+
+/// The arguments as an example for later plans, if they can only be about the task and the tool: the first plan wrote them,
+/// before any result was seen, and they refer to none. So no text of a tool gets into a later prompt by them.
+fn argument_example(
+    parts: &AgentParts,
+    step: &StepRun,
+    prepared: &PreparedCall,
+    scope: String,
+    source: &SourceId,
+) -> Option<ArgumentExample> {
+    let is_of_first_plan = step.round == 0 && step.attempt <= 1;
+    let has_own_words = prepared.argument_sources.is_empty() && references(&step.step.arguments).is_empty();
+    if !is_of_first_plan || !has_own_words {
+        return None;
+    }
+    let (request, snapshot) = (&prepared.request, parts.hub.snapshot());
+    let candidate = snapshot.find_in(&request.tool_name, source.as_str())?;
+    let definition = definition_hash(candidate.spec());
+    ArgumentExample::new(scope, &*request.tool_name, source.clone(), definition, &request.arguments)
 }
 
 /// Verifies a logged result, after the process that made the call died before it verified it.

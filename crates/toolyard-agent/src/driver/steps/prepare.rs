@@ -163,12 +163,18 @@ pub(in crate::driver) async fn prepare(
     let tool_name = &step.step.tool_type;
     let tool = ResolvedTool::resolve(context.parts, tool_name);
     let ResolvedArguments { arguments, notes } = resolve_arguments(&context, &inputs, &tool).await?;
+    // Where several sources have the name, the arguments may select one; approval is about that one.
+    let tool = match &tool.source {
+        Some(_) => tool,
+        None => ResolvedTool::resolve_call(context.parts, tool_name, &arguments),
+    };
     let notes = step.tool.notes.iter().cloned().chain(notes).collect();
-    let mut request = ToolCallRequest::new(tool_name, arguments);
+    let own_name = tool.selected.as_deref().unwrap_or(tool_name);
+    let mut request = ToolCallRequest::new(own_name, arguments);
     request.id = format!("{}.{}", context.lease.run, step.journal_name());
     // A call that writes goes to the source that was approved, and to no other.
     let source = tool.source.as_ref().filter(|source| !SourceId::is_native_hint(source.as_str()));
-    request.source = source.filter(|_| !tool.read_only).map(ToString::to_string);
+    request.source = source.filter(|_| !tool.read_only || tool.selected.is_some()).map(ToString::to_string);
     let text = request.arguments.get().as_bytes();
     let call_hash: String = hash([tool_name.as_bytes(), text]).chars().take(CALL_HASH_CHARS).collect();
     let approval_subject = hash([tool.identity.as_bytes(), text]);

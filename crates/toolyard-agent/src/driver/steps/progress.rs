@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use toolyard_core::{
-    BoxFuture, CallInputError, CallInputRequest, CallProgress, Caller, ContentHash, RawJson, RunId, redact,
+    BoxFuture, CallInputError, CallInputRequest, CallProgress, Caller, ContentHash, Conversation, RawJson,
+    redact,
 };
 
+use super::super::context::Context;
 use crate::RunUpdate;
 
 const MAX_MESSAGE_CHARS: usize = 200;
@@ -20,18 +22,20 @@ pub(super) struct StepCaller {
     updates: mpsc::Sender<RunUpdate>,
     /// Answers input requests.
     responder: Option<Arc<dyn Caller>>,
+    conversation: Option<Conversation>,
 }
 
 impl StepCaller {
-    pub(super) fn new(
-        run: &RunId,
-        step: &str,
-        updates: mpsc::Sender<RunUpdate>,
-        responder: Option<Arc<dyn Caller>>,
-    ) -> Self {
-        let hash = ContentHash::of(run.as_str());
+    pub(super) fn new(context: &Context<'_>, step: &str, responder: Option<Arc<dyn Caller>>) -> Self {
+        let hash = ContentHash::of(context.lease.run.as_str());
         let prefix: [u8; 8] = std::array::from_fn(|at| hash.as_bytes().get(at).copied().unwrap_or_default());
-        Self { step: step.to_owned(), session_id: u64::from_le_bytes(prefix), updates, responder }
+        Self {
+            step: step.to_owned(),
+            session_id: u64::from_le_bytes(prefix),
+            updates: context.progress.clone(),
+            responder,
+            conversation: context.conversation.clone(),
+        }
     }
 }
 
@@ -42,6 +46,10 @@ impl Caller for StepCaller {
 
     fn session_id(&self) -> u64 {
         self.responder.as_ref().map_or(self.session_id, |responder| responder.session_id())
+    }
+
+    fn conversation(&self) -> Option<&Conversation> {
+        self.conversation.as_ref()
     }
 
     fn wants_progress(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use toolyard_core::{ContentHash, EffectiveHints, RawJson, SourceId, ToolCallRequest};
-use toolyard_hub::{Budget, Profile, ToolCandidate, definition_hash, route_within};
+use toolyard_hub::{Profile, RouteCase, ToolCandidate, definition_hash, route_within};
 
 use crate::{
     AgentParts, Permission, PlannedTool,
@@ -12,6 +12,8 @@ use crate::{
 
 #[derive(Debug, Clone)]
 pub(crate) struct ResolvedTool {
+    /// The tool's own name, if name or arguments select its source: then no equivalent is called.
+    pub(super) selected: Option<Arc<str>>,
     /// The preferred source; `None` if the tool is unknown.
     pub(in crate::driver) source: Option<SourceId>,
     pub(in crate::driver) read_only: bool,
@@ -34,21 +36,25 @@ pub(crate) struct ResolvedTool {
 
 /// The tools that the agent can use.
 pub(crate) fn agent_profile(parts: &AgentParts) -> Profile {
-    let tools = if parts.config.capabilities.enable_tool_calling {
-        parts.config.tools.clone()
-    } else {
-        // Matches nothing, because no tool has an empty name.
-        vec![String::new()]
-    };
-    Profile { tools, budget: Budget::Unlimited, within: parts.config.profile.clone(), ..Profile::default() }
+    parts.config.tool_profile()
 }
 
 impl ResolvedTool {
     pub(crate) fn resolve(parts: &AgentParts, tool: &str) -> Self {
-        let request = ToolCallRequest::new(tool, RawJson::empty_object());
+        Self::resolve_call(parts, tool, &RawJson::empty_object())
+    }
+
+    /// Like [`Self::resolve`], for a name that only the arguments may decide.
+    pub(in crate::driver) fn resolve_call(parts: &AgentParts, tool: &str, arguments: &RawJson) -> Self {
+        let request = ToolCallRequest::new(tool, arguments.clone());
         let route = route_within(&parts.hub.snapshot(), &request, Some(&agent_profile(parts)));
+        let is_selected =
+            route.as_ref().is_ok_and(|route| matches!(route.case, RouteCase::Named | RouteCase::ByArguments));
         let candidates = route.map(|route| route.candidates).unwrap_or_default();
         let Some(first) = candidates.first() else { return Self::unknown(parts, tool) };
+        // Rules are about the tool's own name.
+        let name = Arc::clone(&first.name);
+        let tool = &*name;
         let permissions = candidates
             .iter()
             .map(|candidate| parts.rules.permission(tool, candidate.source_id().as_str(), candidate.hints));
@@ -62,6 +68,7 @@ impl ResolvedTool {
         let definition = serde_json::to_vec(first.spec()).unwrap_or_default();
         let identity = [tool.as_bytes(), first.source_id().as_str().as_bytes(), definition.as_slice()];
         Self {
+            selected: is_selected.then(|| Arc::clone(&name)),
             source: Some(first.source_id().clone()),
             read_only: candidates.iter().all(|candidate| candidate.hints.read_only),
             permission: permissions.reduce(stricter).unwrap_or(Permission::Ask),
@@ -80,9 +87,15 @@ impl ResolvedTool {
 
     /// A name that no tool has: only trusted read-only tools with the same capability may replace it.
     fn unknown(parts: &AgentParts, tool: &str) -> Self {
-        let hints =
-            EffectiveHints { read_only: true, idempotent: true, destructive: false, open_world: None };
+        let hints = EffectiveHints {
+            read_only: true,
+            idempotent: true,
+            destructive: false,
+            open_world: None,
+            declared: true,
+        };
         Self {
+            selected: None,
             source: None,
             read_only: true,
             permission: parts.rules.permission(tool, "", hints),

@@ -42,11 +42,15 @@ async fn the_watcher_decides_immediately() {
         let fixture = Fixture::new(replying([write_and_read(), "Done.".to_owned()]), &tools());
         let watcher = RecordingWatcher::with_decisions([decision]);
         let (run, end) = fixture.agent.ask(request("?"), &watcher, &CancelToken::new()).await.unwrap();
-        assert!(matches!(end, RunEnd::Answered { .. }), "{end:?}");
+        let is_answered = matches!(end, RunEnd::Answered { .. });
+        assert_eq!(is_answered, decision == ApprovalDecision::Allow, "a denied step is not done: {end:?}");
         assert_eq!(fixture.calls(), calls, "{decision:?}");
         let question = watcher.requests.lock().unwrap()[0].clone();
         assert_eq!((question.tool.as_str(), question.source.as_str()), ("write", "local"));
-        assert_eq!((question.arguments.as_str(), question.effects.as_str()), (r#"{"x":1}"#, "writes"));
+        assert_eq!(
+            (question.arguments.as_str(), question.effects.as_str()),
+            (r#"{"x":1}"#, "unverified effects")
+        );
         let record = fixture.log.approval(question.id).await.unwrap().unwrap();
         assert!(record.outcome.is_some(), "the decision is stored");
         if decision == ApprovalDecision::Deny {
@@ -103,7 +107,7 @@ async fn approvers_see_every_value_or_are_not_asked() {
         let StepEnd::Failed { message, kind, .. } = fixture.step_end(&run, "write").await else { panic!() };
         assert!(message.contains("too large to be shown to an approver"), "{message}");
         assert_eq!(kind, Some(toolyard_core::ErrorKind::Refused));
-        // Whoever approves everything in advance is not asked anyway.
+        // A watcher that approves everything in advance is not asked anyway.
         let (_, end) =
             fixture.agent.ask(request("?"), &ApprovesEverything, &CancelToken::new()).await.unwrap();
         assert!(matches!(end, RunEnd::Answered { .. }), "{end:?}");
@@ -127,11 +131,12 @@ async fn a_suspended_run_resumes_with_the_stored_decision() {
 
         assert!(decide_approval(&fixture.log, &fixture.log, question.id, allowed, "ada").await.unwrap());
         let end = fixture.resume(&run).await;
-        assert!(matches!(end, RunEnd::Answered { .. }), "{end:?}");
+        assert_eq!(matches!(end, RunEnd::Answered { .. }), allowed, "a denied step is not done: {end:?}");
         let calls_made = fixture.calls().iter().filter(|call| *call == "write").count();
         assert_eq!(calls_made, usize::from(allowed));
         assert_eq!(fixture.model.requests().len(), 2, "no model request is repeated");
-        assert_eq!(fixture.log.run(&run).await.unwrap().state, RunState::Done);
+        let state = if allowed { RunState::Done } else { RunState::Failed };
+        assert_eq!(fixture.log.run(&run).await.unwrap().state, state);
         let late = decide_approval(&fixture.log, &fixture.log, question.id, true, "bob").await;
         assert_eq!(late, Err(AgentError::Finished(run)));
     }

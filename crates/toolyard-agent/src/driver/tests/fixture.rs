@@ -38,6 +38,8 @@ pub(crate) enum Behavior {
     FailWith(String),
     /// Fails without this argument, else returns its arguments.
     Require(&'static str),
+    /// Refuses a relative path in its argument `filepath`, else returns its arguments.
+    RequireAbsolutePath,
     /// Returns its arguments after a delay, its argument `milliseconds`.
     Sleep,
     /// Never returns.
@@ -51,6 +53,7 @@ pub(crate) struct TestTool {
     pub(crate) source: &'static str,
     pub(crate) read_only: bool,
     pub(crate) open_world: Option<bool>,
+    pub(crate) capability: Option<&'static str>,
     /// Names of its parameters; any are accepted if there are none.
     pub(crate) parameters: &'static [&'static str],
     pub(crate) delay: Duration,
@@ -66,6 +69,7 @@ pub(crate) fn tool(name: &'static str, behavior: Behavior) -> TestTool {
         source: "local",
         read_only: true,
         open_world: None,
+        capability: None,
         parameters: &[],
         delay: Duration::ZERO,
         behavior,
@@ -97,6 +101,11 @@ impl TestTool {
     /// A tool that is declared to pass its arguments to nobody.
     pub(crate) fn keeps_inside(mut self) -> Self {
         self.open_world = Some(false);
+        self
+    }
+
+    pub(crate) fn with_capability(mut self, capability: &'static str) -> Self {
+        self.capability = Some(capability);
         self
     }
 
@@ -149,6 +158,12 @@ impl Tool for FakeTool {
                 }
                 Behavior::Require(key) if arguments.get(key).is_some() => Ok(ToolOutput::json(arguments)),
                 Behavior::Require(key) => Err(ToolError::failed(format!("`{key}` is missing"))),
+                Behavior::RequireAbsolutePath => match arguments.get("filepath").and_then(Value::as_str) {
+                    Some(path) if path.starts_with('/') => Ok(ToolOutput::json(arguments)),
+                    path => Err(ToolError::failed(format!(
+                        "Invalid filename: {path:?}, must be an absolute path"
+                    ))),
+                },
                 Behavior::Sleep => {
                     let milliseconds = arguments.get("milliseconds").and_then(Value::as_u64).unwrap_or(0);
                     tokio::time::sleep(Duration::from_millis(milliseconds)).await;
@@ -191,6 +206,7 @@ impl Fixture {
             approvals: Arc::new(log.clone()),
             rules: ApprovalRules::default(),
             result_shapes: None,
+            argument_examples: None,
             counter: Arc::new(O200k),
             owner: "test".to_owned(),
         };
@@ -208,7 +224,7 @@ impl Fixture {
             let of_source = tools.iter().filter(|tool| tool.source == source);
             let fakes = of_source.map(|tool| Arc::new(self.fake_tool(tool)) as Arc<dyn Tool>).collect();
             let kind = if source == "native" { SourceKind::Native } else { SourceKind::Mcp };
-            let info = SourceInfo::new(source, kind).trusted(true);
+            let info = SourceInfo::new(source, kind).trusted(true).working_folder(Some("/docs".to_owned()));
             let registration = self.hub.register(info, fakes);
             assert!(registration.rejected.is_empty(), "{registration:?}");
         }
@@ -219,6 +235,9 @@ impl Fixture {
         let mut spec = ToolSpec::new(tool.name, tool.description.as_str())
             .with_hints(ToolHints { open_world: tool.open_world, ..hints })
             .without_inferred_capabilities();
+        if let Some(capability) = tool.capability {
+            spec = spec.with_capability(capability);
+        }
         if !tool.parameters.is_empty() {
             let properties: serde_json::Map<String, Value> =
                 tool.parameters.iter().map(|name| ((*name).to_owned(), json!({}))).collect();

@@ -2,7 +2,10 @@
 
 mod adversaries;
 mod approvals;
+mod argument_examples;
 mod create;
+mod failed_calls;
+mod fallback;
 mod fixture;
 mod flaky_log;
 mod open_world;
@@ -13,6 +16,7 @@ mod single_calls;
 mod steps;
 mod store_failures;
 mod take_over;
+mod tool_search;
 #[path = "../../../tests/support/wrapped_log.rs"]
 mod wrapped_log;
 

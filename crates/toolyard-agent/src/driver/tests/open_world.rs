@@ -3,12 +3,13 @@
 use std::{fmt::Write as _, sync::Arc};
 
 use serde_json::{Value, json};
-use toolyard_core::{Approvals as _, ContentBlock, ToolOutput};
+use toolyard_core::{Approvals as _, ContentBlock, ConversationId, ToolOutput};
 use toolyard_model::{ModelMessage, ModelReply, ModelRequest, ScriptedModel, ToolCalling};
 
 use super::{fixture::TestTool, *};
 use crate::{
-    ApprovalDecision, ApprovalRules, CancelToken, Chat, OpenWorldRule, RunEnd, RunRequest, TokenCounter,
+    ApprovalDecision, ApprovalRules, CancelToken, Chat, MemoryConversations, OpenWorldRule, RunEnd,
+    RunRequest, TokenCounter,
 };
 
 const CANARY: &str = "CANARY7Q4X9Z";
@@ -161,6 +162,7 @@ fn obedient_model(way: Way, encode: fn(&str) -> Vec<String>) -> ScriptedModel {
                 plan(&calls)
             }
             Some("plan") => way.innocent_plan(),
+            Some("result") => json!({"result": pieces.join(" ")}).to_string(),
             Some(_) => json!({"query": pieces.join(" "), "limit": 1}).to_string(),
             None => pieces.join(" "),
         };
@@ -220,7 +222,6 @@ async fn no_secret_leaves_through_an_open_world_tool_unless_the_operator_allows_
     let off = ApprovalRules { open_world: OpenWorldRule::Allow, ..ApprovalRules::default() };
     let allow = ["search_web", "*@web", "look_up@other"].map(str::to_owned).to_vec();
     let allowed = ApprovalRules { allow, ..ApprovalRules::default() };
-    let (mut held, mut left) = (0, 0);
     for (number, (way, encoding)) in payloads.iter().enumerate() {
         let name = format!("{way:?}, {}", encoding.0);
         let (fixture, end, leaked) = run_payload(*way, *encoding, ApprovalRules::default()).await;
@@ -228,14 +229,11 @@ async fn no_secret_leaves_through_an_open_world_tool_unless_the_operator_allows_
         assert!(matches!(end, RunEnd::Suspended { .. }), "{name}: {end:?}");
         let pending = fixture.log.pending_approvals().await.unwrap();
         assert!(pending.iter().all(|one| one.text.contains("non-public data")), "{name}: {pending:?}");
-        held += 1;
         // The payload is real: it succeeds if the check is off, or if a rule allows the tools.
         let lenient = if number % 2 == 0 { off.clone() } else { allowed.clone() };
         let (_, end, leaked) = run_payload(*way, *encoding, lenient).await;
         assert!(leaked, "{name}: {end:?}");
-        left += 1;
     }
-    assert_eq!((held, left), (payloads.len(), payloads.len()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -353,11 +351,13 @@ async fn a_conversation_is_private_once_a_run_read_something_private() {
             replying([first, answer, plan(&[search("rome weather")]), "Done.".to_owned()]),
             &Way::Result.tools(),
         );
-        let mut chat = Chat::new("assistant");
+        let id = ConversationId::new("", "c").unwrap();
+        let (conversations, log) = (MemoryConversations::default(), fixture.log.clone());
+        let mut chat = Chat::open(Arc::new(conversations), Arc::new(log), id).await.unwrap();
         let watcher = RecordingWatcher::default();
-        chat.stream_chat_message(&fixture.agent, "My mail?", &watcher, &CancelToken::new()).await.unwrap();
+        chat.ask(&fixture.agent, "My mail?", &watcher, &CancelToken::new()).await.unwrap();
         let stop = CancelToken::new();
-        let (_, end) = chat.stream_chat_message(&fixture.agent, "And Rome?", &watcher, &stop).await.unwrap();
+        let (_, end) = chat.ask(&fixture.agent, "And Rome?", &watcher, &stop).await.unwrap();
         assert_eq!(matches!(end, RunEnd::Suspended { .. }), is_asked, "{end:?}");
     }
 }

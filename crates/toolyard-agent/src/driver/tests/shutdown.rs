@@ -142,7 +142,7 @@ impl Model for SlowModel {
 
     fn generate<'a>(&'a self, request: &'a ModelRequest) -> ModelStream<'a> {
         Box::pin(stream::once(async {
-            if request.schema.is_some() {
+            if request.schema.as_ref().is_some_and(|schema| schema.name == "plan") {
                 return Ok(ModelEvent::Text(self.plan.clone()));
             }
             tokio::time::sleep(Duration::from_millis(5_100)).await;
@@ -170,7 +170,11 @@ async fn replies_that_arrive_during_shutdown_are_counted() {
 async fn replies_that_arrive_before_release_are_kept() {
     let (mut with_reply, mut without_reply) = (0, 0);
     for milliseconds in (2_500..6_500).step_by(100) {
-        let steps = plan(&[("r", "read", json!({}), &[]), ("t", "none", json!({}), &[])]);
+        let steps = plan(&[
+            ("r", "read", json!({}), &[]),
+            ("t", "none", json!({}), &[]),
+            ("u", "read", json!({"x": "$t"}), &[]),
+        ]);
         let replied_at = Arc::default();
         let model = SlowModel { plan: steps, replied_at: Arc::clone(&replied_at) };
         let fixture =

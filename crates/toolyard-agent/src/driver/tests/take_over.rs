@@ -48,7 +48,7 @@ async fn an_agent_with_other_rules_may_not_continue_a_run() {
     let run = suspended_run(&fixture).await;
     let limited = Profile { deny: vec!["delete_*".to_owned()], ..Profile::default() };
     let fixture = fixture.with_rules(rules(&["write"]));
-    assert!(!fixture.agent.may_take_over(&run), "it would not ask");
+    assert!(!fixture.agent.may_take_over(&run), "the new rules would not ask");
     let fixture = fixture.with_rules(ApprovalRules::default());
     assert!(fixture.agent.may_take_over(&run));
     let config = AgentConfig { profile: Some(Arc::new(limited)), ..AgentConfig::new("assistant") };

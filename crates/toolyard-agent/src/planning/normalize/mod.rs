@@ -18,9 +18,13 @@ use toolyard_core::{RawJson, ToolKind, extract_capabilities};
 
 pub(crate) use self::infer_arguments::prepare_tool_input;
 pub use self::repair::RepairNotes;
-pub(super) use self::repair::{remove_invented_cells, remove_repeated_calls};
+pub(super) use self::repair::{
+    remove_final_reasoning, remove_invented_cells, remove_invented_folders, remove_paths_into_reasoning,
+    remove_repeated_calls, split_ranges,
+};
 use self::{repair::restore_equals_signs, step_ids::assign_ids};
 use super::{
+    paths::{ToolPlaces, fill_settled_arguments},
     plan::{Complexity, NO_TOOL, Plan, Step},
     plan_check::{ToolCatalog, has_reference},
     reply::plan_json::UNNAMED_ARGUMENT,
@@ -64,12 +68,15 @@ pub(super) fn normalize(
     let is_only_step = plan.steps.len() == 1;
     for step in &mut plan.steps {
         step.tool_type = resolve_tool_name(&step.tool_type, tools);
+        if let Some(selected) = tools.name_for_arguments(&step.tool_type, &step.arguments) {
+            step.tool_type = selected;
+        }
         // Unknown dependencies are dropped; unknown references are reported by the plan check.
         step.dependencies.retain(|id| known_steps.contains(id.as_str()) && *id != step.id);
         step.arguments.values_mut().for_each(|value| unwrap_dollar_numbers(value, &known_steps, question));
         restore_equals_signs(step, question, notes);
         if let Some(schema) = tools.input_schema(&step.tool_type).filter(|_| step.tool_type != NO_TOOL) {
-            normalize_arguments(step, &schema, &known_steps);
+            normalize_arguments(step, &schema, &known_steps, &tools.places(&step.tool_type));
         }
         if is_only_step && step.complexity == Complexity::Medium {
             step.complexity = Complexity::Low;
@@ -82,7 +89,7 @@ pub(super) fn normalize(
 }
 
 /// Converts the arguments to the types of the tool's parameters.
-fn normalize_arguments(step: &mut Step, schema: &RawJson, known_steps: &HashSet<&str>) {
+fn normalize_arguments(step: &mut Step, schema: &RawJson, known_steps: &HashSet<&str>, places: &ToolPlaces) {
     let params = ToolParams::from_schema(schema);
     name_unnamed_argument(step, &params);
     normalize_calculation(step, known_steps);
@@ -91,6 +98,7 @@ fn normalize_arguments(step: &mut Step, schema: &RawJson, known_steps: &HashSet<
     {
         step.arguments = prepared;
     }
+    fill_settled_arguments(&mut step.arguments, &params.params, places);
     coerce_arguments(&mut step.arguments, &params.params, |value| has_reference(value, known_steps));
 }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 use toolyard_core::Param;
 
 use super::super::{
+    paths::{without_description, without_invented_folder},
     plan::{NO_TOOL, Plan, Step},
     plan_check::ToolCatalog,
     tool_name::{is_read_only_name, name_words},
@@ -20,6 +21,20 @@ use crate::{
 /// Notes per step, and restored formulas that are noted per argument.
 const MAX_NOTES: usize = 5;
 const MAX_FORMULA_CHARS: usize = 40;
+/// Words in the names of optional parameters that narrow down what is read.
+const FILTER_WORDS: [&str; 11] = [
+    "timestamp",
+    "since",
+    "until",
+    "before",
+    "after",
+    "cursor",
+    "offset",
+    "contains",
+    "exclude",
+    "head",
+    "tail",
+];
 
 /// Notes about the repairs of a plan, by step id.
 pub type RepairNotes = BTreeMap<String, Vec<String>>;
@@ -59,6 +74,48 @@ pub(in crate::planning) fn remove_repeated_calls(
     Plan { steps: kept }
 }
 
+/// Removes the paths of references to steps without a tool, whose results are texts or lists: `$german.result` is `$german`.
+pub(in crate::planning) fn remove_paths_into_reasoning(mut plan: Plan) -> Plan {
+    let is_reasoning = |step: &&Step| step.tool_type == NO_TOOL;
+    let reasoning: HashSet<String> =
+        plan.steps.iter().filter(is_reasoning).map(|step| step.id.clone()).collect();
+    for step in &mut plan.steps {
+        let found = references(&step.arguments);
+        for reference in found.iter().filter(|found| reasoning.contains(&found.step)) {
+            let whole = format!("${}", reference.step);
+            step.arguments.values_mut().for_each(|value| replace_text(value, &reference.written, &whole));
+        }
+    }
+    plan
+}
+
+fn replace_text(value: &mut Value, old: &str, new: &str) {
+    match value {
+        Value::String(text) if text.contains(old) => *text = text.replace(old, new),
+        Value::Array(items) => items.iter_mut().for_each(|item| replace_text(item, old, new)),
+        Value::Object(entries) => entries.values_mut().for_each(|value| replace_text(value, old, new)),
+        _ => {}
+    }
+}
+
+/// Removes steps without a tool that no call needs: the answer is what they would say.
+pub(in crate::planning) fn remove_final_reasoning(mut plan: Plan, notes: &mut RepairNotes) -> Plan {
+    if plan.steps.iter().all(|step| step.tool_type == NO_TOOL) {
+        return plan;
+    }
+    loop {
+        let needed: HashSet<String> = plan.steps.iter().flat_map(|step| plan.dependencies_of(step)).collect();
+        let is_final = |step: &Step| {
+            step.tool_type == NO_TOOL && !step.dependencies.is_empty() && !needed.contains(&step.id)
+        };
+        let Some(at) = plan.steps.iter().position(is_final) else { return plan };
+        let removed = plan.steps.remove(at);
+        if let Some(last) = removed.dependencies.last() {
+            add_note(notes, last, format!("dropped `{}`: left to the answer", removed.id));
+        }
+    }
+}
+
 fn is_repetition(step: &Step, earlier: &Step) -> bool {
     let is_same_argument = |(name, value): (&String, &Value)| {
         earlier.arguments.get(name) == Some(value)
@@ -82,8 +139,8 @@ fn is_result_of(value: &Value, id: &str) -> bool {
     }
 }
 
-/// Removes cell addresses that do not occur in `context_text` from optional arguments of read-only tools: an invented address
-/// reads the wrong column, or half of one. A parameter with a default keeps its value.
+/// Removes cell addresses and times that do not occur in `context_text` from optional arguments of read-only tools: an
+/// invented address reads the wrong column, an invented time the wrong commits. A parameter with a default keeps its value.
 pub(in crate::planning) fn remove_invented_cells(
     mut plan: Plan,
     tools: &dyn ToolCatalog,
@@ -104,26 +161,90 @@ pub(in crate::planning) fn remove_invented_cells(
             .iter()
             .any(|word| ["cell", "cells", "range", "start", "end"].contains(&word.as_str()))
     };
+    let is_filter_param =
+        |name: &str| name_words(name).iter().any(|word| FILTER_WORDS.contains(&word.as_str()));
     let is_optional = |param: &Param| {
         !param.required && param.choices.is_empty() && param.default.as_ref().is_none_or(Value::is_null)
     };
     for step in plan.steps.iter_mut().filter(|step| is_read_only_name(&step.tool_type)) {
         let Some(schema) = tools.input_schema(&step.tool_type) else { continue };
         let params = ToolParams::from_schema(&schema);
-        let is_invented = |text: &&str| is_cell(text) && !is_known(text);
         step.arguments.retain(|name, value| {
-            let is_removable = is_cell_param(name) && params.param(name).is_some_and(is_optional);
-            let invented = value.as_str().filter(|_| is_removable).filter(is_invented);
-            if let Some(cell) = invented {
+            let is_invented = |text: &String| {
+                (is_cell_param(name) && is_cell(text) && !is_known(text))
+                    || (is_filter_param(name) && !context_text.contains(&text.to_uppercase()))
+            };
+            let is_removable = params.param(name).is_some_and(is_optional);
+            // A reference is checked like any other; its value is not known yet.
+            let is_reference = !references_in(value).is_empty();
+            let invented = scalar_text(value).filter(|_| is_removable && !is_reference).filter(is_invented);
+            if let Some(text) = &invented {
                 let name = display_name(name);
+                let text = escape::markup(text);
                 add_note(
                     notes,
                     &step.id,
-                    format!("`{name}`: dropped `{cell}`, which is not in your request"),
+                    format!("`{name}`: dropped `{text}`, which is not in your request"),
                 );
             }
             invented.is_none()
         });
+    }
+    plan
+}
+
+/// A text or a number as text.
+fn scalar_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// Splits ranges in parameters that take one cell: `start_cell: "A1:D1"` is `A1`, with `end_cell: "D1"` if there is such a
+/// parameter.
+pub(in crate::planning) fn split_ranges(mut plan: Plan, tools: &dyn ToolCatalog) -> Plan {
+    for step in &mut plan.steps {
+        let ranges = step
+            .arguments
+            .iter()
+            .filter(|(name, _)| name_words(name).last().is_some_and(|last| last == "cell"));
+        let split = |(name, value): (&String, &Value)| {
+            let (start, end) = value.as_str()?.split_once(':')?;
+            (is_cell(start) && is_cell(end)).then(|| (name.clone(), start.to_owned(), end.to_owned()))
+        };
+        let found: Vec<(String, String, String)> = ranges.filter_map(split).collect();
+        for (name, start, end) in found {
+            let end_name = name.replace("start", "end");
+            let params = tools.input_schema(&step.tool_type).map(|schema| ToolParams::from_schema(&schema));
+            let has_end = end_name != name && params.is_some_and(|params| params.param(&end_name).is_some());
+            if has_end && !step.arguments.contains_key(&end_name) {
+                step.arguments.insert(end_name, Value::String(end));
+            }
+            step.arguments.insert(name, Value::String(start));
+        }
+    }
+    plan
+}
+
+/// Removes folders that the model invented from paths whose file the user named alone, and descriptions before a file.
+pub(in crate::planning) fn remove_invented_folders(
+    mut plan: Plan,
+    context_text: &str,
+    notes: &mut RepairNotes,
+) -> Plan {
+    for step in &mut plan.steps {
+        for (name, value) in &mut step.arguments {
+            let Some(path) = value.as_str() else { continue };
+            let file =
+                without_invented_folder(name, path, context_text).or_else(|| without_description(name, path));
+            let Some(file) = file else { continue };
+            let note = format!("`{}`: dropped what stands before the file", display_name(name));
+            let file = file.to_owned();
+            add_note(notes, &step.id, note);
+            *value = Value::String(file);
+        }
     }
     plan
 }

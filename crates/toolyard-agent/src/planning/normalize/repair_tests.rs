@@ -31,6 +31,79 @@ fn a_repeated_call_is_removed() {
 }
 
 #[test]
+fn reasoning_that_no_call_needs_is_left_to_the_answer() {
+    let plan = json!({"steps": [
+        {"id": "read", "tool": "anything", "arguments": {"at": "A1"}},
+        {"id": "german", "tool": "none", "description": "Translate it", "dependencies": ["read"]},
+        {"id": "write", "tool": "anything", "arguments": {"at": "$german"}, "dependencies": ["german"]},
+        {"id": "check", "tool": "none", "description": "Check it", "dependencies": ["write"]},
+        {"id": "say", "tool": "none", "description": "Say it", "dependencies": ["check"]},
+    ]});
+    let Some(PlannerDecision::Plan(plan)) = parse_decision(&plan) else { panic!("no plan") };
+    let mut notes = RepairNotes::new();
+    let plan = remove_final_reasoning(plan, &mut notes);
+    assert_eq!(
+        plan.steps.iter().map(|step| step.id.as_str()).collect::<Vec<_>>(),
+        ["read", "german", "write"]
+    );
+    let only = Plan { steps: plan.steps.into_iter().filter(|step| step.id == "german").collect() };
+    assert_eq!(remove_final_reasoning(only.clone(), &mut notes), only, "a plan keeps at least one step");
+}
+
+#[test]
+fn a_path_into_reasoning_is_removed() {
+    let plan = json!({"steps": [
+        {"id": "read", "tool": "anything", "arguments": {"at": "A1"}},
+        {"id": "german", "tool": "none", "description": "Translate it", "dependencies": ["read"]},
+        {"id": "write", "tool": "anything", "arguments": {"at": "$read.cells", "data": [["$german.result[0]"], "$german"]}},
+    ]});
+    let Some(PlannerDecision::Plan(plan)) = parse_decision(&plan) else { panic!("no plan") };
+    let plan = remove_paths_into_reasoning(plan);
+    let expected = json!({"at": "$read.cells", "data": [["$german"], "$german"]});
+    assert_eq!(Value::Object(plan.steps[2].arguments.clone()), expected);
+}
+
+#[test]
+fn a_range_is_split_into_its_cells() {
+    let plan = json!({"steps": [
+        {"id": "read", "tool": "read_data_from_excel", "arguments": {"filepath": "a.xlsx", "start_cell": "A1:D1"}},
+        {"id": "write", "tool": "write_data_to_excel", "arguments": {"filepath": "a.xlsx", "start_cell": "A1:D1"}},
+    ]});
+    let Some(PlannerDecision::Plan(plan)) = parse_decision(&plan) else { panic!("no plan") };
+    struct WithEnd;
+    impl ToolCatalog for WithEnd {
+        fn input_schema(&self, tool: &str) -> Option<RawJson> {
+            let read =
+                json!({"properties": {"start_cell": {"type": "string"}, "end_cell": {"type": "string"}}});
+            let write = json!({"properties": {"start_cell": {"type": "string"}}});
+            Some(RawJson::from_value(if tool.starts_with("read") { &read } else { &write }))
+        }
+
+        fn nearest(&self, _tool: &str) -> Option<String> {
+            None
+        }
+    }
+    let plan = split_ranges(plan, &WithEnd);
+    let arguments = |at: usize| Value::Object(plan.steps[at].arguments.clone());
+    assert_eq!(arguments(0), json!({"filepath": "a.xlsx", "start_cell": "A1", "end_cell": "D1"}));
+    assert_eq!(arguments(1), json!({"filepath": "a.xlsx", "start_cell": "A1"}));
+}
+
+#[test]
+fn a_folder_that_the_model_invented_is_removed() {
+    let plan = json!({"steps": [{"id": "rename", "tool": "anything",
+        "arguments": {"source": "/path/to/report.txt", "destination": "/data/final.txt"}}]});
+    let Some(PlannerDecision::Plan(plan)) = parse_decision(&plan) else { panic!("no plan") };
+    let mut notes = RepairNotes::new();
+    let plan = remove_invented_folders(plan, "Rename report.txt to /data/final.txt", &mut notes);
+    assert_eq!(
+        Value::Object(plan.steps[0].arguments.clone()),
+        json!({"source": "report.txt", "destination": "/data/final.txt"})
+    );
+    assert_eq!(notes["rename"], ["`source`: dropped what stands before the file"]);
+}
+
+#[test]
 fn a_dropped_equals_sign_is_restored() {
     let is_restored = |text: &str, question: &str| {
         let mut value = json!([[text]]);
@@ -152,4 +225,28 @@ fn notes_are_few_and_short() {
         notes.iter().all(|note| note.len() < 120 && note.starts_with("`cells__`: added `=` to `SUM(A1+")),
         "{notes:?}"
     );
+}
+
+#[test]
+fn an_invented_part_of_a_file_is_removed() {
+    struct Head;
+    impl ToolCatalog for Head {
+        fn input_schema(&self, _tool: &str) -> Option<RawJson> {
+            Some(RawJson::from_value(&json!({"required": ["path"], "properties": {
+                "path": {"type": "string"}, "head": {"type": "number"}, "start_timestamp": {"type": "string"}}})))
+        }
+
+        fn nearest(&self, _tool: &str) -> Option<String> {
+            None
+        }
+    }
+    let names = |request: &str| {
+        let arguments = json!({"path": "a.txt", "head": 1, "start_timestamp": "now"});
+        let call = json!({"call": {"tool_type": "read_file", "arguments": arguments}});
+        let Some(PlannerDecision::Plan(plan)) = parse_decision(&call) else { panic!("no plan") };
+        let mut plan = remove_invented_cells(plan, &Head, request, &mut RepairNotes::new());
+        plan.steps.remove(0).arguments.keys().cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(names("What is in a.txt?"), ["path"]);
+    assert_eq!(names("Show 1 line of a.txt from now on"), ["path", "head", "start_timestamp"]);
 }

@@ -9,9 +9,13 @@ use self::{plan_json::parse_decision, plan_text::TRUNCATED_REASON};
 use super::{
     agent::{MAKE_PLAN_TOOL, PlanningAgent},
     context::{PlannerDecision, PlanningContext},
-    normalize::{RepairNotes, normalize, remove_invented_cells, remove_repeated_calls},
-    plan::{Plan, PlanProblem},
+    normalize::{
+        RepairNotes, normalize, remove_final_reasoning, remove_invented_cells, remove_invented_folders,
+        remove_paths_into_reasoning, remove_repeated_calls, split_ranges,
+    },
+    plan::{NO_TOOL, Plan, PlanProblem, Step},
     plan_check::ToolCatalog,
+    tool_search::search_words,
 };
 
 impl PlanningAgent {
@@ -28,16 +32,32 @@ impl PlanningAgent {
             PlannerDecision::Plan(self.parse_calls(context, reply, tools)?)
         };
         let mut notes = RepairNotes::new();
+        if let PlannerDecision::Plan(plan) = &decision
+            && let Some(words) = search_words(plan).filter(|_| context.can_search)
+        {
+            return Ok((PlannerDecision::Search(words), notes));
+        }
         let decision = match decision {
+            search @ PlannerDecision::Search(_) => search,
             PlannerDecision::Answer(answer) => PlannerDecision::Answer(plan_text::clean_answer(&answer)),
             PlannerDecision::Plan(plan) => {
                 let finished = context.finished_ids();
+                let needs_others = |step: &Step| step.tool_type == NO_TOOL && !step.dependencies.is_empty();
+                let is_small_model = context.mode == ToolCalling::Schema;
+                if is_small_model && !plan.steps.is_empty() && plan.steps.iter().all(needs_others) {
+                    // Results of nothing: a small model takes what it writes for what it did.
+                    return Err(PlanProblem::unreadable("no step calls a tool"));
+                }
                 let plan = normalize(plan, tools, &finished, &context.question, &mut notes);
                 PlannerDecision::Plan(match context.mode {
                     // Small models, which use this mode, repeat calls and invent cells.
                     ToolCalling::Schema => {
                         let plan = remove_repeated_calls(plan, &finished, &mut notes);
-                        remove_invented_cells(plan, tools, &context.context_text(), &mut notes)
+                        let plan = remove_final_reasoning(remove_paths_into_reasoning(plan), &mut notes);
+                        let context_text = context.context_text();
+                        let plan = remove_invented_folders(plan, &context_text, &mut notes);
+                        let plan = split_ranges(plan, tools);
+                        remove_invented_cells(plan, tools, &context_text, &mut notes)
                     }
                     ToolCalling::Native | ToolCalling::Text => plan,
                 })

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use toolyard_core::{EffectiveHints, ToolSpec};
+use toolyard_core::{EffectiveHints, SuccessRate, ToolSpec};
 
 use crate::prompt::PromptTool;
 
@@ -130,8 +130,9 @@ pub(in crate::prompt) fn tool() -> impl Strategy<Value = PromptTool> {
                 idempotent: hints.1,
                 destructive: hints.2,
                 open_world: None,
+                declared: true,
             };
-            let mut tool = PromptTool::new(&spec).with_success_rate(rate, 10.0);
+            let mut tool = PromptTool::new(&spec).with_success_rate(SuccessRate { rate, calls: 10.0 });
             tool.hints = Some(hints);
             tool.group = group.map(str::to_owned);
             tool

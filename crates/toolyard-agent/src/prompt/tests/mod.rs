@@ -5,7 +5,7 @@ mod injection;
 mod prompt_parser;
 
 use serde_json::json;
-use toolyard_core::{EffectiveHints, ToolSpec};
+use toolyard_core::{EffectiveHints, SuccessRate, ToolSpec};
 
 use self::prompt_parser::parse_prompt;
 use super::*;
@@ -56,17 +56,27 @@ fn excel_tools() -> Vec<PromptTool> {
             "formula": string("Formula"),
         },
     }));
-    let read_only =
-        EffectiveHints { read_only: true, idempotent: true, destructive: false, open_world: None };
-    let destructive =
-        EffectiveHints { read_only: false, idempotent: false, destructive: true, open_world: None };
+    let read_only = EffectiveHints {
+        read_only: true,
+        idempotent: true,
+        destructive: false,
+        open_world: None,
+        declared: true,
+    };
+    let destructive = EffectiveHints {
+        read_only: false,
+        idempotent: false,
+        destructive: true,
+        open_world: None,
+        declared: true,
+    };
     let tool = |spec: &ToolSpec, hints| {
         let mut tool = PromptTool::new(spec);
         tool.hints = Some(hints);
         tool
     };
     vec![
-        tool(&read, read_only).with_success_rate(0.97, 31.0),
+        tool(&read, read_only).with_success_rate(SuccessRate { rate: 0.42, calls: 31.0 }),
         tool(&write, destructive),
         tool(&formula, destructive),
     ]
@@ -128,7 +138,7 @@ fn the_prompt_of_the_specifications_example() {
         - preview_only (boolean, default false): Whether to return preview only [optional]
       Hints: read-only
       Example: {"filepath": "...", "sheet_name": "..."}
-      Success rate: about 100 %
+      Success rate: about 40 %
 
     3. **write_data_to_excel**
       > Write data to Excel worksheet.
@@ -183,7 +193,7 @@ fn a_chinese_agent_gets_a_chinese_prompt() {
         - preview_only (boolean，默认 false): Whether to return preview only [可选]
       提示：只读
       示例：{"filepath": "...", "sheet_name": "..."}
-      成功率：约 100 %
+      成功率：约 40 %
 
     **你有 1 个可用工具。** 需要时用它完成任务。
     "#);

@@ -5,7 +5,7 @@ use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 use http::HeaderValue;
 use serde_json::{Value, json};
 use toolyard_agent::{AGENT_RUN_KIND, RunEnd, RunEvent, RunRequest};
-use toolyard_core::{ContentHash, Lease, RawJson, ServiceCall, StepIntent, ToolCallRequest};
+use toolyard_core::{ApprovalKind, ContentHash, Lease, RawJson, ServiceCall, StepIntent, ToolCallRequest};
 use toolyard_mcp_server::RouteBody;
 use toolyard_model::{ModelMessage, Role};
 
@@ -24,6 +24,7 @@ fn post(path: &str, headers: &[(&'static str, &str)], body: &Value) -> RouteRequ
         method: Method::POST,
         path: path.to_owned(),
         query: String::new(),
+        credential_hash: [0; 32],
         headers: headers.collect(),
         body: body.to_string(),
     }
@@ -220,6 +221,34 @@ async fn a_resolved_run_of_a_command_is_left_to_its_user() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_decision_resumes_a_run_only_under_the_rules_it_was_started_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let agents = TestAgents::in_folder(&folder).await;
+    let mut stricter = agents.in_process("stricter");
+    stricter.parts.rules.deny.push("pay".to_owned());
+    let authority = Some(agents.service().0.agent("assistant").unwrap().authority());
+    for (other, is_resumed) in [(&stricter, false), (&agents, true)] {
+        for decision in ["approve", "resolve"] {
+            let request = RunRequest { authority, ..RunRequest::default() };
+            let run = run_with_unknown_step(&agents, request).await;
+            let approvals = &agents.parts.approvals;
+            let approval = approvals.request_approval(&run, Some("pay"), ApprovalKind::ToolCall, "pay").await;
+            let body = match decision {
+                "approve" => json!({"approval": approval.unwrap(), "allow": false}),
+                _ => json!({"step": "pay", "outcome": "done"}),
+            };
+            let request = post(&format!("/runs/{run}/{decision}"), &[], &body);
+            let (status, decided) = parse(api(other).handle(request).await);
+            assert_eq!((status, &decided["resumed"]), (202, &json!(is_resumed)), "{decision}: {decided}");
+            if !is_resumed {
+                let events = agents.log().events(&run, 0).await.unwrap();
+                assert_eq!(events.len(), 1, "{decision}: recorded, and nobody drives the run");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_withdrawn_run_does_not_occupy_its_idempotency_key() {
     let folder = tempfile::tempdir().unwrap();
     let agents = TestAgents::in_folder(&folder).await;
@@ -238,7 +267,7 @@ async fn a_withdrawn_run_does_not_occupy_its_idempotency_key() {
     let response = api.handle(start_request("once")).await;
     let retry_after = response.headers.iter().any(|(name, _)| name.as_str() == "retry-after");
     let (status, error) = parse(response);
-    assert_eq!((status, retry_after), (409, true), "it may still be accepted: {error}");
+    assert_eq!((status, retry_after), (409, true), "the first request may still be accepted: {error}");
     log.release(&lease, toolyard_core::RunState::Cancelled).await.unwrap();
     let (status, started) = parse(api.handle(start_request("once")).await);
     assert_eq!(status, 202, "{started}");

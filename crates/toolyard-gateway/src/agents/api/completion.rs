@@ -18,6 +18,8 @@ struct CompletionBody {
     stream: Option<bool>,
     stream_options: Option<StreamOptions>,
     n: Option<u64>,
+    /// Not part of OpenAI's API.
+    conversation: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -40,6 +42,8 @@ pub(super) struct CompletionRequest {
     pub(super) question: String,
     /// The messages before the question.
     pub(super) history: Vec<ModelMessage>,
+    /// The conversation that the question belongs to.
+    pub(super) conversation: Option<String>,
     pub(super) stream: bool,
     pub(super) include_usage: bool,
 }
@@ -69,6 +73,7 @@ impl CompletionRequest {
             agent: body.model,
             question,
             history,
+            conversation: body.conversation,
             stream: body.stream.unwrap_or(false),
             include_usage: body.stream_options.and_then(|options| options.include_usage).unwrap_or(false),
         })
@@ -128,12 +133,14 @@ pub(super) fn completion_text(run: &RunId, end: &RunEnd) -> Result<(String, &'st
         RunEnd::Answered { answer, truncated, .. } => {
             Ok((answer.clone(), if *truncated { "length" } else { "stop" }))
         }
+        RunEnd::Partial { answer, .. } => Ok((answer.clone(), "stop")),
         RunEnd::Planned => Ok((String::new(), "stop")),
         RunEnd::Suspended { waiting_for } => Ok((suspended_notice(run, waiting_for), "stop")),
         RunEnd::LimitReached { message, .. } => Ok((format!("{message} (run {run})"), "length")),
         RunEnd::Failed { message, hint } => {
-            let hint = hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-            Err(ApiError::failed("run_failed", format!("{message}{hint} (run {run})")))
+            // Hints name commands, files and settings of the operator. A client can follow none of them.
+            tracing::warn!(%run, message, hint, "run failed");
+            Err(ApiError::failed("run_failed", format!("{message} (run {run})")))
         }
         RunEnd::Cancelled => Err(ApiError::failed("run_cancelled", format!("run {run} was cancelled"))),
     }
@@ -143,6 +150,7 @@ impl CompletionBuilder {
     pub(super) fn completion(&self, end: &RunEnd, usage: Usage) -> Result<Value, ApiError> {
         let (text, finish_reason) = completion_text(&self.run, end)?;
         let awaits_approval = matches!(end, RunEnd::Suspended { .. });
+        let partial = matches!(end, RunEnd::Partial { .. });
         Ok(json!({
             "id": self.id(),
             "object": "chat.completion",
@@ -155,7 +163,7 @@ impl CompletionBuilder {
                 "finish_reason": finish_reason,
             }],
             "usage": usage_json(usage),
-            "toolyard": {"run": self.run, "awaits_approval": awaits_approval},
+            "toolyard": {"run": self.run, "awaits_approval": awaits_approval, "partial": partial},
         }))
     }
 

@@ -4,23 +4,25 @@ use std::{collections::HashSet, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::{FutureExt as _, Stream};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use toolyard_agent::{RunEnd, RunRequest};
+use toolyard_agent::{RunEnd, RunOwner, RunRequest};
 use toolyard_core::{RunId, RunLog};
-use toolyard_mcp_server::{RouteBody, RouteResponse};
+use toolyard_mcp_server::{RouteBody, RouteRequest, RouteResponse};
 use toolyard_model::{ModelMessage, Role};
 
 use super::{
     completion::{CompletionBuilder, CompletionRequest},
     completion_stream::{PendingCompletion, finished_events},
     error::{ApiError, before, json_response},
+    requested_conversation,
     run_state::outcome,
 };
 use crate::agents::{
     active_runs::{ActiveRuns, START_TIMEOUT},
     config::AgentLookupError,
+    conversation_owner::http_owner,
     idempotency::{IdempotencyError, RequestCache, RequestIdentity, RequestLookup},
     run_text::run_of_suspended_notice,
     unix_time::now_milliseconds,
@@ -33,12 +35,13 @@ const MAX_RUN_LOOKUPS: usize = 20;
 pub(super) async fn complete(
     runs: &Arc<ActiveRuns>,
     requests: &RequestCache,
-    headers: &HeaderMap,
-    body: &str,
+    request: &RouteRequest,
 ) -> Result<RouteResponse, ApiError> {
-    let completion = CompletionRequest::parse(body)?;
+    let completion = CompletionRequest::parse(&request.body)?;
     let agent = runs.agent(&completion.agent)?;
-    let identity = RequestIdentity::from_request("/v1/chat/completions", headers, body)?;
+    let conversation = requested_conversation(request, completion.conversation.as_deref())?;
+    let owner = http_owner(&request.credential_hash);
+    let identity = RequestIdentity::from_request("/v1/chat/completions", &request.headers, &request.body)?;
     let log = runs.config.log.as_ref();
     let deadline = Instant::now() + START_TIMEOUT;
     let reservation = match before(deadline, requests.reserve(identity, log)).await? {
@@ -48,8 +51,10 @@ pub(super) async fn complete(
     let request = RunRequest {
         history: before(deadline, resolve_suspended_notices(log, completion.history).map(Ok::<_, ApiError>))
             .await?,
-        caller: "http".to_owned(),
-        ..runs.config.agents.request(&completion.agent, completion.question)
+        conversation,
+        caller: "http".into(),
+        owner: Some(Box::new(RunOwner(owner))),
+        ..agent.request(completion.question)
     };
     let started = runs.start(agent, request, Some(reservation), deadline, |runs, agent, run| {
         let (active, messages) = runs.spawn_observed(agent, &run, None);
@@ -97,7 +102,8 @@ pub(super) async fn resolve_suspended_notices(
         if looked_up.len() >= MAX_RUN_LOOKUPS || !looked_up.insert(run.clone()) {
             continue;
         }
-        if let Ok(Some((RunEnd::Answered { answer, .. }, _))) = outcome(log, &run).await {
+        let end = outcome(log, &run).await.ok().flatten().map(|(end, _)| end);
+        if let Some(answer) = end.as_ref().and_then(RunEnd::answer) {
             resolved.push(ModelMessage::new(Role::Assistant, answer));
         }
     }

@@ -63,3 +63,16 @@ fn a_suspended_run_is_a_complete_completion() {
     let (text, finish_reason) = completion_text(&"01J".into(), &end).unwrap();
     assert_eq!((text, finish_reason), (suspended_notice(&"01J".into(), &["step write".to_owned()]), "stop"));
 }
+
+#[test]
+fn a_partial_run_is_marked_in_its_completion() {
+    let end = RunEnd::Partial {
+        answer: "Not everything was done:".to_owned(),
+        sources: Vec::new(),
+        unfinished_steps: vec!["write".to_owned()],
+    };
+    let builder = CompletionBuilder { run: "01J".into(), agent: "assistant".to_owned(), created: 0 };
+    let completion = builder.completion(&end, Usage::default()).unwrap();
+    assert_eq!(completion["toolyard"]["partial"], true);
+    assert_eq!(completion["choices"][0]["message"]["content"], "Not everything was done:");
+}

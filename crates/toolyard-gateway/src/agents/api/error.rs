@@ -96,7 +96,11 @@ impl From<AgentLookupError> for ApiError {
             AgentLookupError::Unknown { .. } => {
                 Self { param: Some("model"), ..Self::not_found("model_not_found", error.to_string()) }
             }
-            AgentLookupError::Model(_) => Self::failed("agent_unavailable", error.to_string()),
+            AgentLookupError::Model(_) => {
+                // The reason names settings, files and environment variables of the operator.
+                tracing::warn!(%error, "the model of an agent is not available");
+                Self::failed("agent_unavailable", "the model of this agent is not available")
+            }
         }
     }
 }
@@ -110,6 +114,7 @@ impl From<AgentError> for ApiError {
             AgentError::Finished(_) | AgentError::Journal(JournalError::Leased { .. }) => {
                 Self::bad_request(error.to_string())
             }
+            AgentError::Journal(error @ JournalError::Storage(_)) => error.into(),
             other => Self::failed("run_interrupted", other.to_string()),
         }
     }

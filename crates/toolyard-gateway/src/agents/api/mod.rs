@@ -11,11 +11,23 @@ mod run_state;
 use std::sync::Arc;
 
 use http::{Method, StatusCode};
-use toolyard_core::{BoxFuture, RunId};
+use toolyard_core::{BoxFuture, ConversationId, RunId};
 use toolyard_mcp_server::{HttpRoutes, RouteRequest, RouteResponse};
 
 use self::error::ApiError;
-use super::{active_runs::ActiveRuns, idempotency::RequestCache, service::AgentService};
+use super::{
+    active_runs::ActiveRuns, conversation_owner::http_conversation, idempotency::RequestCache,
+    service::AgentService,
+};
+
+/// The conversation that a request names.
+fn requested_conversation(
+    request: &RouteRequest,
+    name: Option<&str>,
+) -> Result<Option<Box<ConversationId>>, ApiError> {
+    let id = name.map(|name| http_conversation(&request.credential_hash, name)).transpose();
+    id.map(|id| id.map(Box::new)).map_err(|error| ApiError::invalid_param("conversation", error.to_string()))
+}
 
 /// Serves agents and their runs over HTTP.
 #[derive(Debug)]
@@ -31,16 +43,15 @@ impl AgentApi {
     }
 
     async fn route(&self, request: RouteRequest) -> Result<RouteResponse, ApiError> {
-        let (runs, requests, headers, body) =
-            (&self.runs, &self.requests, &request.headers, request.body.as_str());
+        let (runs, headers, body) = (&self.runs, &request.headers, request.body.as_str());
         let segments: Vec<&str> = request.path.trim_matches('/').split('/').collect();
         match (&request.method, segments.as_slice()) {
             (&Method::POST, ["v1", "chat", "completions"]) => {
-                completion_handlers::complete(runs, requests, headers, body).await
+                completion_handlers::complete(runs, &self.requests, &request).await
             }
             (&Method::GET, ["v1", "models"]) => Ok(completion_handlers::models(runs)),
             (&Method::GET, ["v1", "models", name]) => completion_handlers::model(runs, name),
-            (&Method::POST, ["runs"]) => run_handlers::start(runs, requests, headers, body).await,
+            (&Method::POST, ["runs"]) => run_handlers::start(runs, &self.requests, &request).await,
             (&Method::GET, ["runs", "unknown"]) => run_handlers::unknown(runs).await,
             (&Method::GET, ["runs", run]) => run_handlers::show(runs, &RunId::from(*run)).await,
             (&Method::GET, ["runs", run, "events"]) => {

@@ -7,20 +7,22 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{sync::broadcast::error::RecvError, time::Instant};
 use toolyard_agent::{
-    AGENT_RUN_KIND, AgentError, DEFAULT_AGENT, RunEnd, RunEvent, RunRequest, RunUpdate, cancel_run,
-    decide_approval, request_cancellation,
+    AGENT_RUN_KIND, Agent, AgentError, DEFAULT_AGENT, RunEnd, RunEvent, RunOwner, RunRequest, RunUpdate,
+    cancel_run, decide_approval, load_run, request_cancellation,
 };
 use toolyard_core::{ApprovalRecord, JournalError, Resolution, RunId, RunState, StepRecord};
-use toolyard_mcp_server::{RouteBody, RouteResponse};
+use toolyard_mcp_server::{RouteBody, RouteRequest, RouteResponse};
 use toolyard_model::{ModelMessage, Usage};
 
 use super::{
     error::{ApiError, before, json_response},
+    requested_conversation,
     run_event_stream::run_events,
     run_state::{READ_TIMEOUT, add_usage, logged_updates},
 };
 use crate::agents::{
     active_runs::{ActiveRuns, START_TIMEOUT},
+    conversation_owner::http_owner,
     idempotency::{RequestCache, RequestIdentity, RequestLookup},
 };
 
@@ -36,6 +38,8 @@ struct StartRunBody {
     agent: Option<String>,
     #[serde(default)]
     history: Vec<ModelMessage>,
+    #[serde(default)]
+    conversation: Option<String>,
     #[serde(default)]
     plan_only: bool,
     #[serde(default)]
@@ -65,16 +69,17 @@ struct ResolutionBody {
 pub(super) async fn start(
     runs: &Arc<ActiveRuns>,
     requests: &RequestCache,
-    headers: &HeaderMap,
-    body: &str,
+    request: &RouteRequest,
 ) -> Result<RouteResponse, ApiError> {
-    let start: StartRunBody = parse_body(body)?;
+    let start: StartRunBody = parse_body(&request.body)?;
     if start.question.trim().is_empty() {
         return Err(ApiError::invalid_param("question", "`question` is empty"));
     }
     let name = start.agent.as_deref().unwrap_or(DEFAULT_AGENT);
     let agent = runs.agent(name)?;
-    let identity = RequestIdentity::from_request("/runs", headers, body)?;
+    let conversation = requested_conversation(request, start.conversation.as_deref())?;
+    let owner = http_owner(&request.credential_hash);
+    let identity = RequestIdentity::from_request("/runs", &request.headers, &request.body)?;
     let deadline = Instant::now() + START_TIMEOUT;
     let reservation = match before(deadline, requests.reserve(identity, runs.config.log.as_ref())).await? {
         RequestLookup::New(reservation) => reservation,
@@ -83,10 +88,12 @@ pub(super) async fn start(
     let request = RunRequest {
         detached: true,
         history: start.history,
-        caller: "http".to_owned(),
+        conversation,
+        caller: "http".into(),
+        owner: Some(Box::new(RunOwner(owner))),
         plan_only: start.plan_only,
         dry_run: start.dry_run,
-        ..runs.config.agents.request(name, start.question)
+        ..agent.request(start.question)
     };
     let run = runs.start(agent, request, Some(reservation), deadline, |runs, agent, run| {
         runs.spawn(agent, &run);
@@ -129,6 +136,7 @@ pub(super) async fn show(runs: &ActiveRuns, run: &RunId) -> Result<RouteResponse
         "driven_here": runs.find(run).is_some(),
         "agent": request.map(|request| &request.agent),
         "question": request.map(|request| &request.question),
+        "conversation": request.and_then(|request| request.conversation.as_ref()).map(|id| &id.name),
         "plan": plan,
         "pending_approvals": approvals,
         "unknown_steps": unknown.iter().map(unknown_step_json).collect::<Vec<_>>(),
@@ -169,7 +177,7 @@ pub(super) async fn decide(
             ..ApiError::invalid_param("allow", message)
         });
     }
-    let updates = logged_updates(runs.config.log.as_ref(), run).await?;
+    let agent = agent_to_resume(runs, run).await?;
     let mut matching = pending_approvals(runs, run).await?;
     matching.retain(|approval| {
         decision.approval.is_none_or(|id| approval.id == id)
@@ -189,7 +197,7 @@ pub(super) async fn decide(
     };
     let (log, approvals) = (runs.config.log.as_ref(), runs.config.approvals.as_ref());
     decide_approval(log, approvals, approval, decision.allow, "http").await?;
-    let is_resumed = resume(runs, run, &updates)?;
+    let is_resumed = agent.map(|agent| runs.spawn(agent, run)).is_some();
     let decided = json!({"run": run, "approval": approval, "allowed": decision.allow, "resumed": is_resumed});
     Ok(json_response(StatusCode::ACCEPTED, &decided))
 }
@@ -227,30 +235,29 @@ pub(super) async fn resolve(
     }
     let log = runs.config.log.as_ref();
     let record = before(Instant::now() + READ_TIMEOUT, log.run(run)).await?;
+    // A single call has nothing to resume.
+    let agent = match record.kind == AGENT_RUN_KIND && record.state == RunState::Open {
+        true => agent_to_resume(runs, run).await?,
+        false => None,
+    };
     log.resolve(run, &step, outcome, "http").await.map_err(|error| match error {
         JournalError::NotResolvable { .. } => {
             ApiError::not_found("unknown_step_not_found", error.to_string())
         }
         error => error.into(),
     })?;
-    // A single call has nothing to resume.
-    let is_resumed = record.kind == AGENT_RUN_KIND
-        && record.state == RunState::Open
-        && resume(runs, run, &logged_updates(log, run).await?)?;
+    let is_resumed = agent.map(|agent| runs.spawn(agent, run)).is_some();
     let resolved = json!({"run": run, "step": step, "outcome": outcome, "resumed": is_resumed});
     Ok(json_response(StatusCode::ACCEPTED, &resolved))
 }
 
-/// Resumes a run after a decision. Returns whether it did: a run that was not started by a serving process, such as
-/// `toolyard ask`, is left to its user, whose rules may differ.
-fn resume(runs: &Arc<ActiveRuns>, run: &RunId, updates: &[RunUpdate]) -> Result<bool, ApiError> {
-    let request = updates.iter().find_map(|update| match update {
-        RunUpdate::Event { event: RunEvent::Requested { request }, .. } => Some(request),
-        _ => None,
-    });
-    let Some(request) = request.filter(|request| request.authority.is_some()) else { return Ok(false) };
-    runs.spawn(runs.agent(&request.agent)?, run);
-    Ok(true)
+/// The agent that continues a run after a decision: none if this process may not take the run over, because its rules,
+/// profile or tools differ, or because `toolyard ask` started the run.
+async fn agent_to_resume(runs: &ActiveRuns, run: &RunId) -> Result<Option<Agent>, ApiError> {
+    let loading = load_run(runs.config.log.as_ref(), run);
+    let (state, _) = before(Instant::now() + READ_TIMEOUT, loading).await?;
+    let agent = state.request().and_then(|request| runs.agent(&request.agent).ok());
+    Ok(agent.filter(|agent| agent.may_take_over(&state)))
 }
 
 /// `POST /runs/ID/cancel`, whichever process drives the run.

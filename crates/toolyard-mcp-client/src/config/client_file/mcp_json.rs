@@ -10,7 +10,7 @@ use super::{
     server_entry::{EntryError, InvalidServer, ServerEntry, parse_common_fields},
     variable_dialect::{FileContext, VariableDialect},
 };
-use crate::config::{McpServerConfig, ServerSettings};
+use crate::config::{McpServerConfig, ServerSettings, redacted::safe_preview};
 
 /// The servers of one file.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -26,8 +26,6 @@ pub struct FileServers {
 pub struct FileServer {
     /// The configuration.
     pub config: McpServerConfig,
-    /// `cached_tools` of the specification: tool definitions in the file, which need not match the server's.
-    pub cached_tools: Vec<RawJson>,
     /// Notes on ignored fields and on secrets in the file.
     pub notes: Vec<String>,
 }
@@ -44,17 +42,23 @@ pub fn read_mcp_json(text: &str, base: &Path) -> Result<FileServers, DocumentErr
         servers,
         parse_fields,
         VariableDialect::Braced,
-        FileContext { workspace: Some(&folder) },
+        FileContext { workspace: Some(&folder), ..FileContext::default() },
     );
     let mut file = FileServers { servers: Vec::new(), invalid: parsed.invalid };
     let cached: std::collections::HashMap<&str, &Node> = cached_tools(servers).collect();
     for server in parsed.servers {
         let mut notes = server.notes;
+        if server.name != server.original_name {
+            notes.insert(0, format!("renamed from `{}`", safe_preview(&server.original_name)));
+        }
         notes.extend(server.settings.warnings(&server.name));
         let tools = cached.get(server.original_name.as_str()).map(|tools| tools.items()).unwrap_or_default();
         let cached_tools = tools.iter().map(|tool| RawJson::from_value(&tool.to_json())).collect();
         match server.settings.into_config(&server.name, base) {
-            Ok(config) => file.servers.push(FileServer { config, cached_tools, notes }),
+            Ok(config) => {
+                let config = McpServerConfig { cached_tools, ..config };
+                file.servers.push(FileServer { config, notes });
+            }
             Err(error) => file.invalid.push(InvalidServer { server: server.name, reason: error.into() }),
         }
     }

@@ -89,7 +89,7 @@ fn the_format_of_the_specification_is_read() {
     `Nothing` is skipped: server `nothing` has neither `command` nor `url`: set the program to start or the URL
     "#);
     assert_eq!(
-        file.servers[0].cached_tools[0].get(),
+        file.servers[0].config.cached_tools[0].get(),
         r#"{"name":"read_data_from_excel","inputSchema":{"minimum":1}}"#
     );
     assert!(file.servers[0].config.enabled && !file.servers[1].config.enabled);
@@ -121,7 +121,7 @@ fn the_maximum_nesting_depth_is_read() {
     let file = read(&format!(
         "{{\"servers\": [{{\"id\": \"a\", \"command\": \"b\", \"cached_tools\": {open}{close}}}]}}"
     ));
-    assert_eq!(file.servers[0].cached_tools.len(), 1);
+    assert_eq!(file.servers[0].config.cached_tools.len(), 1);
 }
 
 #[test]

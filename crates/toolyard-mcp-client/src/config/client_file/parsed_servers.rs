@@ -7,6 +7,7 @@ use std::{
 
 use super::{
     document::{DocumentError, Node},
+    env_file::add_env_file,
     server_entry::{EntryError, InvalidServer, ServerEntry},
     variable_dialect::{FileContext, VariableDialect, translate},
 };
@@ -94,10 +95,7 @@ impl ParsedServers {
             Ok((settings, notes))
         });
         match checked {
-            Ok((settings, mut notes)) => {
-                if valid_name != name {
-                    notes.insert(0, format!("renamed from `{}`", safe_preview(name)));
-                }
+            Ok((settings, notes)) => {
                 self.taken.insert(valid_name.clone());
                 self.servers.push(ParsedServer {
                     name: valid_name,
@@ -122,11 +120,16 @@ fn parse_entry(
     context: FileContext<'_>,
 ) -> Result<(ServerSettings, Vec<String>), EntryError> {
     let mut entry = ServerEntry::new(node)?;
+    let env_file = entry.text(&["envFile"])?;
     let mut settings = parser(&mut entry)?;
     let mut notes = entry.into_notes();
     remove_conflicting_fields(&mut settings, &mut notes);
     for text in templates_mut(&mut settings) {
         *text = translate(text, dialect, context, &mut notes);
+    }
+    if let Some(path) = env_file {
+        let path = translate(&path, dialect, context, &mut notes);
+        add_env_file(&mut settings, &path, context, &mut notes);
     }
     make_paths_absolute(&mut settings, context, &mut notes);
     notes.dedup();

@@ -187,16 +187,47 @@ pub(in crate::config) fn parse_common_fields(
         transport: kind.as_deref().map(|kind| parse_transport(kind, entry)).transpose()?.flatten(),
         enabled: entry.flag(&["enabled", "active", "is_active", "isActive"])?.unwrap_or(true) && !is_disabled,
         oauth: parse_oauth(entry)?,
-        ..ServerSettings::default()
+        ..parse_tool_lists(entry)?
     };
-    entry.ignore_fields(&["envFile"], Some("environment files are not supported; set the variables"));
     entry.ignore_fields(
         &["headersHelper"],
         Some("header programs are not supported; use `${VAR}` in `headers`"),
     );
-    entry.ignore_fields(&["alwaysAllow", "autoApprove", "trust"], Some("set `trusted = true` instead"));
+    entry.ignore_fields(
+        &["alwaysAllow", "autoApprove", "autoAllow", "trust"],
+        Some("set `trusted = true` instead"),
+    );
     entry.ignore_fields(&["name", "id", "description", "gallery", "version", "dev", "icon"], None);
     Ok(settings)
+}
+
+/// The tools that a client may use and may not use, as settings with only these fields. `*` stands for all tools; Gemini
+/// allows a list of arguments after a name.
+fn parse_tool_lists(entry: &mut ServerEntry<'_>) -> Result<ServerSettings, EntryError> {
+    const ONLY: FieldNames =
+        &["enabled_tools", "enabledTools", "includeTools", "allowedTools", "allowed_tools"];
+    const WITHOUT: FieldNames = &["disabled_tools", "disabledTools", "excludeTools", "excludedTools"];
+    let without_arguments = |names: Vec<String>| {
+        names.into_iter().map(|name| name.split('(').next().unwrap_or_default().trim().to_owned())
+    };
+    let is_any = |names: &[String]| names.iter().any(|name| name == "*");
+    let only: Option<Vec<String>> = match entry.texts(ONLY)? {
+        Some(names) => Some(without_arguments(names).collect()),
+        // GitHub Copilot; in Codex's file, `tools` is a table of approval modes.
+        None => entry
+            .node(&["tools"])
+            .filter(|node| matches!(node, Node::List(_)))
+            .map(|node| texts("tools", node))
+            .transpose()?,
+    };
+    let without: Vec<String> =
+        entry.texts(WITHOUT)?.map(|names| without_arguments(names).collect()).unwrap_or_default();
+    let is_nothing_allowed = is_any(&without);
+    Ok(ServerSettings {
+        tools: if is_nothing_allowed { Some(Vec::new()) } else { only.filter(|names| !is_any(names)) },
+        without_tools: if is_nothing_allowed { Vec::new() } else { without },
+        ..ServerSettings::default()
+    })
 }
 
 pub(in crate::config) fn parse_transport(

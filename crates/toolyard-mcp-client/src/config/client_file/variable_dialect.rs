@@ -1,5 +1,7 @@
 //! Translates variable references of other clients into ours.
 
+use std::fmt;
+
 use crate::config::{
     template::{Piece, Template},
     value_syntax::{is_variable_name, to_variable_name},
@@ -17,11 +19,22 @@ pub(in crate::config) enum VariableDialect {
     BracedOrBare,
 }
 
+/// Reads an `envFile`, given its path with references; none if it cannot be read.
+pub type ReadEnvFile<'a> = dyn Fn(&Template) -> Option<String> + 'a;
+
 /// Where the configuration file of another MCP client was found.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct FileContext<'a> {
     /// The project folder, for `${workspaceFolder}` and relative paths.
     pub workspace: Option<&'a str>,
+    /// Without it, such files are ignored with a note.
+    pub read_env_file: Option<&'a ReadEnvFile<'a>>,
+}
+
+impl fmt::Debug for FileContext<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileContext").field("workspace", &self.workspace).finish_non_exhaustive()
+    }
 }
 
 /// Translates the references of a text; adds notes on those that are unsupported or need a variable to be set.
@@ -110,7 +123,7 @@ mod tests {
 
     fn translate_with_notes(text: &str, dialect: VariableDialect) -> (String, Vec<String>) {
         let mut notes = Vec::new();
-        let context = FileContext { workspace: Some("/home/ann/pro$ject") };
+        let context = FileContext { workspace: Some("/home/ann/pro$ject"), ..FileContext::default() };
         (translate(text, dialect, context, &mut notes), notes)
     }
 

@@ -27,7 +27,7 @@ pub(super) fn parse(text: &str, context: FileContext<'_>) -> Result<ParsedServer
             servers,
             parse_common_fields,
             VariableDialect::Braced,
-            FileContext { workspace: Some(folder) },
+            FileContext { workspace: Some(folder), ..context },
         );
         for server in parsed.servers.iter_mut().skip(previous_count) {
             server.notes.push(format!("configured only for the project {}", safe_preview(folder)));

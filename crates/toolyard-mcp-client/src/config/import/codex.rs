@@ -43,8 +43,6 @@ fn parse_fields(entry: &mut ServerEntry<'_>) -> Result<ServerSettings, EntryErro
         None => entry.duration(&["startup_timeout_ms"], MILLISECONDS),
     };
     settings.call_timeout = entry.duration(&["tool_timeout_sec"], SECONDS);
-    settings.tools = entry.texts(&["enabled_tools"])?;
-    settings.without_tools = entry.texts(&["disabled_tools"])?.unwrap_or_default();
     if let Some(scopes) = entry.texts(&["scopes"])? {
         settings.oauth.get_or_insert_default().scopes = scopes;
     }

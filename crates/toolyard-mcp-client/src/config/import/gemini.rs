@@ -39,8 +39,6 @@ fn parse_fields(entry: &mut ServerEntry<'_>) -> Result<ServerSettings, EntryErro
         settings.transport = Some(TransportSetting::Http);
     }
     settings.call_timeout = entry.duration(&["timeout"], MILLISECONDS);
-    settings.tools = entry.texts(&["includeTools"])?;
-    settings.without_tools = entry.texts(&["excludeTools"])?.unwrap_or_default();
     entry.ignore_fields(
         &["authProviderType", "targetAudience", "targetServiceAccount"],
         Some("Google accounts are not supported"),

@@ -8,7 +8,12 @@ use super::*;
 pub(super) const CANARY: &str = "Swordfish-canary";
 
 pub(super) fn import_file(client: Client, text: &str) -> ImportedFile {
-    import_servers(client, text, FileContext { workspace: Some("/home/ann/project") }).unwrap()
+    import_servers(
+        client,
+        text,
+        FileContext { workspace: Some("/home/ann/project"), ..FileContext::default() },
+    )
+    .unwrap()
 }
 
 /// The imported servers as TOML, with notes as comments.
@@ -104,7 +109,6 @@ fn claude_code_files_are_imported_with_servers_of_single_projects() {
     DATABASE_URL = "${DATABASE_URL}"
 
     [github-2]
-    # renamed from `github`
     # configured only for the project /home/ann/blog
     # the secret in args[4] was not copied: set the environment variable `GITHUB_2_GITHUB_TOKEN`
     command = "docker"
@@ -129,8 +133,7 @@ fn cursor_files_are_imported() {
     assert!(!describe(&imported).contains("Zq9x8w7v6u5t4s3r2q1p0"));
     insta::assert_snapshot!(describe(&imported), @r#"
     [local-server]
-    # renamed from `Local Server`
-    # `envFile` was ignored: environment files are not supported; set the variables
+    # `envFile` was ignored: set its variables in `env`
     command = "/home/ann/project/.venv/bin/python"
     args = ["${HOME}/server.py"]
 

@@ -97,17 +97,63 @@ fn equal_servers_are_merged_and_others_renamed() {
     let lines: Vec<String> = merged
         .iter()
         .map(|merged| {
-            format!("{} {:?} {:?}", merged.server.name, merged.found_in, merged.server.settings.env)
+            let found_in: Vec<_> =
+                merged.found_in.iter().map(|origin| (&origin.file, &origin.name)).collect();
+            format!("{} {found_in:?} {:?}", merged.server.name, merged.server.settings.env)
         })
         .collect();
     insta::assert_snapshot!(lines.join("\n"), @r#"
-    excel ["Claude Code", "Cursor"] {}
-    git ["Claude Code", "Cursor"] {}
-    hub ["Claude Code", "VS Code"] {"TOKEN": "${TOKEN}"}
-    git-2 ["Cursor"] {}
-    hub-2 ["Cursor"] {"TOKEN": "${HUB_2_TOKEN}"}
+    excel [("Claude Code", "excel"), ("Cursor", "Excel")] {}
+    git [("Claude Code", "git"), ("Cursor", "github")] {}
+    hub [("Claude Code", "hub"), ("VS Code", "hub")] {"TOKEN": "${TOKEN}"}
+    git-2 [("Cursor", "git")] {}
+    hub-2 [("Cursor", "hub")] {"TOKEN": "${HUB_2_TOKEN}"}
     "#);
     assert!(!format!("{merged:?}").contains(CANARY));
     let notes = merged.last().unwrap().server.notes.join("\n");
     insta::assert_snapshot!(notes, @"the secret in env.TOKEN was not copied: set the environment variable `HUB_2_TOKEN`");
+}
+
+#[test]
+fn a_merged_server_offers_what_any_client_may_use_and_each_client_keeps_its_limits() {
+    let codex = import_file(
+        Client::Codex,
+        "[mcp_servers.files]\ncommand = 'f'\nenabled_tools = ['read', 'list']\n[mcp_servers.off]\ncommand = 'o'\nenabled = false\n\
+         [mcp_servers.alone]\ncommand = 'a'\nenabled_tools = ['x']\ndisabled_tools = ['y']\n",
+    );
+    let gemini = import_file(
+        Client::Gemini,
+        r#"{"mcpServers": {"files": {"command": "f", "excludeTools": ["write(path)", "read"]}, "off": {"command": "o", "includeTools": ["z"]}}}"#,
+    );
+    let copilot = import_file(
+        Client::Cursor,
+        r#"{"mcpServers": {"all": {"command": "l", "tools": ["*"]}, "none": {"command": "n", "disabledTools": ["*"]}}}"#,
+    );
+    let files = [("Codex", codex), ("Gemini", gemini), ("Copilot", copilot)];
+    let merged = merge_servers(files.map(|(name, file)| (name.to_owned(), file.servers)));
+    let mut text = String::new();
+    for MergedServer { server, found_in } in &merged {
+        use std::fmt::Write as _;
+        let ServerSettings { enabled, tools, without_tools, .. } = &server.settings;
+        let _ = writeln!(text, "{} enabled: {enabled} {tools:?} without {without_tools:?}", server.name);
+        for origin in found_in {
+            let (only, without) = (&origin.tools.only, &origin.tools.without);
+            let _ =
+                writeln!(text, "  {} enabled: {} {only:?} without {without:?}", origin.file, origin.enabled);
+        }
+    }
+    insta::assert_snapshot!(text, @r#"
+    alone enabled: true Some(["x"]) without []
+      Codex enabled: true Some(["x"]) without ["y"]
+    files enabled: true None without ["write"]
+      Codex enabled: true Some(["read", "list"]) without []
+      Gemini enabled: true None without ["write", "read"]
+    off enabled: true Some(["z"]) without []
+      Codex enabled: false None without []
+      Gemini enabled: true Some(["z"]) without []
+    all enabled: true None without []
+      Copilot enabled: true None without []
+    none enabled: true Some([]) without []
+      Copilot enabled: true Some([]) without []
+    "#);
 }

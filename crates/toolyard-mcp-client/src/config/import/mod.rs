@@ -1,6 +1,7 @@
 //! Imports servers from the files of other clients, without their secrets.
 //!
-//! One module per format parses the files of clients; `merge` combines several files; `client_file_edit` changes a client's file.
+//! One module per format parses the files of clients; `merge` combines several files; `stored_secrets` moves secrets to the
+//! store of secrets; `client_file_edit` changes a client's file.
 
 mod claude_code;
 mod client_file_edit;
@@ -11,12 +12,14 @@ mod merge;
 mod registry;
 mod registry_input;
 mod registry_package;
+mod stored_secrets;
 mod vs_code;
 
 pub use client_file_edit::{
     ClientFileEdit, ClientFileError, InputEdit, client_servers, edit_client_file, single_server_document,
 };
-pub use merge::{MergedServer, merge_servers};
+pub use merge::{MergedServer, ServerOrigin, merge_servers};
+pub use stored_secrets::{MovedSecret, move_secrets};
 
 use super::{
     DocumentError, ExtractedSecret, FileContext, InvalidServer, ServerSettings,
@@ -153,6 +156,8 @@ pub struct ImportedFile {
 pub struct ImportedServer {
     /// A valid name.
     pub name: String,
+    /// The name in the client's file.
+    pub original_name: String,
     /// Its settings; it is not trusted.
     pub settings: ServerSettings,
     /// Notes for the user.
@@ -195,22 +200,24 @@ pub fn import_servers(
 
 /// Replaces the secrets of a server with references.
 fn into_imported(server: ParsedServer) -> ImportedServer {
-    let ParsedServer { name, mut settings, notes, .. } = server;
+    let ParsedServer { name, original_name, mut settings, notes } = server;
     let secrets = secrets::extract_secrets(&mut settings, &name);
-    ImportedServer { name, settings, notes, secrets }
+    ImportedServer { name, original_name, settings, notes, secrets }
 }
 
 impl ImportedServer {
     fn note_secrets(&mut self) {
         for secret in &self.secrets {
-            let ExtractedSecret { field, variable, .. } = secret;
-            let note =
-                format!("the secret in {field} was not copied: set the environment variable `{variable}`");
+            let note = not_copied_note(&secret.field, &secret.variable);
             if !self.notes.contains(&note) {
                 self.notes.push(note);
             }
         }
     }
+}
+
+fn not_copied_note(field: &str, variable: &str) -> String {
+    format!("the secret in {field} was not copied: set the environment variable `{variable}`")
 }
 
 #[cfg(test)]

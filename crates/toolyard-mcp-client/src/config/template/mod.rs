@@ -1,7 +1,7 @@
 //! References to variables in configured values, resolved when a server is started.
 //!
-//! `${VAR}` is the value of a variable, `${VAR:-default}` has a default for an unset or empty one, and `$$` is a dollar
-//! sign. A `$` before anything else stands for itself.
+//! `${VAR}` is the value of a variable, `${VAR:-default}` has a default for an unset or empty one, `${secret:NAME}` is a
+//! stored secret, and `$$` is a dollar sign. A `$` before anything else stands for itself.
 
 pub(super) mod resolve;
 
@@ -19,7 +19,8 @@ pub enum ReferenceError {
     #[error("`${{` without `}}`; write `$$` for a dollar sign before a brace")]
     Unclosed,
     #[error(
-        "only `${{VAR}}` and `${{VAR:-default}}` are supported; write `$$` for a dollar sign before a brace"
+        "only `${{VAR}}`, `${{VAR:-default}}` and `${{secret:NAME}}` are supported; write `$$` for a dollar sign before a \
+         brace"
     )]
     NotAVariable,
     #[error("a default cannot contain a reference")]
@@ -34,8 +35,20 @@ pub enum ReferenceError {
 
 /// A variable without a default that is not set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the environment variable `{0}` is not set")]
+#[error("{} is not set", describe_variable(.0))]
 pub struct UnsetVariable(pub String);
+
+/// What the name of a stored secret follows in a reference. Lookups of variables receive the name with this prefix, which
+/// no environment variable can have.
+pub const STORED_SECRET_PREFIX: &str = "secret:";
+
+/// A variable in words: an environment variable or a stored secret.
+pub(in crate::config) fn describe_variable(variable: &str) -> String {
+    match variable.strip_prefix(STORED_SECRET_PREFIX) {
+        Some(name) => format!("the stored secret `{name}`"),
+        None => format!("the environment variable `{variable}`"),
+    }
+}
 
 /// A parsed value: text and references.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -146,6 +159,11 @@ fn parse_reference(inner: &str) -> Result<Piece, ReferenceError> {
         return Err(ReferenceError::Nested);
     }
     match variable {
+        _ if default.is_none()
+            && variable.strip_prefix(STORED_SECRET_PREFIX).is_some_and(is_variable_name) =>
+        {
+            Ok(Piece::Reference { variable: variable.to_owned(), default: None })
+        }
         "userHome" | "workspaceFolder" => Err(ReferenceError::Folder),
         _ if is_variable_name(variable) => {
             Ok(Piece::Reference { variable: variable.to_owned(), default: default.map(str::to_owned) })

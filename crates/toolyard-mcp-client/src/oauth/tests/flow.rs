@@ -34,13 +34,13 @@ async fn a_login_lets_the_request_through() {
 }
 
 #[tokio::test]
-async fn without_a_browser_an_error_names_the_command() {
+async fn without_a_browser_an_error_says_that_a_login_is_required() {
     let env = TestEnvironment::start().await;
     let authorizer = env.authorizer();
     assert!(authorizer.token().await.is_none());
     assert_eq!(authorizer.state().await.unwrap(), None);
     let error = env.client(authorizer).error("tools/list").await;
-    assert!(error.to_string().contains("run `toolyard servers login notes`"), "{error}");
+    assert!(error.to_string().contains("server `notes` requires authentication"), "{error}");
     assert_eq!(env.request_counts(), [0, 0, 0]);
 }
 
@@ -107,7 +107,7 @@ async fn tokens_are_shared_between_processes() {
     assert_eq!((state.issuer, state.is_renewable), (base_url(&env.issuer), true));
     assert!(authorizer().logout().await.unwrap());
     let error = env.client(authorizer()).error("tools/list").await;
-    assert!(error.to_string().contains("servers login notes"), "{error}");
+    assert!(error.to_string().contains("server `notes` requires authentication"), "{error}");
 }
 
 #[tokio::test]
@@ -125,7 +125,7 @@ async fn missing_scopes_are_requested() {
     };
     env.client(authorizer(Some(TestUser::default()))).result("tools/list").await;
     let error = env.client(authorizer(None)).error("tools/call").await;
-    assert!(error.to_string().contains("servers login notes --scope \"write\""), "{error}");
+    assert!(error.to_string().contains("server `notes` lacks the scopes write"), "{error}");
     env.client(authorizer(Some(TestUser::default()))).result("tools/call").await;
     let scopes: Vec<_> = env
         .requests_of("authorize")
@@ -170,7 +170,7 @@ async fn a_rejected_renewal_leads_to_a_login() {
     env.behavior().valid_tokens.clear();
     env.behavior().refresh_tokens.clear();
     let error = env.client(authorizer()).error("tools/list").await;
-    assert!(error.to_string().contains("servers login notes"), "{error}");
+    assert!(error.to_string().contains("server `notes` requires authentication"), "{error}");
     env.client(authorizer().with_browser(Arc::new(TestUser::default()))).result("tools/list").await;
     assert_eq!(env.request_counts()[1], 2);
     // A failing authorization server is no reason to ask the user.

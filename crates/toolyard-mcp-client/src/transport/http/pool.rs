@@ -190,24 +190,20 @@ impl IdleConnection {
         }
         let Some(rest) = &mut self.rest else {
             // Anything that arrives now belongs to no request; usually it is the end of the connection.
-            return if self.connection.is_quiet() {
-                IdleConnectionState::Ready
-            } else {
-                IdleConnectionState::Unusable
-            };
+            return self.quiet_state();
         };
         match self.connection.drain(rest) {
             Ok(true) => {
                 self.rest = None;
-                if self.connection.is_quiet() {
-                    IdleConnectionState::Ready
-                } else {
-                    IdleConnectionState::Unusable
-                }
+                self.quiet_state()
             }
             Ok(false) if age <= STREAM_END_GRACE => IdleConnectionState::Draining,
             Ok(false) | Err(_) => IdleConnectionState::Unusable,
         }
+    }
+
+    fn quiet_state(&mut self) -> IdleConnectionState {
+        if self.connection.is_quiet() { IdleConnectionState::Ready } else { IdleConnectionState::Unusable }
     }
 }
 

@@ -81,6 +81,10 @@ impl StreamableHttp {
 }
 
 impl Transport for StreamableHttp {
+    fn relates_requests(&self) -> bool {
+        true
+    }
+
     fn send(&self, message: OutgoingMessage) -> BoxFuture<'_, Result<SendOutcome, TransportError>> {
         Box::pin(async move {
             if let Some(error) = self.connection.requests.closed() {

@@ -33,6 +33,8 @@ const MAX_ABANDONED_CALLS: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct InFlightRequests {
     state: Mutex<InFlightState>,
+    /// Whether an input request came that did not tell which call it belongs to.
+    has_unrelated_requests: AtomicBool,
     /// Redacted in progress and log messages.
     secrets: OnceLock<Arc<ServerSecrets>>,
 }
@@ -40,8 +42,15 @@ pub(crate) struct InFlightRequests {
 #[derive(Debug, Default)]
 struct InFlightState {
     requests: HashMap<u64, Arc<InFlightRequest>>,
-    /// Ids of clients' sessions whose calls were abandoned, and when.
-    abandoned: VecDeque<(u64, Instant)>,
+    abandoned: VecDeque<AbandonedCall>,
+}
+
+/// A call that its caller gave up, which the server may not know yet.
+#[derive(Debug, Clone, Copy)]
+struct AbandonedCall {
+    session: u64,
+    client: u64,
+    at: Instant,
 }
 
 #[derive(Debug, Clone)]
@@ -93,11 +102,12 @@ impl InFlightRequests {
     pub(crate) fn remove(&self, id: u64, is_answered: bool) {
         let mut state = lock(&self.state);
         let Some(request) = state.requests.remove(&id) else { return };
-        if let (OriginKey::Caller(session), false) = (request.origin.key(), is_answered) {
+        if let (RequestOrigin::Caller(caller, _), false) = (&request.origin, is_answered) {
             if state.abandoned.len() == MAX_ABANDONED_CALLS {
                 state.abandoned.pop_front();
             }
-            state.abandoned.push_back((session, Instant::now()));
+            let (session, client) = (caller.session_id(), caller.client_id());
+            state.abandoned.push_back(AbandonedCall { session, client, at: Instant::now() });
         }
         drop(state);
         request.is_finished.store(true, Ordering::Release);
@@ -137,12 +147,10 @@ impl InFlightRequests {
     /// Who a message is for that came on the stream of a request, or on a stream shared by all.
     pub(crate) fn recipient(&self, related_request: Option<u64>) -> Recipient {
         let mut state = lock(&self.state);
-        while state.abandoned.front().is_some_and(|(_, since)| since.elapsed() > CANCEL_GRACE) {
-            state.abandoned.pop_front();
-        }
+        state.forget_old_abandoned();
         let in_flight: Vec<(u64, OriginKey)> =
             state.requests.iter().map(|(id, request)| (*id, request.origin.key())).collect();
-        let abandoned: Vec<u64> = state.abandoned.iter().map(|(session, _)| *session).collect();
+        let abandoned = state.abandoned_of_others();
         match decide_recipient(related_request, &in_flight, &abandoned) {
             RecipientDecision::Request(id) => match state.requests.get(&id) {
                 Some(request) => match &request.origin {
@@ -159,8 +167,40 @@ impl InFlightRequests {
         }
     }
 
+    /// The clients that gave up a call a moment ago.
+    pub(crate) fn clients_of_abandoned_calls(&self) -> Vec<u64> {
+        let mut state = lock(&self.state);
+        state.forget_old_abandoned();
+        state.abandoned.iter().map(|call| call.client).collect()
+    }
+
+    /// Notes an input request that does not tell which call it belongs to.
+    pub(crate) fn note_unrelated_request(&self) {
+        self.has_unrelated_requests.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn has_unrelated_requests(&self) -> bool {
+        self.has_unrelated_requests.load(Ordering::Acquire)
+    }
+
     pub(crate) fn count(&self) -> usize {
         lock(&self.state).requests.len()
+    }
+}
+
+impl InFlightState {
+    fn forget_old_abandoned(&mut self) {
+        while self.abandoned.front().is_some_and(|call| call.at.elapsed() > CANCEL_GRACE) {
+            self.abandoned.pop_front();
+        }
+    }
+
+    /// The sessions of abandoned calls, but for those of the one client that has calls in flight: what the server still
+    /// sends about its abandoned call may reach its next one.
+    fn abandoned_of_others(&self) -> Vec<u64> {
+        let mut clients = self.requests.values().filter_map(|request| request.origin.client());
+        let only = clients.next().filter(|first| clients.all(|client| client == *first));
+        self.abandoned.iter().filter(|call| Some(call.client) != only).map(|call| call.session).collect()
     }
 }
 
@@ -170,6 +210,13 @@ impl RequestOrigin {
             Self::Internal => OriginKey::Internal,
             Self::Detached => OriginKey::Detached,
             Self::Caller(caller, _) => OriginKey::Caller(caller.session_id()),
+        }
+    }
+
+    fn client(&self) -> Option<u64> {
+        match self {
+            Self::Internal | Self::Detached => None,
+            Self::Caller(caller, _) => Some(caller.client_id()),
         }
     }
 

@@ -64,7 +64,7 @@ impl SearchWeb {
         let Some(engine) = &self.engine else {
             return Err(ToolError::new(ErrorKind::Unavailable, "no search engine is configured")
                 .with_retryable(false)
-                .with_hint("set `engine = \"searxng\"` and `url = \"…\"` under [web_search] (or brave or tavily, with `key`)"));
+                .with_operator_hint("set `engine = \"searxng\"` and `url = \"…\"` under [web_search] (or brave or tavily, with `key`)"));
         };
         let query = arguments.query.trim();
         if query.is_empty() || query.chars().count() > MAX_QUERY_CHARS {

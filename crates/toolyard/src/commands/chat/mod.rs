@@ -1,15 +1,13 @@
 //! `toolyard chat`: a conversation with an agent.
 
-mod conversation;
 mod input;
 mod slash_command;
 
 use toolyard::Toolyard;
-use toolyard_agent::{CancelToken, DEFAULT_AGENT, load_run};
+use toolyard_agent::{CancelToken, Chat, DEFAULT_AGENT, RunRequest};
 use toolyard_core::{ConversationMessage, RunId};
 
 use self::{
-    conversation::ChatConversation,
     input::{ChatInput, InputLine},
     slash_command::{ChatLine, HELP, parse},
 };
@@ -19,7 +17,7 @@ use crate::{
         agent_run::{drive, finish_view, load_agent, suggest_model_test},
         runs,
         servers::discovery::discover,
-        setup::{build, builder, close, interactive_servers_setup, require_store},
+        setup::{build, close, interactive_servers_setup, require_store, searching_builder},
     },
     config::CliContext,
     error::CliError,
@@ -33,14 +31,13 @@ use crate::{
 const MAX_FOUND_TOOLS: usize = 10;
 
 pub(crate) async fn run(arguments: ChatArgs, context: &CliContext, output: &Output) -> Result<(), CliError> {
-    let store = require_store(context)?;
+    require_store(context)?;
     let name = arguments.conversation.clone().unwrap_or_else(new_conversation_name);
-    let conversation = ChatConversation::open(store, &name).await?;
-    let builder = builder(context, interactive_servers_setup(context, arguments.yes))
-        .conversation(conversation.for_tools());
-    let toolyard = build(builder).await?;
+    let toolyard =
+        build(searching_builder(context, interactive_servers_setup(context, arguments.yes))).await?;
+    let conversation = toolyard.agents().chat(&name).await?;
     discover(&toolyard, context, output).await?;
-    let mut chat = Chat {
+    let mut session = ChatSession {
         toolyard: &toolyard,
         output,
         agent: arguments.agent.name.unwrap_or_else(|| DEFAULT_AGENT.to_owned()),
@@ -49,7 +46,7 @@ pub(crate) async fn run(arguments: ChatArgs, context: &CliContext, output: &Outp
         conversation,
         runs: Vec::new(),
     };
-    let outcome = chat.run(&name).await;
+    let outcome = session.run(&name).await;
     close(&toolyard, context).await?;
     outcome
 }
@@ -59,13 +56,13 @@ fn new_conversation_name() -> String {
     format!("{now}-{}", std::process::id())
 }
 
-struct Chat<'a> {
+struct ChatSession<'a> {
     toolyard: &'a Toolyard,
     output: &'a Output,
     agent: String,
     model: Option<String>,
     approve_all: bool,
-    conversation: ChatConversation,
+    conversation: Chat,
     runs: Vec<RunId>,
 }
 
@@ -76,7 +73,7 @@ enum RunMode {
     DryRun,
 }
 
-impl Chat<'_> {
+impl ChatSession<'_> {
     async fn run(&mut self, name: &str) -> Result<(), CliError> {
         let model = self.toolyard.agents().model_name(&self.agent, self.model.as_deref())?;
         suggest_model_test(self.toolyard, &model, self.output);
@@ -146,32 +143,28 @@ impl Chat<'_> {
     }
 
     async fn ask(&mut self, text: &str, mode: RunMode) -> Result<(), CliError> {
-        self.resolve_placeholders().await?;
+        self.report_late_answers().await?;
         let agents = self.toolyard.agents();
         let (agent, model) = load_agent(self.toolyard, &self.agent, self.model.as_deref())?;
-        let mut request = agents.run_request(&self.agent, text);
-        request.history = self.conversation.prompt_messages();
-        request.public_history = self.conversation.is_public();
-        request.caller = "chat".to_owned();
-        request.plan_only = mode == RunMode::PlanOnly;
-        request.dry_run = mode == RunMode::DryRun;
+        let request = RunRequest {
+            caller: "chat".into(),
+            plan_only: mode == RunMode::PlanOnly,
+            dry_run: mode == RunMode::DryRun,
+            ..agent.request(text)
+        };
         let stop = CancelToken::default();
         let view = RunView::new(self.output, &model, ApprovalMode::new(self.approve_all, &stop));
-        let run = agent.create_run(request).await?;
+        let run = self.conversation.stream_chat_message(&agent, request, None).await?;
         view.begin(&agents.log().events(&run, 0).await?);
         self.runs.push(run.clone());
         let end = drive(&agent, &run, &view, &stop).await?;
-        if mode == RunMode::Full {
-            let (state, _) = load_run(agents.log().as_ref(), &run).await?;
-            self.conversation.record(text, &run, &end, state.data_sources()).await?;
-        }
+        self.conversation.resolve_pending().await?;
         finish_view(&run, &end, view, self.output)
     }
 
-    /// Adds answers of suspended runs that finished elsewhere to the conversation.
-    async fn resolve_placeholders(&mut self) -> Result<(), CliError> {
-        let log = self.toolyard.agents().log();
-        for (run, answer) in self.conversation.resolve_placeholders(log.as_ref()).await? {
+    /// Prints the answers of suspended runs that finished elsewhere.
+    async fn report_late_answers(&mut self) -> Result<(), CliError> {
+        for (run, answer) in self.conversation.resolve_pending().await? {
             self.output.message(&format!("run {run} has finished: {answer}"));
         }
         Ok(())
@@ -185,9 +178,11 @@ impl Chat<'_> {
             }
             None => hub.specs(),
         };
+        let snapshot = hub.snapshot();
         for tool in found {
+            let Some(name) = snapshot.callable_name(&tool, None) else { continue };
             let description = tool.spec().description.lines().next().unwrap_or_default().to_owned();
-            self.output.message(&format!("{}   {}   {description}", tool.name, tool.source_id()));
+            self.output.message(&format!("{name}   {}   {description}", tool.source_id()));
         }
     }
 

@@ -37,7 +37,7 @@ pub(super) const HELP: &str = "\
 /history            show the conversation
 /clear              start over; the stored conversation stays
 /exit               exit, like ctrl-d
-Ctrl-c cancels the current run.";
+Ctrl-c interrupts the current run, which can be resumed.";
 
 pub(super) fn parse(line: &str) -> ChatLine<'_> {
     let line = line.trim();

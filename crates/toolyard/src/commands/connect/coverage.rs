@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Map, Value};
 use toolyard_core::ContentHash;
 use toolyard_mcp_client::config::{
-    FileContext, ServerSettings,
+    FileContext, ServerSettings, ToolFilter,
     import::{Client, ImportedServer, import_servers, single_server_document},
 };
 
@@ -19,9 +19,20 @@ type ServerKey = (Option<String>, Vec<String>, Option<String>, Option<String>, V
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Coverage<'t> {
     /// Toolyard has the same servers with the same credentials.
-    pub(super) covered: BTreeSet<&'t str>,
+    pub(super) covered: BTreeMap<&'t str, CoveredServer>,
     /// Toolyard has them, but these variables are not set, so they would stop working.
     pub(super) missing_variables: BTreeMap<&'t str, BTreeSet<String>>,
+    /// Disabled in the client's file, or in Toolyard's settings.
+    pub(super) disabled: BTreeSet<&'t str>,
+}
+
+/// A server of a client that Toolyard has too.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct CoveredServer {
+    /// Its name in Toolyard's settings.
+    pub(super) name: String,
+    /// The tools that the client may use.
+    pub(super) tools: ToolFilter,
 }
 
 /// Compares a client's servers with Toolyard's by endpoint and credentials, not by name: two accounts of one program are two
@@ -30,28 +41,36 @@ pub(super) fn compare<'t>(
     client: Client,
     client_servers: &'t Map<String, Value>,
     own_servers: &BTreeMap<String, ServerSettings>,
+    file_context: FileContext<'_>,
     variable: impl Fn(&str) -> Option<String>,
 ) -> Coverage<'t> {
     let variable_hash = |name: &str| variable(name).map(ContentHash::of);
-    let mut usable = BTreeSet::new();
+    let mut usable = BTreeMap::new();
     let mut unusable: BTreeMap<ServerKey, BTreeSet<String>> = BTreeMap::new();
-    for settings in own_servers.values() {
+    for (name, settings) in own_servers {
         let mut missing = settings.required_variables();
         missing.retain(|name| variable(name).is_none());
         if missing.is_empty() {
-            usable.insert(server_key(settings, |reference| resolve(reference, variable_hash)));
+            usable.insert(server_key(settings, |reference| resolve(reference, variable_hash)), name);
         } else {
             unusable.entry(server_key(settings, |_| String::new())).or_insert(missing);
         }
     }
     let mut coverage = Coverage::default();
     for (name, server) in client_servers {
-        let read =
-            import_servers(client, &single_server_document(client, name, server), FileContext::default());
+        let read = import_servers(client, &single_server_document(client, name, server), file_context);
         let Some(imported) = read.ok().and_then(|read| read.servers.into_iter().next()) else { continue };
         let client_hash = |name: &str| literal_secret_hash(&imported, name).or_else(|| variable_hash(name));
-        if usable.contains(&server_key(&imported.settings, |reference| resolve(reference, client_hash))) {
-            coverage.covered.insert(name);
+        let own_name =
+            usable.get(&server_key(&imported.settings, |reference| resolve(reference, client_hash)));
+        if let Some(own_name) = own_name {
+            let is_enabled = own_servers.get(*own_name).is_some_and(|own| own.enabled);
+            if is_enabled && imported.settings.enabled {
+                let tools = imported.settings.tool_filter();
+                coverage.covered.insert(name, CoveredServer { name: (*own_name).clone(), tools });
+            } else {
+                coverage.disabled.insert(name);
+            }
         } else if let Some(missing) = unusable.get(&server_key(&imported.settings, |_| String::new())) {
             coverage.missing_variables.insert(name, missing.clone());
         }
@@ -110,7 +129,7 @@ mod tests {
         let variable = |name: &str| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         };
-        compare(Client::Cursor, client_servers.as_object().unwrap(), &known, variable)
+        compare(Client::Cursor, client_servers.as_object().unwrap(), &known, FileContext::default(), variable)
     }
 
     #[test]
@@ -122,9 +141,11 @@ mod tests {
             "again": server("sk-second-1234567890"),
         });
         let both = [("FIRST_KEY", "sk-first-1234567890"), ("SECOND_KEY", "sk-second-1234567890")];
-        assert_eq!(coverage(&client_servers, &both).covered, BTreeSet::from(["again", "greeter"]));
+        let covered = coverage(&client_servers, &both).covered;
+        let names: Vec<_> = covered.iter().map(|(name, own)| (*name, own.name.as_str())).collect();
+        assert_eq!(names, [("again", "greeter-2"), ("greeter", "greeter-2")]);
         let one_key_set = coverage(&client_servers, &both[..1]);
-        assert_eq!(one_key_set.covered, BTreeSet::new());
+        assert_eq!(one_key_set.covered, BTreeMap::new());
         let missing = BTreeSet::from(["SECOND_KEY".to_owned()]);
         assert_eq!(
             one_key_set.missing_variables.get("greeter"),
@@ -137,7 +158,7 @@ mod tests {
     fn references_with_the_same_value_are_equal() {
         let client_servers = json!({"mine": {"command": "greeter", "env": {"API_KEY": "${env:SECOND_KEY}"}}});
         let set = [("FIRST_KEY", "one"), ("SECOND_KEY", "two")];
-        assert_eq!(coverage(&client_servers, &set).covered, BTreeSet::from(["mine"]));
+        assert_eq!(coverage(&client_servers, &set).covered["mine"].name, "greeter-2");
         assert_eq!(coverage(&client_servers, &[]).missing_variables.len(), 1);
         let covered_with_default = |default: &str| {
             let text = format!("${{TENANT:-{default}}}");
@@ -146,10 +167,22 @@ mod tests {
                     .into();
             let client_servers = json!({"a": {"command": "greeter", "args": ["${TENANT:-one}"], "env": {"API_KEY": "${FIRST_KEY}"}}});
             let set = |name: &str| (name == "FIRST_KEY").then(|| "one".to_owned());
-            compare(Client::ClaudeCode, client_servers.as_object().unwrap(), &known, set).covered.len()
+            let client_servers = client_servers.as_object().unwrap();
+            compare(Client::ClaudeCode, client_servers, &known, FileContext::default(), set).covered.len()
         };
         assert_eq!((covered_with_default("one"), covered_with_default("two")), (1, 0));
         let plain = json!({"mine": {"command": "greeter"}});
         assert_eq!(coverage(&plain, &set), Coverage::default());
+    }
+
+    #[test]
+    fn a_client_keeps_its_list_of_tools_and_its_disabled_servers() {
+        let server = json!({"command": "greeter", "env": {"API_KEY": "${env:SECOND_KEY}"}, "disabledTools": ["shout"]});
+        let mut off = server.clone();
+        off["disabled"] = json!(true);
+        let client_servers = json!({"mine": server, "off": off});
+        let coverage = coverage(&client_servers, &[("SECOND_KEY", "two")]);
+        assert_eq!(coverage.covered["mine"].tools.without, ["shout"]);
+        assert_eq!((coverage.covered.len(), coverage.disabled), (1, BTreeSet::from(["off"])));
     }
 }

@@ -1,6 +1,6 @@
 //! Toolyard's own entry in a client's configuration, in that client's format.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use toolyard_mcp_client::config::import::Client;
 
 pub(super) const OWN_NAME: &str = "toolyard";
@@ -10,7 +10,12 @@ pub(super) const TOKEN_INPUT: &str = "toolyard-token";
 #[derive(Debug)]
 pub(super) enum GatewayConnection {
     /// The client starts this command.
-    Stdio { command: String, args: Vec<String> },
+    Stdio {
+        command: String,
+        args: Vec<String>,
+        /// Environment variables that servers need; some clients pass on only those that their file names.
+        variables: Vec<String>,
+    },
     /// The client connects to a running gateway at this URL.
     Http(String),
 }
@@ -21,8 +26,16 @@ pub(in crate::commands) const TOKEN_VARIABLE: &str = "TOOLYARD_TOKEN";
 /// The entry for a client. The token is a reference, never a literal.
 pub(super) fn entry(client: Client, connection: &GatewayConnection) -> Value {
     match connection {
-        GatewayConnection::Stdio { command, args } => match client {
+        GatewayConnection::Stdio { command, args, variables } => match client {
             Client::VsCode => json!({"type": "stdio", "command": command, "args": args}),
+            Client::Codex if !variables.is_empty() => {
+                json!({"command": command, "args": args, "env_vars": variables})
+            }
+            Client::Gemini if !variables.is_empty() => {
+                let env: Map<String, Value> =
+                    variables.iter().map(|name| (name.clone(), format!("${name}").into())).collect();
+                json!({"command": command, "args": args, "env": env})
+            }
             _ => json!({"command": command, "args": args}),
         },
         GatewayConnection::Http(url) => {

@@ -1,15 +1,30 @@
 //! `toolyard connect`: points a client at Toolyard in place of the servers that were imported from it, and undoes that.
+//!
+//! - `coverage`: which servers of a client Toolyard has, too.
+//! - `claude_permissions`: tools that Claude Code's own rules deny.
+//! - `client_profile`: the profile that offers a client what it had.
+//! - `profile_selection`: which profile it gets, and the change of the settings.
+//! - `entry`: Toolyard's own entry in the client's file.
+//! - `undo_record`: what is needed to undo the change.
+//! - `report`: what the user is told.
 
+mod claude_permissions;
+mod client_profile;
 mod coverage;
 pub(super) mod entry;
+mod profile_selection;
+mod report;
 mod undo_record;
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use toolyard_core::ContentHash;
 use toolyard_mcp_client::config::{
-    DocumentError, FileContext,
+    DocumentError, FileContext, STORED_SECRET_PREFIX, ServerSettings, ToolFilter,
     import::{
         Client, ClientFileEdit, ClientFileError, InputEdit, PathRoot, client_servers, edit_client_file,
         import_servers,
@@ -17,19 +32,22 @@ use toolyard_mcp_client::config::{
 };
 
 use self::{
+    claude_permissions::DeniedTools,
     coverage::compare,
-    entry::{GatewayConnection, OWN_NAME, TOKEN_INPUT, TOKEN_VARIABLE, entry, is_own, token_input},
-    undo_record::{TextPatch, UndoRecord},
+    entry::{GatewayConnection, OWN_NAME, TOKEN_INPUT, entry, is_own, token_input},
+    profile_selection::{SettingsChange, remove_created_profile, select_profile},
+    report::{redacted_lines, report, report_undo},
+    undo_record::{CreatedProfile, TextPatch, UndoRecord},
 };
 use crate::{
     cli::ConnectArgs,
     commands::{
-        import::client_files::{CURRENT_SYSTEM, home_folder},
-        line_diff::{changed_lines, without_value},
+        import::client_files::{CURRENT_SYSTEM, base_folder, home_folder, read_env_file},
+        line_diff::changed_lines,
     },
     config::{CliContext, files},
     error::CliError,
-    terminal::{Output, confirm, pluralize},
+    terminal::{Output, confirm},
 };
 
 const CLIENTS: [Client; 6] = [
@@ -40,6 +58,12 @@ const CLIENTS: [Client; 6] = [
     Client::Codex,
     Client::Gemini,
 ];
+
+impl FileChange {
+    fn is_unchanged(&self) -> bool {
+        self.before == self.after
+    }
+}
 
 /// Digits of a file's hash in the name of its undo record.
 const FILE_HASH_DIGITS: usize = 12;
@@ -56,23 +80,47 @@ struct FileChange {
     after: String,
     /// Lines that Toolyard adds; all others may hold secrets.
     own_lines: String,
-    /// Servers that are removed from the file, or restored to it.
-    moved: Vec<String>,
-    /// Servers that stay, because Toolyard does not have them.
-    unknown: Vec<String>,
-    /// Servers that stay, because these variables are not set for Toolyard.
-    missing_variables: Vec<(String, Vec<String>)>,
+    servers: ClientServers,
+    /// The profile that the client gets; all tools when absent.
+    profile: Option<String>,
 }
 
-pub(super) fn run(
+/// The servers of a client's file, by what becomes of them. Names are those in the file.
+#[derive(Debug, Default)]
+struct ClientServers {
+    /// Servers that are removed from the file, or restored to it.
+    moved: Map<String, Value>,
+    /// The servers of Toolyard that take the place of the removed ones, and the tools of each that the client may use.
+    replacements: BTreeMap<String, ToolFilter>,
+    /// Removed servers that have another name in Toolyard.
+    renamed: Vec<(String, String)>,
+    /// Servers that stay, because Toolyard does not have them.
+    unknown: Vec<String>,
+    /// Servers that stay, because the client or Toolyard does not use them.
+    disabled: Vec<String>,
+    /// Servers that stay, because these variables are not set for Toolyard.
+    missing_variables: Vec<(String, Vec<String>)>,
+    /// Toolyard's own entries.
+    own: Vec<String>,
+    /// Environment variables that the replacements need.
+    needed_variables: BTreeSet<String>,
+}
+
+pub(super) async fn run(
     arguments: &ConnectArgs,
     config: Option<&Path>,
     context: &CliContext,
     output: &Output,
 ) -> Result<(), CliError> {
     let client = parse_client(&arguments.client)?;
+    if client == Client::ClaudeDesktop && arguments.http.is_some() {
+        let message = "Claude Desktop takes no URLs from its file: it skips such entries, or does not start";
+        return Err(CliError::usage(message)
+            .with_hint("omit --http: Claude Desktop then starts `toolyard serve --stdio` itself"));
+    }
     let chosen_file = arguments.file.as_deref().map(canonical_path).transpose()?;
     let record_file = record_file(client, chosen_file.as_deref(), context);
+    let folder = chosen_file.as_deref().map(|file| base_folder(client, file));
     let file = chosen_file.map_or_else(|| default_file(client), Ok)?;
     let record = UndoRecord::read(&record_file)?;
     if arguments.undo {
@@ -81,94 +129,144 @@ pub(super) fn run(
             return Err(CliError::usage(message)
                 .with_hint(format!("connect it: toolyard connect {}", arguments.client)));
         };
-        return undo(client, arguments, &record_file, &record, output);
+        return undo(client, arguments, &record_file, &record, context, output).await;
     }
     let text = files::read_if_exists(&file)?;
     let before = text.clone().unwrap_or_default();
-    let connection = connection(arguments, config)?;
-    let (change, moved) = plan_change(client, arguments, (file, record_file), before, &connection, context)?;
-    let is_written = confirm_change(&change, arguments, output)?;
-    if is_written {
-        let record = merge_records(record, &change, text.is_some(), moved);
+    let file_context = FileContext {
+        workspace: folder.as_deref().and_then(Path::to_str),
+        read_env_file: Some(&read_env_file),
+    };
+    let servers = classify_servers(client, &file, &before, file_context, context)?;
+    let selection = select_profile(client, arguments, &record_file, record.as_ref(), &servers, context)?;
+    let profile = selection.as_ref().map(|selection| selection.name.clone());
+    let connection = connection(arguments, profile.as_deref(), &servers, config)?;
+    let settings_change = match selection.and_then(|selection| selection.created) {
+        Some(created) => Some(SettingsChange::new(created)?),
+        None => None,
+    };
+    let change = plan_change(client, arguments, (file, record_file), before, servers, &connection, profile)?;
+    let is_confirmed = confirm_change(&change, settings_change.as_ref(), arguments, output)?;
+    if is_confirmed {
+        if let Some(settings_change) = &settings_change {
+            settings_change.write(context).await?;
+        }
+        let created = settings_change.map(|settings_change| settings_change.profile);
+        let record = merge_records(record, &change, text.is_some(), created);
         check_unchanged(&change)?;
         // The undo record first, so that the change can always be undone.
         record.write(&change.record_file)?;
         files::write(&change.file, &change.after, files::Access::Default)?;
     }
-    report(&change, &connection, is_written, output);
+    report(&change, &connection, is_confirmed, output);
     Ok(())
 }
 
-/// The change of a client's file, and the servers that it removes.
+/// Sorts the servers of a client's file.
+fn classify_servers(
+    client: Client,
+    file: &Path,
+    text: &str,
+    file_context: FileContext<'_>,
+    context: &CliContext,
+) -> Result<ClientServers, CliError> {
+    let invalid = |error: &dyn std::fmt::Display| invalid_file(file, error);
+    match import_servers(client, text, file_context) {
+        Ok(_) | Err(DocumentError::NoServers { .. }) => {}
+        Err(_) if text.trim().is_empty() => {}
+        Err(error) => return Err(invalid(&error)),
+    }
+    let existing = client_servers(client, text).map_err(|error| invalid(&error))?;
+    let secrets = context.stored_secrets();
+    let own_servers = &context.server_settings;
+    let coverage = compare(client, &existing, own_servers, file_context, |name| secrets.variable(name));
+    let denied = match client {
+        Client::ClaudeCode => {
+            let settings = files::read_if_exists(&home_folder()?.join(claude_permissions::SETTINGS_FILE))?;
+            DeniedTools::parse(&settings.unwrap_or_default())
+        }
+        _ => DeniedTools::default(),
+    };
+    let mut servers = ClientServers::default();
+    let mut filters: BTreeMap<String, Vec<ToolFilter>> = BTreeMap::new();
+    for (name, server) in &existing {
+        if is_own(name, server) {
+            servers.own.push(name.clone());
+        } else if let Some(covered) = coverage.covered.get(name.as_str()) {
+            servers.moved.insert(name.clone(), server.clone());
+            filters.entry(covered.name.clone()).or_default().push(denied.restrict(name, &covered.tools));
+            if covered.name != *name {
+                servers.renamed.push((name.clone(), covered.name.clone()));
+            }
+        } else if name == OWN_NAME {
+            return Err(invalid(&format!("it has a different server named `{OWN_NAME}`")));
+        } else if let Some(variables) = coverage.missing_variables.get(name.as_str()) {
+            servers.missing_variables.push((name.clone(), variables.iter().cloned().collect()));
+        } else if coverage.disabled.contains(name.as_str()) {
+            servers.disabled.push(name.clone());
+        } else {
+            servers.unknown.push(name.clone());
+        }
+    }
+    let required =
+        filters.keys().filter_map(|name| own_servers.get(name)).flat_map(ServerSettings::required_variables);
+    servers.needed_variables = required.filter(|name| !name.starts_with(STORED_SECRET_PREFIX)).collect();
+    // Two entries of one server: the client could use what either of them allowed.
+    let union = |(name, filters): (String, Vec<ToolFilter>)| (name, ToolFilter::union(&filters));
+    servers.replacements = filters.into_iter().map(union).collect();
+    Ok(servers)
+}
+
+fn invalid_file(file: &Path, error: &dyn std::fmt::Display) -> CliError {
+    CliError::usage(format!("cannot change {}: {error}", file.display()))
+}
+
+/// The change of a client's file.
 fn plan_change(
     client: Client,
     arguments: &ConnectArgs,
     (file, record_file): (PathBuf, PathBuf),
     before: String,
+    servers: ClientServers,
     connection: &GatewayConnection,
-    context: &CliContext,
-) -> Result<(FileChange, Map<String, Value>), CliError> {
-    let invalid =
-        |error: &dyn std::fmt::Display| CliError::usage(format!("cannot change {}: {error}", file.display()));
-    match import_servers(client, &before, FileContext::default()) {
-        Ok(_) | Err(DocumentError::NoServers { .. }) => {}
-        Err(_) if before.trim().is_empty() => {}
-        Err(error) => return Err(invalid(&error)),
-    }
-    let existing = client_servers(client, &before).map_err(|error| invalid(&error))?;
-    let (mut moved, mut unknown, mut own_names) = (Map::new(), Vec::new(), Vec::new());
-    let mut missing_variables = Vec::new();
-    let coverage = compare(client, &existing, &context.server_settings, |name| std::env::var(name).ok());
-    for (name, server) in &existing {
-        if is_own(name, server) {
-            own_names.push(name.as_str());
-        } else if coverage.covered.contains(name.as_str()) {
-            moved.insert(name.clone(), server.clone());
-        } else if name == OWN_NAME {
-            return Err(invalid(&format!("it has a different server named `{OWN_NAME}`")));
-        } else if let Some(variables) = coverage.missing_variables.get(name.as_str()) {
-            missing_variables.push((name.clone(), variables.iter().cloned().collect()));
-        } else {
-            unknown.push(name.clone());
-        }
-    }
+    profile: Option<String>,
+) -> Result<FileChange, CliError> {
     let own_entry = entry(client, connection);
-    let obsolete_names = own_names.into_iter().filter(|name| *name != OWN_NAME);
-    let remove = moved.keys().map(String::as_str).chain(obsolete_names).collect();
+    let obsolete_names = servers.own.iter().map(String::as_str).filter(|name| *name != OWN_NAME);
+    let remove = servers.moved.keys().map(String::as_str).chain(obsolete_names).collect();
     let prompt = token_input();
     let input = Some(InputEdit {
         id: TOKEN_INPUT,
         input: matches!(connection, GatewayConnection::Http(_)).then_some(&prompt),
     });
     let edit = ClientFileEdit { remove, insert: vec![(OWN_NAME, &own_entry)], input };
-    let after = edit_client_file(client, &before, &edit).map_err(|error| invalid(&error))?;
+    let after = edit_client_file(client, &before, &edit).map_err(|error| invalid_file(&file, &error))?;
     let own_lines = edit_client_file(
         client,
         "",
         &ClientFileEdit { remove: Vec::new(), insert: vec![(OWN_NAME, &own_entry)], input },
     );
-    let change = FileChange {
+    Ok(FileChange {
         client,
         argument: arguments.client.clone(),
-        file: file.clone(),
+        file,
         record_file,
         before,
         after,
         own_lines: own_lines.unwrap_or_default(),
-        moved: moved.keys().cloned().collect(),
-        unknown,
-        missing_variables,
-    };
-    Ok((change, moved))
+        servers,
+        profile,
+    })
 }
 
 /// Undoes a connection: byte for byte if the file was not changed since; otherwise the own entry is removed and the removed
 /// servers are restored.
-fn undo(
+async fn undo(
     client: Client,
     arguments: &ConnectArgs,
     record_file: &Path,
     record: &UndoRecord,
+    context: &CliContext,
     output: &Output,
 ) -> Result<(), CliError> {
     let before = files::read_if_exists(&record.file)?.unwrap_or_default();
@@ -190,11 +288,10 @@ fn undo(
         before,
         after,
         own_lines: String::new(),
-        moved: record.moved.keys().cloned().collect(),
-        unknown: Vec::new(),
-        missing_variables: Vec::new(),
+        servers: ClientServers { moved: record.moved.clone(), ..ClientServers::default() },
+        profile: None,
     };
-    let is_written = confirm_change(&change, arguments, output)?;
+    let is_written = confirm_change(&change, None, arguments, output)?;
     if is_written {
         check_unchanged(&change)?;
         if is_file_removed {
@@ -202,18 +299,12 @@ fn undo(
         } else {
             files::write(&change.file, &change.after, files::Access::Default)?;
         }
+        if let Some(profile) = &record.profile {
+            remove_created_profile(profile, context).await?;
+        }
         remove_file(record_file)?;
     }
-    if output.is_json() {
-        output.json(&change_json(&change, is_written));
-    } else if is_written {
-        output.message(&format!(
-            "Disconnected {}: {} restored in {}",
-            client.display_name(),
-            describe_servers(&change.moved),
-            change.file.display()
-        ));
-    }
+    report_undo(&change, is_written, output);
     Ok(())
 }
 
@@ -238,20 +329,27 @@ fn merge_records(
     record: Option<UndoRecord>,
     change: &FileChange,
     existed: bool,
-    moved: Map<String, Value>,
+    profile: Option<CreatedProfile>,
 ) -> UndoRecord {
+    let moved = change.servers.moved.clone();
     let Some(mut earlier) = record.filter(|record| record.file == change.file) else {
         let patch = TextPatch::between(&change.before, &change.after);
-        return UndoRecord::new(&change.file, existed, moved, Some(patch));
+        return UndoRecord::new(&change.file, existed, moved, Some(patch)).with_profile(profile);
     };
     let patch = earlier.original(&change.before).map(|original| TextPatch::between(&original, &change.after));
     earlier.moved.extend(moved);
-    UndoRecord::new(&change.file, earlier.existed, earlier.moved, patch)
+    let profile = profile.or(earlier.profile);
+    UndoRecord::new(&change.file, earlier.existed, earlier.moved, patch).with_profile(profile)
 }
 
 /// Shows the change and asks for confirmation, unless `--yes`. Returns whether to write it.
-fn confirm_change(change: &FileChange, arguments: &ConnectArgs, output: &Output) -> Result<bool, CliError> {
-    if change.before == change.after {
+fn confirm_change(
+    change: &FileChange,
+    settings_change: Option<&SettingsChange>,
+    arguments: &ConnectArgs,
+    output: &Output,
+) -> Result<bool, CliError> {
+    if change.is_unchanged() {
         return Ok(false);
     }
     let lines = redacted_lines(change);
@@ -259,6 +357,11 @@ fn confirm_change(change: &FileChange, arguments: &ConnectArgs, output: &Output)
     if !output.is_json() && (needs_confirmation || arguments.dry_run) {
         output.message(&format!("Changes to {}:", change.file.display()));
         lines.iter().for_each(|line| output.line(line));
+        if let Some(settings_change) = settings_change {
+            output.message(&format!("Changes to {}:", settings_change.profile.settings_file.display()));
+            let lines = changed_lines(&settings_change.before, &settings_change.after);
+            lines.iter().for_each(|line| output.line(line));
+        }
     }
     if arguments.dry_run {
         return Ok(false);
@@ -269,85 +372,15 @@ fn confirm_change(change: &FileChange, arguments: &ConnectArgs, output: &Output)
     Ok(true)
 }
 
-fn report(change: &FileChange, connection: &GatewayConnection, is_written: bool, output: &Output) {
-    if output.is_json() {
-        return output.json(&change_json(change, is_written));
-    }
-    let name = change.client.display_name();
-    let (verb, infinitive, target) = match connection {
-        GatewayConnection::Stdio { .. } => ("starts", "start", "`toolyard serve --stdio`"),
-        GatewayConnection::Http(url) => ("connects to", "connect to", url.as_str()),
-    };
-    let replaced = match change.moved.as_slice() {
-        [] => String::new(),
-        moved => format!(" in place of {}", describe_servers(moved)),
-    };
-    if change.before == change.after {
-        output.message(&format!("{name} already {verb} {target}"));
-    } else if is_written {
-        let undo = format!("toolyard connect {} --undo", change.argument);
-        output.message(&format!("{name} now {verb} {target}{replaced}. Undo: {undo}"));
-    } else {
-        output.message(&format!("{name} would {infinitive} {target}{replaced}"));
-    }
-    for (name, variables) in &change.missing_variables {
-        let variables = variables.join(", ");
-        output.message(&format!("  {name} was left in place: {variables} is not set"));
-    }
-    if !change.missing_variables.is_empty() {
-        output.message("  hint: set the variables where Toolyard is started, then connect again");
-    }
-    if !change.unknown.is_empty() {
-        let names = change.unknown.join(", ");
-        output.message(&format!("  left in place, not in your settings: {names}"));
-        output.message("  hint: import them with `toolyard import`, then connect again");
-    }
-    if let (GatewayConnection::Http(_), false) = (connection, change.client == Client::VsCode) {
-        output.message(&format!(
-            "  hint: set {TOKEN_VARIABLE} in the client's environment; `toolyard serve --http` prints the command"
-        ));
-    }
-}
-
-fn change_json(change: &FileChange, is_written: bool) -> Value {
-    json!({
-        "client": change.client.id(),
-        "file": change.file,
-        "moved": change.moved,
-        "unknown": change.unknown,
-        "missing_variables": change.missing_variables.iter().map(|(name, variables)| json!({
-            "name": name, "variables": variables,
-        })).collect::<Vec<_>>(),
-        "written": is_written,
-        "changes": redacted_lines(change),
-    })
-}
-
-/// The changed lines; values of lines that Toolyard did not write are hidden, because they may be secrets.
-fn redacted_lines(change: &FileChange) -> Vec<String> {
-    let is_own = |line: &str| {
-        let line = line.trim().trim_end_matches(',');
-        change.own_lines.lines().any(|own| own.trim().trim_end_matches(',') == line)
-    };
-    let redact_line = |line: String| match line.strip_prefix("+ ") {
-        Some(new) if !is_own(new) => format!("+ {}", without_value(new)),
-        _ => line,
-    };
-    changed_lines(&change.before, &change.after).into_iter().map(redact_line).collect()
-}
-
-/// `2 servers (excel, time)`.
-fn describe_servers(names: &[String]) -> String {
-    match names {
-        [] => "no servers".to_owned(),
-        names => format!("{} ({})", pluralize(names.len(), "server"), names.join(", ")),
-    }
-}
-
-fn connection(arguments: &ConnectArgs, config: Option<&Path>) -> Result<GatewayConnection, CliError> {
+fn connection(
+    arguments: &ConnectArgs,
+    profile: Option<&str>,
+    servers: &ClientServers,
+    config: Option<&Path>,
+) -> Result<GatewayConnection, CliError> {
     if let Some(url) = &arguments.http {
         let url = url.trim_end_matches('/');
-        let path = arguments.profile.as_ref().map(|profile| format!("/{profile}")).unwrap_or_default();
+        let path = profile.map(|profile| format!("/{profile}")).unwrap_or_default();
         return Ok(GatewayConnection::Http(format!("{url}{path}")));
     }
     let command = std::env::current_exe()
@@ -358,10 +391,15 @@ fn connection(arguments: &ConnectArgs, config: Option<&Path>) -> Result<GatewayC
         args.extend(["--config".to_owned(), config.display().to_string()]);
     }
     args.extend(["serve", "--stdio"].map(str::to_owned));
-    if let Some(profile) = &arguments.profile {
-        args.extend(["--profile".to_owned(), profile.clone()]);
+    if let Some(profile) = profile {
+        args.extend(["--profile".to_owned(), profile.to_owned()]);
     }
-    Ok(GatewayConnection::Stdio { command: command.display().to_string(), args })
+    let command = command.display().to_string();
+    Ok(GatewayConnection::Stdio {
+        command,
+        args,
+        variables: servers.needed_variables.iter().cloned().collect(),
+    })
 }
 
 fn parse_client(name: &str) -> Result<Client, CliError> {

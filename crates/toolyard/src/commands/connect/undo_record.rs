@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use toolyard::settings::ProfileSettings;
 use toolyard_core::ContentHash;
 
 use crate::{config::files, error::CliError};
@@ -19,6 +20,17 @@ pub(super) struct UndoRecord {
     pub(super) moved: Map<String, Value>,
     /// The difference to the original file; `None` if it was changed in between.
     pub(super) patch: Option<TextPatch>,
+    /// The profile that was created for the client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) profile: Option<CreatedProfile>,
+}
+
+/// A profile in a settings file, as it was written.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct CreatedProfile {
+    pub(super) settings_file: PathBuf,
+    pub(super) name: String,
+    pub(super) content: ProfileSettings,
 }
 
 /// The replacement of one range of a text.
@@ -40,7 +52,11 @@ impl UndoRecord {
         moved: Map<String, Value>,
         patch: Option<TextPatch>,
     ) -> Self {
-        Self { version: 1, file: file.to_owned(), existed, moved, patch }
+        Self { version: 1, file: file.to_owned(), existed, moved, patch, profile: None }
+    }
+
+    pub(super) fn with_profile(self, profile: Option<CreatedProfile>) -> Self {
+        Self { profile, ..self }
     }
 
     pub(super) fn read(path: &Path) -> Result<Option<Self>, CliError> {

@@ -1,61 +1,23 @@
 //! `toolyard doctor`: checks settings, store, tools, skills, servers and models.
 
+mod finding;
 mod models;
 mod serve;
 mod servers;
+mod tools;
 
 use std::path::Path;
 
-use serde::Serialize;
 use toolyard::Toolyard;
 use toolyard_tools::skill::TrustState;
 
+use self::finding::{Finding, Severity};
 use crate::{
     commands::setup::open,
     config::CliContext,
     error::CliError,
     terminal::{Output, pluralize},
 };
-
-#[derive(Debug, Serialize)]
-struct Finding {
-    severity: Severity,
-    subject: &'static str,
-    detail: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Severity {
-    Ok,
-    Note,
-    Problem,
-}
-
-impl Finding {
-    fn new(severity: Severity, subject: &'static str, detail: impl Into<String>) -> Self {
-        Self { severity, subject, detail: detail.into(), hint: None }
-    }
-
-    fn ok(subject: &'static str, detail: impl Into<String>) -> Self {
-        Self::new(Severity::Ok, subject, detail)
-    }
-
-    fn note(subject: &'static str, detail: impl Into<String>) -> Self {
-        Self::new(Severity::Note, subject, detail)
-    }
-
-    fn problem(subject: &'static str, detail: impl Into<String>) -> Self {
-        Self::new(Severity::Problem, subject, detail)
-    }
-
-    fn with_hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-}
 
 /// Runs all checks and prints their findings. Fails if there are problems.
 pub(super) async fn run(config: Option<&Path>, output: &Output) -> Result<(), CliError> {
@@ -66,10 +28,12 @@ pub(super) async fn run(config: Option<&Path>, output: &Output) -> Result<(), Cl
             findings.extend(check_trust(&context));
             findings.push(check_store(&context).await);
             let toolyard = open(&context).await?;
-            findings.extend(check_tools(&toolyard));
+            findings.extend(tools::check(&toolyard));
             findings.extend(check_source_names(&context, &toolyard));
             findings.extend(check_time_zone(&context));
             findings.push(check_web_search(&context));
+            #[cfg(feature = "embedding")]
+            findings.push(check_search_model(&context));
             findings.extend(check_skills(&toolyard));
             findings.extend(servers::check(&context, &toolyard));
             findings.extend(serve::check(&context, &toolyard));
@@ -78,29 +42,18 @@ pub(super) async fn run(config: Option<&Path>, output: &Output) -> Result<(), Cl
         Err(failure) => findings
             .push(Finding::problem("settings", failure.message()).with_hint("no further checks were made")),
     }
-    let problems = findings.iter().filter(|finding| finding.severity == Severity::Problem).count();
+    let is_problem = |finding: &&Finding| finding.severity == Severity::Problem;
+    let problems: usize = findings.iter().filter(is_problem).map(Finding::count).sum();
     if output.is_json() {
         output.json(&findings);
     } else {
-        findings.iter().for_each(|finding| print(finding, output));
+        findings.iter().for_each(|finding| finding.print(output));
     }
     if problems == 0 {
         return Ok(());
     }
     let failure = CliError::failed(format!("found {}", pluralize(problems, "problem")));
     Err(if output.is_json() { failure.without_message() } else { failure })
-}
-
-fn print(finding: &Finding, output: &Output) {
-    let severity = match finding.severity {
-        Severity::Ok => "ok",
-        Severity::Note => "note",
-        Severity::Problem => "PROBLEM",
-    };
-    output.line(&format!("{severity:<8} {:<9} {}", finding.subject, finding.detail));
-    if let Some(hint) = &finding.hint {
-        output.line(&format!("{:<8} {:<9} hint: {hint}", "", ""));
-    }
 }
 
 fn check_settings(context: &CliContext) -> Finding {
@@ -128,50 +81,6 @@ async fn check_store(context: &CliContext) -> Finding {
             .with_hint("toolyard store check"),
         Err(error) => Finding::problem("store", error.to_string()),
     }
-}
-
-fn check_tools(toolyard: &Toolyard) -> Vec<Finding> {
-    let snapshot = toolyard.hub().snapshot();
-    let tools = pluralize(snapshot.name_count(), "tool");
-    let sources = pluralize(toolyard.hub().sources().len(), "source");
-    let mut findings = vec![Finding::ok("tools", format!("{tools} from {sources}"))];
-    for collision in snapshot.collisions() {
-        let source_names = |tools: &[std::sync::Arc<toolyard_hub::ToolCandidate>]| {
-            tools.iter().map(|tool| tool.source_id().to_string()).collect::<Vec<_>>().join(", ")
-        };
-        let detail = match collision.equivalents.as_slice() {
-            // Reported below.
-            [] => continue,
-            used => format!("`{}` exists in several sources; {} is used", collision.name, source_names(used)),
-        };
-        let finding = Finding::note("tools", detail);
-        findings.push(match collision.others.as_slice() {
-            [] => finding,
-            others => finding.with_hint(format!(
-                "{} is used only with --source; change this with [routing.pin] or [equivalent]",
-                source_names(others)
-            )),
-        });
-    }
-    findings.extend(check_name_owners(&snapshot));
-    findings
-}
-
-/// Reports names whose owners do not offer them now.
-fn check_name_owners(snapshot: &toolyard_hub::Snapshot) -> Vec<Finding> {
-    let unowned = snapshot.candidates_by_name().filter(|(_, found)| found.equivalents.is_empty());
-    let finding = |(name, found): (&std::sync::Arc<str>, toolyard_hub::NameMatches<'_>)| {
-        let first = found.all().next()?;
-        let (source, owner) = (first.source_id(), first.yields_to.as_ref()?);
-        let detail =
-            format!("`{name}` belongs to {owner}, which does not offer it; {source} has a tool of this name");
-        let decision = format!("toolyard servers approve {source} {name} --take-names");
-        let hint = format!("call it as {source}.{name}, or give it the name: {decision}");
-        Some(Finding::note("tools", detail).with_hint(hint))
-    };
-    let mut findings: Vec<Finding> = unowned.filter_map(finding).collect();
-    findings.sort_by(|one, other| one.detail.cmp(&other.detail));
-    findings
 }
 
 /// Reports settings that name unknown sources.
@@ -208,6 +117,20 @@ fn check_web_search(context: &CliContext) -> Finding {
         Some(search) => Finding::ok("search", format!("{:?}", search.engine).to_lowercase()),
         None => Finding::note("search", "no search engine is set; the tool search_web is not available")
             .with_hint("[web_search] engine = \"searxng\", url = \"http://localhost:8888\""),
+    }
+}
+
+/// Whether tools are found by meaning, and with which model.
+#[cfg(feature = "embedding")]
+fn check_search_model(context: &CliContext) -> Finding {
+    let Some(folder) = &context.tool_search_model else {
+        let finding = Finding::note("tools", "found by words; no model that finds them by meaning is in use");
+        return finding.with_hint("toolyard search-model install");
+    };
+    match toolyard_search::embedding::EmbeddingModel::open(folder) {
+        Ok(_) => Finding::ok("tools", format!("found by words and by meaning, with {}", folder.display())),
+        Err(error) => Finding::problem("tools", format!("the model is not used: {error}"))
+            .with_hint("install it again: toolyard search-model install"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use toolyard::settings::ModelSettings;
 
-use super::Finding;
+use super::finding::Finding;
 use crate::commands::models::tool_calling_cache;
 use crate::config::CliContext;
 

@@ -3,7 +3,7 @@
 use toolyard::{Toolyard, settings::ServeSettings};
 use toolyard_gateway::HubService;
 
-use super::{Finding, Severity};
+use super::finding::{Finding, Severity};
 use crate::{commands::serve::replicas, config::CliContext, terminal::pluralize};
 
 pub(super) fn check(context: &CliContext, toolyard: &Toolyard) -> Vec<Finding> {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use toolyard_mcp_client::config::{
-    DocumentError, FileContext,
+    DocumentError, FileContext, Template,
     import::{Client, ImportedFile, ImportedServer, OperatingSystem, PathRoot, import_servers},
 };
 
@@ -59,14 +59,14 @@ pub(super) fn read_file(
     };
     let text = std::fs::read_to_string(file).map_err(|error| unreadable(&error))?;
     let file = file.canonicalize().map_err(|error| unreadable(&error))?;
-    let candidates = match client.or_else(|| client_of_path(&file)) {
-        Some(client) => vec![client],
-        None => vec![Client::ClaudeCode, Client::VsCode, Client::Registry],
-    };
+    let known = client.or_else(|| client_of_path(&file));
+    let candidates =
+        known.map_or_else(|| vec![Client::ClaudeCode, Client::VsCode, Client::Registry], |one| vec![one]);
     let mut last_error = DocumentError::NoServers { expected: "a table of servers" };
     for client in candidates {
         let folder = base_folder(client, &file);
-        match import_servers(client, &text, FileContext { workspace: folder.to_str() }) {
+        let file_context = FileContext { workspace: folder.to_str(), read_env_file: Some(&read_env_file) };
+        match import_servers(client, &text, file_context) {
             Ok(imported) => {
                 let is_project_file = file.starts_with(&context.project);
                 return Ok(ClientFile::new(client, file.clone(), is_project_file, imported));
@@ -74,8 +74,29 @@ pub(super) fn read_file(
             Err(error) => last_error = error,
         }
     }
-    Err(unreadable(&last_error)
-        .with_hint("choose its format with --client claude-code, cursor, vscode, codex or gemini"))
+    if let (DocumentError::NoServers { .. }, None) = (&last_error, known) {
+        last_error = DocumentError::NoServers { expected: "`mcpServers`, `servers` or `packages`" };
+    }
+    Err(unreadable(&last_error).with_optional_hint(format_hint(&last_error, known)))
+}
+
+/// How to make a file readable: another format helps only if the file is intact.
+fn format_hint(error: &DocumentError, known: Option<Client>) -> Option<String> {
+    match error {
+        DocumentError::NotJson { line, .. } => {
+            Some(format!("correct the JSON at line {line}, then import again"))
+        }
+        DocumentError::NotToml { line, .. } => {
+            Some(format!("correct the TOML at line {line}, then import again"))
+        }
+        DocumentError::NoServers { .. } => {
+            let format = known.map(|client| format!("it was read as a file of {}; ", client.display_name()));
+            let choice =
+                "choose the format with --client claude-code, cursor, vscode, codex, gemini or registry";
+            Some(format!("{}{choice}", format.unwrap_or_default()))
+        }
+        _ => None,
+    }
 }
 
 /// The client whose files have this path.
@@ -114,7 +135,10 @@ pub(super) async fn read_all(
                 all.push(ClientFile::unread(client, file, !is_home, problem));
                 continue;
             }
-            let file_context = FileContext { workspace: project.to_str().filter(|_| !is_home) };
+            let file_context = FileContext {
+                workspace: project.to_str().filter(|_| !is_home),
+                read_env_file: Some(&read_env_file),
+            };
             all.extend(parse_client_file(client, file, read.text(), !is_home, file_context));
         }
     }
@@ -136,6 +160,22 @@ fn parse_client_file(
     }
 }
 
+/// The text of an `envFile`; `None` if it cannot be read.
+pub(in crate::commands) fn read_env_file(path: &Template) -> Option<String> {
+    const MAX_ENV_FILE_BYTES: u64 = 1 << 20;
+    let path = path.expand(|name| std::env::var(name).ok()).ok()?;
+    let path = match path.expose().strip_prefix("~/") {
+        Some(rest) => home_folder().ok()?.join(rest),
+        None => PathBuf::from(path.expose()),
+    };
+    // A pipe could block for ever, and a relative path would depend on the current folder.
+    let is_readable = |file: std::fs::Metadata| file.is_file() && file.len() <= MAX_ENV_FILE_BYTES;
+    if !path.is_absolute() || !path.metadata().is_ok_and(is_readable) {
+        return None;
+    }
+    std::fs::read_to_string(path).ok()
+}
+
 /// The user's home folder.
 pub(in crate::commands) fn home_folder() -> Result<PathBuf, CliError> {
     etcetera::home_dir().map_err(|error| {
@@ -145,7 +185,7 @@ pub(in crate::commands) fn home_folder() -> Result<PathBuf, CliError> {
 }
 
 /// The folder that relative paths in a client's file refer to: the one that contains the client's own folder.
-fn base_folder(client: Client, file: &Path) -> PathBuf {
+pub(in crate::commands) fn base_folder(client: Client, file: &Path) -> PathBuf {
     let known = client.config_paths().iter().find(|candidate| file.ends_with(candidate.path));
     let levels_up = known.map_or(1, |candidate| candidate.path.split('/').count());
     file.ancestors().nth(levels_up).unwrap_or(file).to_owned()

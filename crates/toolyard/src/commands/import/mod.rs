@@ -1,20 +1,23 @@
-//! `toolyard import`: imports the servers of other clients; their secrets are not copied.
+//! `toolyard import`: imports the servers of other clients. Their secrets move to the store of secrets.
 
 pub(crate) mod client_files;
 
 use std::{io::IsTerminal as _, path::Path};
 
 use serde_json::{Value, json};
+use toolyard::Settings;
 use toolyard_mcp_client::config::{
-    ConflictPolicy, ImportPlan, PlannedServer,
-    import::{MergedServer, merge_servers},
+    ConflictPolicy, ImportPlan, PlannedServer, ToolFilter,
+    import::{MergedServer, MovedSecret, ServerOrigin, merge_servers, move_secrets},
     plan_import,
 };
 
 use self::client_files::ClientFile;
+#[cfg(feature = "embedding")]
+use crate::commands::search_model;
 use crate::{
     cli::ImportArgs,
-    commands::line_diff::changed_lines,
+    commands::{line_diff::changed_lines, servers::edit::print_takeover},
     config::{CliContext, operator_file},
     error::CliError,
     terminal::{Output, confirm, pluralize},
@@ -39,6 +42,8 @@ pub(super) async fn run(
         None => client_files::read_all(client, is_unattended, context).await?,
     };
     let mut merged = merge_servers(files.iter().map(|file| (file.label(), file.servers.clone())));
+    let stored_secrets = context.stored_secrets();
+    let moved_secrets = move_secrets(&mut merged, &stored_secrets.read()?);
     let (settings_file, text) = operator_file::read(context)?;
     let conflict_policy = if arguments.replace { ConflictPolicy::Replace } else { ConflictPolicy::Keep };
     let plan = |merged: &[MergedServer]| {
@@ -60,7 +65,12 @@ pub(super) async fn run(
         }
         let changed_count = planned.added.len() + replaced_count(&planned, arguments.replace);
         let change = format!("{} imported", pluralize(changed_count, "server"));
+        // Before the settings that refer to them.
+        let secrets = secrets_to_store(moved_secrets, &planned, arguments.replace);
+        stored_secrets.insert(secrets.into_iter().map(|secret| (secret.name, secret.value)))?;
         operator_file::write(&settings_file, &planned.text, &change, context).await?;
+        let now = Settings::parse(&planned.text, &settings_file)?.servers;
+        stored_secrets.remove_unused(&Settings::parse(&text, &settings_file)?.servers, &now)?;
     }
     let lines = changed_lines(&text, &planned.text);
     if output.is_json() {
@@ -71,13 +81,25 @@ pub(super) async fn run(
     } else if is_written {
         let servers = pluralize(planned.added.len() + replaced_count(&planned, arguments.replace), "server");
         output.message(&format!("Wrote {servers} to {}", settings_file.display()));
+        print_takeover(context, output);
         output.message(
             "  hint: check them with `toolyard doctor`, start each once with `toolyard servers test`",
         );
+        #[cfg(feature = "embedding")]
+        if !arguments.yes {
+            search_model::offer(context, output).await?;
+        }
     } else {
         output.message("Nothing to import");
     }
     Ok(())
+}
+
+/// The secrets of servers that are written.
+fn secrets_to_store(moved: Vec<MovedSecret>, plan: &ImportPlan, replace: bool) -> Vec<MovedSecret> {
+    let replaced = plan.conflicting.iter().filter(|_| replace).map(|conflict| &conflict.server);
+    let written: Vec<&str> = plan.added.iter().chain(replaced).map(|server| server.name.as_str()).collect();
+    moved.into_iter().filter(|secret| written.contains(&secret.server.as_str())).collect()
 }
 
 /// Asks whether to write, unless `--yes`.
@@ -128,8 +150,11 @@ fn print_plan(plan: &ImportPlan, merged: &[MergedServer], replace: bool, output:
     let names = plan.added.iter().chain(plan.existing.iter()).map(|planned| planned.name.chars().count());
     let width = names.max().unwrap_or(0).min(MAX_NAME_WIDTH);
     let print = |symbol: &str, planned: &PlannedServer, detail: &str| {
-        let from = planned.found_in.join("; ");
+        let from = planned.found_in.iter().map(|origin| origin_label(origin, &planned.name));
+        let from = from.collect::<Vec<_>>().join("; ");
         output.line(&format!("{symbol} {:<width$}  {detail}   ({from})", planned.name));
+        let limits = planned.found_in.iter().flat_map(limits_of);
+        limits.for_each(|limit| output.line(&format!("    {limit}")));
     };
     let print_notes = |planned: &PlannedServer| {
         planned.notes.iter().for_each(|note| output.line(&format!("    note: {note}")));
@@ -156,6 +181,33 @@ fn print_plan(plan: &ImportPlan, merged: &[MergedServer], replace: bool, output:
     }
 }
 
+/// The client, and the name that the server has there if it is another one.
+fn origin_label(origin: &ServerOrigin, name: &str) -> String {
+    if origin.name == name { origin.file.clone() } else { format!("{} as `{}`", origin.file, origin.name) }
+}
+
+/// What a client may not use of a server. `toolyard connect` keeps it so.
+fn limits_of(origin: &ServerOrigin) -> Vec<String> {
+    const MAX_LISTED_TOOLS: usize = 8;
+    let list = |names: &[String]| match names {
+        [] => "no tool".to_owned(),
+        names if names.len() <= MAX_LISTED_TOOLS => names.join(", "),
+        names => {
+            let shown: Vec<&str> = names.iter().take(MAX_LISTED_TOOLS).map(String::as_str).collect();
+            format!("{} and {} more", shown.join(", "), names.len() - MAX_LISTED_TOOLS)
+        }
+    };
+    let client = &origin.file;
+    if !origin.enabled {
+        return vec![format!("disabled in {client}")];
+    }
+    let ToolFilter { only, without } = &origin.tools;
+    let only = only.as_deref().map(|names| format!("{client} may use only {}", list(names)));
+    let without = Some(without.as_slice()).filter(|names| !names.is_empty());
+    let without = without.map(|names| format!("{client} may not use {}", list(names)));
+    only.into_iter().chain(without).collect()
+}
+
 fn endpoint_summary(merged: &[MergedServer], name: &str) -> String {
     let found = merged.iter().find(|merged| merged.server.name == name);
     found.map(|merged| merged.server.settings.summary()).unwrap_or_default()
@@ -171,7 +223,17 @@ fn import_json(
 ) -> Value {
     let planned = |planned: &PlannedServer| {
         let endpoint = endpoint_summary(merged, &planned.name);
-        json!({"name": planned.name, "endpoint": endpoint, "sources": planned.found_in, "notes": planned.notes})
+        let sources = planned.found_in.iter().map(|origin| {
+            json!({
+                "client": origin.file,
+                "name": origin.name,
+                "enabled": origin.enabled,
+                "only": origin.tools.only,
+                "without": origin.tools.without,
+            })
+        });
+        let sources: Vec<Value> = sources.collect();
+        json!({"name": planned.name, "endpoint": endpoint, "sources": sources, "notes": planned.notes})
     };
     let all = |list: &[PlannedServer]| list.iter().map(planned).collect::<Vec<_>>();
     json!({

@@ -24,6 +24,7 @@ use crate::{
     error::{CliError, ExitStatus},
     terminal::{
         Output, confirm,
+        progress::with_progress,
         run_view::{ApprovalMode, RunView, effects_and_arguments, is_interactive},
     },
 };
@@ -86,7 +87,8 @@ pub(super) async fn decide(
     }
     for approval in &pending {
         if approve && !arguments.yes && is_interactive() {
-            show::print_call(approval, output);
+            // Beside the question, which is never redirected with the data.
+            show::print_call(approval, |line| output.message(line));
             if !confirm("Approve this call?", "the call was not approved")? {
                 return Err(CliError::denied("the call was not approved"));
             }
@@ -162,8 +164,7 @@ struct Resumer<'a> {
 impl Resumer<'_> {
     async fn resume(&self, run: &RunId) -> Result<(), CliError> {
         let Some(request) = run_request(run, self.store).await? else {
-            return Err(CliError::usage(format!("run {run} is not an agent run"))
-                .with_hint(format!("show its steps: toolyard runs show {run}")));
+            return Err(no_request(run, self.store).await?);
         };
         let (agent, model) = load_agent(self.toolyard, &request.agent, self.model)?;
         self.wait_until_free(run).await?;
@@ -176,21 +177,23 @@ impl Resumer<'_> {
 
     /// Waits for the lease of a dead process to expire; fails if a live process holds it.
     async fn wait_until_free(&self, run: &RunId) -> Result<(), CliError> {
-        let started = Instant::now();
-        let mut is_announced = false;
-        while let Some(owner) = lease_owner(run, self.store).await? {
-            if is_alive(&owner) || started.elapsed() > MAX_LEASE_WAIT {
-                let leased = JournalError::Leased { run: run.clone(), owner };
-                return Err(CliError::from(leased)
-                    .with_hint(format!("retry shortly, or cancel it: toolyard runs cancel {run}")));
-            }
-            if !std::mem::replace(&mut is_announced, true) {
-                let message = format!("{owner} is gone; waiting for its lease on the run to expire");
-                self.output.message(&message);
-            }
-            tokio::time::sleep(LEASE_POLL_INTERVAL).await;
+        let Some(owner) = lease_owner(run, self.store).await? else { return Ok(()) };
+        if !is_alive(&owner) {
+            self.output.message(&format!("{owner} is gone; waiting until its lease on the run expires"));
         }
-        Ok(())
+        let released = async {
+            let started = Instant::now();
+            while let Some(owner) = lease_owner(run, self.store).await? {
+                if is_alive(&owner) || started.elapsed() > MAX_LEASE_WAIT {
+                    let leased = JournalError::Leased { run: run.clone(), owner };
+                    return Err(CliError::from(leased)
+                        .with_hint(format!("retry shortly, or cancel it: toolyard runs cancel {run}")));
+                }
+                tokio::time::sleep(LEASE_POLL_INTERVAL).await;
+            }
+            Ok(())
+        };
+        with_progress("the lease to expire", released).await?
     }
 
     /// Resumes one run after the other. The exit code is that of the last failure.
@@ -248,10 +251,31 @@ fn is_alive(owner: &str) -> bool {
     process.is_some_and(|process| {
         // A permission error means that the process exists.
         !matches!(rustix::process::test_kill_process(process), Err(rustix::io::Errno::SRCH))
+            && !is_zombie(process)
     })
 }
 
+/// Whether a process has ended and its parent has not noticed yet.
+fn is_zombie(process: rustix::process::Pid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
+    stat.is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('Z')))
+}
+
 /// The request that started a run; `None` if it is not an agent's.
+/// Why a run has no request that could be resumed.
+async fn no_request(run: &RunId, store: &Store) -> Result<CliError, CliError> {
+    // The record of a run is written before its request is logged; a process may be killed in between.
+    if store.run(run).await?.kind == AGENT_RUN_KIND {
+        let message =
+            format!("run {run} was never started: its process ended before it recorded the request");
+        return Ok(CliError::usage(message).with_hint(format!(
+            "nothing was done; close the run and ask again: toolyard runs cancel {run}"
+        )));
+    }
+    Ok(CliError::usage(format!("run {run} is not an agent run"))
+        .with_hint(format!("show its steps: toolyard runs show {run}")))
+}
+
 async fn run_request(run: &RunId, store: &Store) -> Result<Option<RunRequest>, CliError> {
     let events = store.events(run, 0).await?;
     Ok(match replay_updates(&events).next() {

@@ -58,7 +58,7 @@ pub(crate) async fn show(run: &RunId, store: &Store, output: &Output) -> Result<
             && approval.outcome.is_none()
             && approval.kind == ApprovalKind::ToolCall
     };
-    approvals.iter().filter(is_pending).for_each(|approval| print_call(approval, output));
+    approvals.iter().filter(is_pending).for_each(|approval| print_call(approval, |line| output.line(line)));
     output.line(&format!("  {}", usage_line(&progress)));
     if let Some(end) = &progress.end {
         let approvals: Vec<&str> = progress.ids_with(StepStatus::AwaitingApproval).collect();
@@ -73,13 +73,13 @@ pub(crate) async fn show(run: &RunId, store: &Store, output: &Output) -> Result<
     Ok(())
 }
 
-/// Prints a call that waits for an approval, with all its arguments.
-pub(super) fn print_call(approval: &ApprovalRecord, output: &Output) {
+/// Prints a call that waits for an approval, with all its arguments, line by line.
+pub(super) fn print_call(approval: &ApprovalRecord, print: impl Fn(&str)) {
     let step = approval.step.as_deref().unwrap_or_default();
     let (effects, arguments) = effects_and_arguments(&approval.text).unwrap_or(("", &approval.text));
-    output.line(&format!("   {step} needs approval ({effects}):"));
+    print(&format!("   {step} needs approval ({effects}):"));
     let width = line_width().min(MAX_LINE_WIDTH).saturating_sub(INDENT.len());
-    argument_lines(arguments, width).iter().for_each(|line| output.line(&format!("{INDENT}{line}")));
+    argument_lines(arguments, width).iter().for_each(|line| print(&format!("{INDENT}{line}")));
 }
 
 /// How to continue an unfinished run.
@@ -109,6 +109,7 @@ pub(super) fn state_label(record: &RunRecord, end: Option<&RunEnd>) -> String {
         },
         (RunState::Done, Some(RunEnd::Planned)) => "planned".to_owned(),
         (RunState::Done, _) => "done".to_owned(),
+        (RunState::Failed, Some(RunEnd::Partial { .. })) => "partial".to_owned(),
         (RunState::Failed, Some(RunEnd::LimitReached { .. })) => "limit reached".to_owned(),
         (RunState::Failed, _) => "failed".to_owned(),
         (RunState::Cancelled, _) => "cancelled".to_owned(),
@@ -133,7 +134,7 @@ pub(super) async fn replay(run: &RunId, speed: f64, store: &Store, output: &Outp
     view.finish();
     if let (Some(end), false) = (end, output.is_json()) {
         match &end {
-            RunEnd::Answered { answer, .. } => output.untrusted_text(answer),
+            RunEnd::Answered { answer, .. } | RunEnd::Partial { answer, .. } => output.untrusted_text(answer),
             end => output.message(&describe_end(end)),
         }
     }

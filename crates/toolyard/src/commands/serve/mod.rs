@@ -10,7 +10,7 @@ mod server_log;
 
 use std::{
     io::{ErrorKind, IsTerminal as _},
-    net::SocketAddr,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -23,16 +23,25 @@ use toolyard::{
     settings::{JournalSetting, ServeSettings},
 };
 use toolyard_core::JournalError;
+use toolyard_hub::{Budget, Profile, Surface};
 use toolyard_mcp_server::{
     Access, HttpConfig, ServerConfig, SessionKeys, SharedAccessRules, serve_http, serve_stdio,
 };
 use toolyard_store::Store;
 
-use self::{readiness::GatewayReadiness, reload::RunningGateway, secrets::Secrets};
+pub(super) use self::secrets::stored_token;
+use self::{
+    readiness::GatewayReadiness,
+    reload::{RunningGateway, RunningHttp},
+    secrets::Secrets,
+};
 use crate::{
     cli::ServeArgs,
-    commands::setup::{build, builder, close, require_store, servers_setup},
-    config::CliContext,
+    commands::setup::{build, close, require_store, searching_builder, servers_setup},
+    config::{
+        CliContext,
+        running_hubs::{ReloadRequests, RunningHub},
+    },
     error::CliError,
     terminal::{
         Output, pluralize,
@@ -40,6 +49,8 @@ use crate::{
     },
 };
 
+/// The endpoint that `toolyard call` uses. The settings cannot have a profile of this name.
+pub(super) const CALL_ENDPOINT: &str = "toolyard.call";
 const DEFAULT_ADDRESS: &str = "127.0.0.1:7300";
 /// Minimum time for agents to release their runs on shutdown.
 const MIN_AGENT_GRACE: Duration = Duration::from_secs(2);
@@ -65,6 +76,15 @@ fn serve_settings(arguments: &ServeArgs, context: &CliContext) -> ServeSettings 
         serve.profiles.values_mut().for_each(|profile| profile.surface = None);
     }
     serve
+}
+
+/// The profiles with endpoints of their own: those of the settings, and the one of `toolyard call`, which gets every tool by its
+/// name and whole results.
+fn http_profiles(serve: &ServeSettings) -> Result<Vec<Profile>, CliError> {
+    let mut profiles = serve.profiles()?;
+    let (surface, budget) = (Surface::Full, Budget::Unlimited);
+    profiles.push(Profile { name: CALL_ENDPOINT.into(), surface, budget, ..serve.main_profile() });
+    Ok(profiles)
 }
 
 async fn bind(address: &str) -> Result<(TcpListener, SocketAddr), CliError> {
@@ -94,13 +114,14 @@ async fn run_http(
         let message = format!("--no-auth is not allowed on {address}: other machines could reach it");
         return Err(CliError::usage(message).with_hint("omit it: a token is generated"));
     }
-    let profiles = serve.profiles()?;
+    let profiles = http_profiles(serve)?;
     readiness::check_required_servers(&serve.required_servers, &context.servers)?;
     let secrets = Secrets::load(serve, context).await?;
     let access = SharedAccessRules::new(reload::access_rules(arguments, serve, &secrets));
     let is_interactive = std::io::stdin().is_terminal();
     // Without a terminal, SIGHUP does not mean that one was closed.
     let hangups = HangupSignals::listen();
+    let requests = ReloadRequests::listen(&context.operator_file, &context.data_folder);
 
     let toolyard = open_for_clients(context).await?;
     let readiness = Arc::new(GatewayReadiness::new(&toolyard, serve.required_servers.clone()));
@@ -128,18 +149,26 @@ async fn run_http(
     if agents.is_some() {
         banner::print_agents(address, &toolyard, output);
     }
+    let mut own_address = address;
+    if address.ip().is_unspecified() {
+        own_address.set_ip(if address.is_ipv4() {
+            Ipv4Addr::LOCALHOST.into()
+        } else {
+            Ipv6Addr::LOCALHOST.into()
+        });
+    }
+    let url = format!("http://{own_address}/mcp");
+    let _announcement = RunningHub::new(Some(url), !arguments.no_auth, context).announce(context);
     let gateway = RunningGateway {
         arguments,
         context,
         toolyard: &toolyard,
         server,
         agents,
-        access,
-        readiness,
-        is_interactive,
-        hangups,
+        http: Some(RunningHttp { access, readiness, is_interactive, hangups }),
+        requests,
     };
-    gateway.serve(listener, http, drain_period, output).await
+    gateway.serve(listener, http, drain_period, is_interactive, output).await
 }
 
 impl RunningGateway<'_> {
@@ -149,10 +178,11 @@ impl RunningGateway<'_> {
         listener: TcpListener,
         http: HttpConfig,
         drain_period: Duration,
+        is_interactive: bool,
         output: &Output,
     ) -> Result<(), CliError> {
         let (toolyard, agents) = (self.toolyard, self.agents.clone());
-        let (server, is_interactive) = (Arc::clone(&self.server), self.is_interactive);
+        let server = Arc::clone(&self.server);
         let (drain_timeout, drain_deadline) = (http.drain_timeout, OnceLock::new());
         let (second_sender, second_receiver) = oneshot::channel();
         let first_signal = async {
@@ -175,7 +205,7 @@ impl RunningGateway<'_> {
                 return Ok(());
             }
             () = server_log::watch(toolyard) => Ok(()),
-            () = self.reload_on_hangup() => Ok(()),
+            () = self.reload_when_asked() => Ok(()),
             () = resume_orphaned_runs(agents.as_ref(), output) => Ok(()),
         };
         shut_down(toolyard, agents.as_ref(), drain_deadline.get().copied(), self.context, output).await?;
@@ -193,6 +223,7 @@ async fn run_stdio(
         Some(name) => serve.profile(name)?,
         None => serve.main_profile(),
     };
+    let requests = ReloadRequests::listen(&context.operator_file, &context.data_folder);
     let toolyard = open_for_clients(context).await?;
     let keys = SessionKeys::random();
     let config = server_config(keys.map_err(|error| CliError::failed(error.to_string()))?);
@@ -203,7 +234,20 @@ async fn run_stdio(
         ..gateway_config(&toolyard, context)?
     };
     let server = Arc::new(gateway.build(config));
-    let ended = serve_stdio(server, tokio::io::stdin(), tokio::io::stdout(), interrupt_signal()).await;
+    let _announcement = RunningHub::new(None, false, context).announce(context);
+    let mut running = RunningGateway {
+        arguments,
+        context,
+        toolyard: &toolyard,
+        server: Arc::clone(&server),
+        agents: agents.clone(),
+        http: None,
+        requests,
+    };
+    let ended = tokio::select! {
+        ended = serve_stdio(server, tokio::io::stdin(), tokio::io::stdout(), interrupt_signal()) => ended,
+        () = running.reload_when_asked() => Ok(()),
+    };
     shut_down(&toolyard, agents.as_ref(), None, context, output).await?;
     ended.map_err(|error| CliError::failed(error.to_string()))
 }
@@ -212,7 +256,7 @@ async fn run_stdio(
 async fn open_for_clients(context: &CliContext) -> Result<Toolyard, CliError> {
     let mut servers = servers_setup(context);
     servers.input_handler = Arc::new(ForwardInputToCaller);
-    build(builder(context, servers).lazy_past_requests()).await
+    build(searching_builder(context, servers).lazy_past_requests()).await
 }
 
 /// The agents for clients: as configured, else if there is a model and the main profile is not restricted. Agents are limited

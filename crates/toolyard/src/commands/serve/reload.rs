@@ -1,4 +1,5 @@
-//! Reloads the settings on SIGHUP. Connections, calls and runs go on; settings that cannot be used change nothing.
+//! Reloads the settings on SIGHUP, and when a command such as `toolyard servers add` changed them. Connections, calls and runs
+//! go on; settings that cannot be used change nothing.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use toolyard_core::{AuditedDecision, ContentHash, SourceId};
 use toolyard_mcp_server::{Access, AccessRules, AccessToken, McpServer, SharedAccessRules};
 
 use super::{
-    gateway_config,
+    gateway_config, http_profiles,
     readiness::{GatewayReadiness, check_required_servers},
     secrets::Secrets,
     serve_settings,
@@ -20,7 +21,7 @@ use super::{
 use crate::{
     cli::ServeArgs,
     commands::models::tool_calling_cache,
-    config::{CliContext, record_decision},
+    config::{CliContext, record_decision, running_hubs::ReloadRequests},
     error::CliError,
     terminal::{logging::SETTINGS_TARGET, progress::HangupSignals},
 };
@@ -32,6 +33,13 @@ pub(super) struct RunningGateway<'a> {
     pub(super) toolyard: &'a Toolyard,
     pub(super) server: Arc<McpServer>,
     pub(super) agents: Option<AgentService>,
+    /// What a gateway on HTTP has besides; none on stdio.
+    pub(super) http: Option<RunningHttp>,
+    pub(super) requests: ReloadRequests,
+}
+
+/// What a gateway on HTTP has besides.
+pub(super) struct RunningHttp {
     pub(super) access: SharedAccessRules,
     pub(super) readiness: Arc<GatewayReadiness>,
     /// Whether SIGHUP means that the terminal was closed.
@@ -48,19 +56,16 @@ struct SettingsInEffect {
 }
 
 impl RunningGateway<'_> {
-    /// Reloads the settings at every SIGHUP. Never completes.
-    pub(super) async fn reload_on_hangup(&mut self) {
-        if self.is_interactive {
-            return std::future::pending().await;
-        }
+    /// Reloads the settings at every SIGHUP and at every request of another command. Never completes.
+    pub(super) async fn reload_when_asked(&mut self) {
         let serve = serve_settings(self.arguments, self.context);
         let mut in_effect = SettingsInEffect {
-            profiles: all_profiles(&serve).unwrap_or_default(),
+            profiles: self.all_profiles(&serve).unwrap_or_default(),
             skill_folders: skill_folders(self.context),
             server_problems: self.context.server_problems.clone(),
         };
         loop {
-            self.hangups.next().await;
+            self.next_request().await;
             match Box::pin(reload(self, &in_effect)).await {
                 Ok((report, next)) => {
                     in_effect = next;
@@ -79,6 +84,42 @@ impl RunningGateway<'_> {
     }
 }
 
+impl RunningGateway<'_> {
+    async fn next_request(&mut self) {
+        // On stdio, SIGHUP ends the process; on a terminal, it means that the terminal was closed.
+        let hangups = self.http.as_mut().filter(|http| !http.is_interactive).map(|http| &mut http.hangups);
+        let hangup = async {
+            match hangups {
+                Some(hangups) => hangups.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = hangup => {}
+            () = self.requests.next() => {}
+        }
+    }
+
+    /// The profile of the main endpoint, which a client on stdio chooses by `--profile`.
+    fn main_profile(&self, serve: &ServeSettings) -> Result<Profile, CliError> {
+        match &self.arguments.profile {
+            Some(name) if self.http.is_none() => Ok(serve.profile(name)?),
+            _ => Ok(serve.main_profile()),
+        }
+    }
+
+    /// The profiles with endpoints of their own; none on stdio.
+    fn named_profiles(&self, serve: &ServeSettings) -> Result<Vec<Profile>, CliError> {
+        if self.http.is_some() { http_profiles(serve) } else { Ok(Vec::new()) }
+    }
+
+    fn all_profiles(&self, serve: &ServeSettings) -> Result<Vec<Profile>, CliError> {
+        let mut profiles = self.named_profiles(serve)?;
+        profiles.push(self.main_profile(serve)?);
+        Ok(profiles)
+    }
+}
+
 /// Reads and checks all settings, then applies them.
 async fn reload(
     gateway: &RunningGateway<'_>,
@@ -94,13 +135,16 @@ async fn reload(
     check_required_servers(&serve.required_servers, &context.servers)?;
     serve.run_lease()?;
     let next = SettingsInEffect {
-        profiles: all_profiles(&serve)?,
+        profiles: gateway.all_profiles(&serve)?,
         skill_folders: skill_folders(&context),
         server_problems: context.server_problems.clone(),
     };
-    let secrets = Secrets::load(&serve, &context).await?;
-    let rules = access_rules(gateway.arguments, &serve, &secrets);
-    let profiles = serve.profiles()?;
+    let rules = match &gateway.http {
+        Some(_) => Some(access_rules(gateway.arguments, &serve, &Secrets::load(&serve, &context).await?)),
+        None => None,
+    };
+    let profiles = gateway.named_profiles(&serve)?;
+    let main_profile = gateway.main_profile(&serve)?;
     let config = gateway_config(gateway.toolyard, &context)?;
     record_reload(&context).await?;
 
@@ -111,14 +155,11 @@ async fn reload(
         skill_environment: Some(context.skill_environment.clone()),
     };
     let report = Box::pin(gateway.toolyard.reload(settings)).await?;
-    gateway.access.replace(rules);
-    gateway.readiness.require_servers(serve.required_servers.clone());
-    let config = GatewayConfig {
-        main_profile: serve.main_profile(),
-        profiles,
-        agents: gateway.agents.clone(),
-        ..config
-    };
+    // A client on stdio keeps its endpoint as long as it is connected; tools of new servers appear at it.
+    let (Some(http), Some(rules)) = (&gateway.http, rules) else { return Ok((report, next)) };
+    http.access.replace(rules);
+    http.readiness.require_servers(serve.required_servers.clone());
+    let config = GatewayConfig { main_profile, profiles, agents: gateway.agents.clone(), ..config };
     config.update(&gateway.server, &in_effect.profiles, in_effect.skill_folders != next.skill_folders);
     Ok((report, next))
 }
@@ -150,12 +191,6 @@ async fn record_reload(context: &CliContext) -> Result<(), CliError> {
         }
     }
     Ok(())
-}
-
-fn all_profiles(serve: &ServeSettings) -> Result<Vec<Profile>, CliError> {
-    let mut profiles = serve.profiles()?;
-    profiles.push(serve.main_profile());
-    Ok(profiles)
 }
 
 fn skill_folders(context: &CliContext) -> Vec<std::path::PathBuf> {

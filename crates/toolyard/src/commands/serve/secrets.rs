@@ -13,6 +13,18 @@ use crate::{
     error::CliError,
 };
 
+/// The token that clients of a running gateway need, if this process can find it; none is generated.
+pub(in crate::commands) fn stored_token(context: &CliContext) -> Option<String> {
+    match context.settings.serve.token(|name| std::env::var(name).ok()) {
+        Ok(Some(token)) => Some(token),
+        Ok(None) => {
+            let text = std::fs::read_to_string(context.data_folder.join("serve").join("token")).ok()?;
+            Some(text.trim().parse::<ContentHash>().ok()?.to_string())
+        }
+        Err(_) => None,
+    }
+}
+
 pub(super) struct Secrets {
     token: String,
     /// The file of a generated token.

@@ -107,8 +107,12 @@ async fn take_names(
 ) -> Result<Vec<String>, CliError> {
     let (id, approvals) = (&server.config().id, server.tool_approvals());
     let is_requested = |name: &str| request.tools.iter().any(|tool| *tool == *name);
-    let shared: Vec<(&str, &SourceId)> =
-        shared_names(&approvals).filter(|(name, _)| is_requested(name)).collect();
+    let others = contesting_servers(manager, id);
+    let contested = others.iter().map(|(name, other)| (name.as_str(), other));
+    let mut shared: Vec<(&str, &SourceId)> =
+        shared_names(&approvals).chain(contested).filter(|(name, _)| is_requested(name)).collect();
+    shared.sort_by_key(|(name, _)| *name);
+    shared.dedup_by_key(|(name, _)| *name);
     let names: Vec<String> = shared.iter().map(|(name, _)| (*name).to_owned()).collect();
     if names.is_empty() {
         output.message(&format!("{id} already has the names of these tools"));
@@ -131,6 +135,20 @@ async fn take_names(
     manager.give_names(id.as_str(), &names).await?;
     output.message(&format!("{} now reaches {id}", names.join(", ")));
     Ok(names)
+}
+
+/// Names that other servers contest, with those; the names of this server may be among them.
+fn contesting_servers(manager: &McpManager, server: &SourceId) -> Vec<(String, SourceId)> {
+    let mut contested = Vec::new();
+    for other in manager.servers().iter().filter(|other| other.config().id != *server) {
+        let approvals = other.tool_approvals();
+        let tools = approvals
+            .approved()
+            .iter()
+            .filter(|tool| tool.claim.contests && tool.claim.yields_to.as_ref() == Some(server));
+        contested.extend(tools.map(|tool| (tool.spec.name.to_string(), other.config().id.clone())));
+    }
+    contested
 }
 
 /// Says how approved tools are called whose names belong to other sources.

@@ -8,9 +8,12 @@ use std::{
 
 use futures_util::{StreamExt as _, stream};
 use toolyard::Toolyard;
-use toolyard_mcp_client::{ConnectError, ManagedServer, McpManager, ServerState};
+use toolyard_mcp_client::{ConnectError, ManagedServer, McpManager, ServerState, ToolOffer};
 
-use super::failure_cache::{ServerFailure, ServerFailures};
+use super::{
+    describe_failure,
+    failure_cache::{ServerFailure, ServerFailures},
+};
 use crate::{
     config::CliContext,
     error::CliError,
@@ -27,7 +30,9 @@ struct StartOutcome {
 
 impl StartOutcome {
     fn failure(&self) -> Option<ServerFailure> {
-        self.error.as_ref().map(|error| ServerFailure::new(&error.to_string(), self.duration))
+        self.error.as_ref().map(|error| {
+            ServerFailure::new(&describe_failure(error, &self.server.config().id), self.duration)
+        })
     }
 }
 
@@ -75,6 +80,20 @@ pub(crate) async fn discover(
     Ok(())
 }
 
+/// Names the servers whose tools are not known yet, for commands that start none.
+pub(crate) fn note_undiscovered(toolyard: &Toolyard, output: &Output) {
+    let servers = toolyard.servers().map(McpManager::servers).unwrap_or_default();
+    let undiscovered = servers.iter().filter(|server| server.state() == ServerState::Configured);
+    let names: Vec<&str> = undiscovered.map(|server| server.config().id.as_str()).collect();
+    if !names.is_empty() {
+        output.message(&format!(
+            "note: the tools of {} are not known yet: {}. Start them once: toolyard servers test",
+            pluralize(names.len(), "server"),
+            names.join(", ")
+        ));
+    }
+}
+
 /// Starts servers concurrently until all have answered or the user interrupts, which is an error with the time waited.
 async fn start(
     servers: &[Arc<ManagedServer>],
@@ -111,14 +130,28 @@ fn report(outcome: &StartOutcome, failures: &ServerFailures, output: &Output) ->
 
 fn new_tools_note(server: &ManagedServer) -> String {
     let (id, approvals) = (&server.config().id, server.tool_approvals());
-    let names: Vec<&str> = approvals.approved().iter().map(|tool| &*tool.spec.name).collect();
-    let concern = approvals
-        .problem_summary()
-        .map(|concern| format!("; {concern}: toolyard servers show {id}"))
-        .unwrap_or_default();
-    let tools = match names.as_slice() {
+    let with_offer = |offer: ToolOffer| {
+        let approved = approvals.approved().iter().filter(move |tool| server.offer(&tool.spec) == offer);
+        approved.map(|tool| &*tool.spec.name).collect::<Vec<&str>>()
+    };
+    let tools = match with_offer(ToolOffer::Offered).as_slice() {
         [] => "no tools enabled".to_owned(),
         names => format!("{} enabled: {}", pluralize(names.len(), "tool"), names.join(", ")),
     };
-    format!("note: new server {id}, {tools}{concern}")
+    let task_only = match with_offer(ToolOffer::TaskOnly).len() {
+        0 => None,
+        1 => Some("1 not offered, because it can only be called as a task".to_owned()),
+        count => Some(format!("{count} not offered, because they can only be called as tasks")),
+    };
+    let excluded = match with_offer(ToolOffer::Excluded).len() {
+        0 => None,
+        count => Some(format!("{count} not offered, because of the server's settings")),
+    };
+    let problems = approvals.problem_summary();
+    let mut concerns: Vec<String> = [task_only, excluded, problems].into_iter().flatten().collect();
+    if let Some(last) = concerns.last_mut() {
+        *last = format!("{last}: toolyard servers show {id}");
+    }
+    let concerns: String = concerns.iter().map(|concern| format!("; {concern}")).collect();
+    format!("note: new server {id}, {tools}{concerns}")
 }

@@ -11,7 +11,7 @@ use toolyard_mcp_client::{
 
 use crate::{
     cli::AddServerArgs,
-    config::{CliContext, operator_file},
+    config::{CliContext, operator_file, running_hubs::takeover_note},
     error::CliError,
     terminal::Output,
 };
@@ -42,6 +42,7 @@ pub(super) async fn add(
     }
     operator_file::write(&file, &text, &format!("server {} added", server.name), context).await?;
     print_change(output, "server", &server.name, "added", &file);
+    print_takeover(context, output);
     output.message(&format!("  hint: test it: toolyard servers test {}", server.name));
     Ok(())
 }
@@ -56,17 +57,28 @@ pub(super) async fn remove(name: &str, context: &CliContext, output: &Output) ->
             .with_hint("remove servers of a project or an mcp.json from that file"));
     };
     operator_file::write(&file, &new_text, &format!("server {name} removed"), context).await?;
+    let mut others = context.server_settings.clone();
+    others.remove(name);
+    context.stored_secrets().remove_unused(&context.server_settings, &others)?;
     if let Some(store) = &context.store {
         let removed = ServerCache::new(Arc::new(store.clone())).remove(&SourceId::from(name)).await;
         removed.map_err(|error| CliError::failed(error.to_string()))?;
     }
     print_change(output, "server", name, "removed", &file);
+    print_takeover(context, output);
     Ok(())
 }
 
 pub(crate) fn print_change(output: &Output, kind: &str, name: &str, action: &str, file: &Path) {
     let data = json!({kind: name, "action": action, "file": file});
     output.report(&data, &format!("{action} {name}: {}", file.display()));
+}
+
+/// Says that running hubs take a change over.
+pub(crate) fn print_takeover(context: &CliContext, output: &Output) {
+    if let Some(note) = takeover_note(context) {
+        output.message(&note);
+    }
 }
 
 fn parse_pairs(pairs: &[String]) -> Result<BTreeMap<String, String>, CliError> {

@@ -14,14 +14,19 @@ use crate::{
 };
 
 /// Signs in to a server, with the user's consent in the browser.
-pub(super) async fn login(name: &str, context: &CliContext, output: &Output) -> Result<(), CliError> {
+pub(super) async fn login(
+    name: &str,
+    scopes: &[String],
+    context: &CliContext,
+    output: &Output,
+) -> Result<(), CliError> {
     let config = find_config(name, context)?;
     let authorizer = ServerCredentials::new(context).oauth(config).ok_or_else(|| {
         CliError::usage(format!("`{name}` is a stdio server, which has no OAuth sign-in"))
             .with_hint("pass credentials in its environment: `env` in toolyard.toml")
     })?;
     let authorizer = authorizer.map_err(|error| oauth_error(&error))?.with_browser(Arc::new(DesktopBrowser));
-    with_progress("your consent in the browser", authorizer.login(&[]))
+    with_progress("your consent in the browser", authorizer.login(scopes))
         .await?
         .map_err(|error| oauth_error(&error))?;
     let state = authorizer.state().await.map_err(|error| oauth_error(&error))?;

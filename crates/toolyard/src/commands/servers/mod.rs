@@ -1,6 +1,7 @@
-//! `toolyard servers`: lists, adds, tests and stops MCP servers, and approves their changed tools.
+//! `toolyard servers`: lists, adds, changes, tests and stops MCP servers, and approves their changed tools.
 
 mod approve;
+mod change;
 pub(crate) mod discovery;
 pub(crate) mod edit;
 pub(crate) mod failure_cache;
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use toolyard::Toolyard;
 use toolyard_core::{SourceId, SourceKind};
 use toolyard_mcp_client::{
-    ManagedServer, McpManager, ServerState, ToolApprovals,
+    ConnectError, ManagedServer, McpManager, ServerState, ToolApprovals,
     config::{McpServerConfig, ServerSettings, TransportConfig},
 };
 
@@ -28,7 +29,7 @@ use crate::{
     config::CliContext,
     error::CliError,
     process_guard,
-    terminal::Output,
+    terminal::{Output, pluralize},
 };
 
 pub(super) async fn run(
@@ -39,9 +40,18 @@ pub(super) async fn run(
     match command {
         ServersCommand::Add(server) => return edit::add(server, context, output).await,
         ServersCommand::Remove { name } => return edit::remove(&name, context, output).await,
+        ServersCommand::Edit(arguments) => return change::edit(&arguments, context, output).await,
+        ServersCommand::Enable { name } => return change::set_enabled(&name, true, context, output).await,
+        ServersCommand::Disable { name } => return change::set_enabled(&name, false, context, output).await,
+        ServersCommand::Trust { name, yes } => {
+            return change::set_trusted(&name, true, yes, context, output).await;
+        }
+        ServersCommand::Untrust { name } => {
+            return change::set_trusted(&name, false, true, context, output).await;
+        }
         ServersCommand::Stop { name } => return stop(&name, context, output),
         ServersCommand::Logs { name, lines } => return logs::show(&name, lines, context, output),
-        ServersCommand::Login { name } => return login::login(&name, context, output).await,
+        ServersCommand::Login { name, scope } => return login::login(&name, &scope, context, output).await,
         ServersCommand::Logout { name } => return login::logout(&name, context, output),
         _ => {}
     }
@@ -150,6 +160,17 @@ fn server_json(server: &ManagedServer, failure: Option<&ServerFailure>) -> Value
     })
 }
 
+/// Why a server could not be started, and how to sign in if that is the reason.
+fn describe_failure(error: &ConnectError, id: &SourceId) -> String {
+    let reason = error.to_string();
+    match error {
+        ConnectError::Transport(error) if error.is_unauthorized() => {
+            format!("{reason}; sign in: toolyard servers login {id}")
+        }
+        _ => reason,
+    }
+}
+
 fn state_label(state: &ServerState, failure: Option<&ServerFailure>) -> String {
     if let (ServerState::Configured | ServerState::Stopped, Some(failure)) = (state, failure) {
         return format!("failed {}", failure.ago());
@@ -202,8 +223,8 @@ fn show(server: &ManagedServer, failure: Option<&ServerFailure>, output: &Output
             output.line(&format!("  Note on {}: {note}", tool.spec.name));
         }
     }
-    for (tool, owner) in shared_names(&approvals) {
-        output.line(&format!("  Callable as {}.{tool}: the name `{tool}` belongs to {owner}", config.id));
+    for line in shared_name_lines(config, &approvals) {
+        output.line(&line);
     }
     print_unusable_tools(&approvals, output);
     print_approve_hint(config, &approvals, output);
@@ -217,6 +238,29 @@ fn show(server: &ManagedServer, failure: Option<&ServerFailure>, output: &Output
 pub(crate) fn shared_names(approvals: &ToolApprovals) -> impl Iterator<Item = (&str, &SourceId)> {
     let tools = approvals.approved().iter();
     tools.filter_map(|tool| Some((&*tool.spec.name, tool.claim.yields_to.as_ref()?)))
+}
+
+/// How tools are called whose bare names other sources have too.
+fn shared_name_lines(config: &McpServerConfig, approvals: &ToolApprovals) -> Vec<String> {
+    let id = &config.id;
+    let mut lines: Vec<String> = Vec::new();
+    let mut contested: BTreeMap<&SourceId, Vec<&str>> = BTreeMap::new();
+    for tool in approvals.approved() {
+        let name = &tool.spec.name;
+        match &tool.claim.yields_to {
+            Some(owner) if tool.claim.contests => contested.entry(owner).or_default().push(name),
+            Some(owner) => {
+                lines.push(format!("  Callable as {id}.{name}: the name `{name}` belongs to {owner}"));
+            }
+            None => {}
+        }
+    }
+    lines.extend(contested.into_iter().map(|(owner, names)| {
+        let example = names.first().copied().unwrap_or_default();
+        let count = pluralize(names.len(), "name");
+        format!("  Shares {count} with {owner}: call its tools as {id}.{example}")
+    }));
+    lines
 }
 
 fn print_approve_hint(config: &McpServerConfig, approvals: &ToolApprovals, output: &Output) {

@@ -10,12 +10,13 @@ use serde_json::{Value, json};
 use toolyard_mcp_client::{ConnectError, ManagedServer, McpManager, Session};
 
 use super::{
+    describe_failure,
     failure_cache::{ServerFailure, ServerFailures},
     print_approve_hint, print_unusable_tools, server_json,
 };
 use crate::{
     config::CliContext,
-    error::CliError,
+    error::{CliError, ExitStatus},
     terminal::{Output, pluralize, progress::with_progress},
 };
 
@@ -27,7 +28,8 @@ struct TestOutcome {
     duration: Duration,
 }
 
-/// Starts servers and stops them again. Fails if one of them failed, after all were tested.
+/// Starts servers and stops them again. Fails if one of them failed, after all were tested; the exit code tells some from
+/// all.
 pub(super) async fn test(
     manager: &McpManager,
     servers: &[Arc<ManagedServer>],
@@ -54,8 +56,8 @@ pub(super) async fn test(
     let mut failures = ServerFailures::read(context);
     for TestOutcome { server, outcome, duration } in &all {
         let error = outcome.as_ref().err();
-        failures
-            .record(server.config(), error.map(|error| ServerFailure::new(&error.to_string(), *duration)));
+        let failure = |error| ServerFailure::new(&describe_failure(error, &server.config().id), *duration);
+        failures.record(server.config(), error.map(failure));
     }
     failures.write(context);
     if output.is_json() {
@@ -67,8 +69,9 @@ pub(super) async fn test(
     let Some(first) = failed.first() else { return Ok(()) };
     let message =
         format!("{} of {} failed: {}", failed.len(), pluralize(all.len(), "server"), failed.join(", "));
+    let status = if failed.len() == all.len() { ExitStatus::Unreachable } else { ExitStatus::Failed };
     let failure =
-        CliError::unreachable(message).with_hint(format!("show the log: toolyard servers logs {first}"));
+        CliError::new(status, message).with_hint(format!("show the log: toolyard servers logs {first}"));
     Err(if output.is_json() { failure.without_message() } else { failure })
 }
 
@@ -97,7 +100,7 @@ fn print_outcome(TestOutcome { server, outcome, duration }: &TestOutcome, output
             print_approve_hint(config, &approvals, output);
         }
         Err(error) => {
-            let error = error.to_string();
+            let error = describe_failure(error, &config.id);
             let error = toolyard_core::redact(&error);
             output.line(&format!("{}   failed after {seconds:.1} s: {error}", config.id));
         }

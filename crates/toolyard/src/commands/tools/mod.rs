@@ -1,5 +1,7 @@
 //! `toolyard tools`: lists, shows and searches tools.
 
+mod experience;
+mod learn;
 mod search;
 
 use std::{fmt::Write as _, sync::Arc};
@@ -7,10 +9,11 @@ use std::{fmt::Write as _, sync::Arc};
 use serde_json::{Value, json};
 use toolyard::Toolyard;
 use toolyard_core::{ErrorKind, Param, RawJson, SourceId, StoredDefinition, ToolCallRequest, ToolError};
-use toolyard_hub::{ToolCandidate, route};
+use toolyard_hub::{NameTarget, Snapshot, ToolCandidate, route};
 use toolyard_mcp::definition::diff_definitions;
 use toolyard_mcp_client::McpManager;
 
+use self::experience::Experience;
 use crate::{cli::ToolsCommand, error::CliError, terminal::Output};
 
 pub(super) async fn run(command: ToolsCommand, toolyard: &Toolyard, output: &Output) -> Result<(), CliError> {
@@ -18,19 +21,17 @@ pub(super) async fn run(command: ToolsCommand, toolyard: &Toolyard, output: &Out
         ToolsCommand::List { source, capability } => {
             let mut tools = match source {
                 Some(source) => tools_of_source(toolyard, &source)?,
-                None => {
-                    list_unowned(toolyard, output);
-                    toolyard.hub().snapshot().preferred()
-                }
+                None => listed_tools(toolyard),
             };
             if let Some(wanted) = capability {
                 tools.retain(|tool| tool.capabilities.iter().any(|capability| capability.as_str() == wanted));
             }
-            list(&tools, output);
+            list(toolyard, &tools, output);
         }
         ToolsCommand::Search(arguments) => search::run(&arguments, toolyard, output),
+        ToolsCommand::Learn(arguments) => learn::run(&arguments, toolyard, output).await?,
         ToolsCommand::Show { name, history: true } => show_history(toolyard, &name, output).await?,
-        ToolsCommand::Show { name, history: false } => show(toolyard, &name, output)?,
+        ToolsCommand::Show { name, history: false } => show(toolyard, &name, output).await?,
     }
     Ok(())
 }
@@ -45,41 +46,38 @@ fn tools_of_source(toolyard: &Toolyard, id: &str) -> Result<Vec<Arc<ToolCandidat
     Err(error.with_hint(format!("known sources: {}", known.join(", "))).into())
 }
 
-fn list(tools: &[Arc<ToolCandidate>], output: &Output) {
-    if output.is_json() {
-        output.json(&tools.iter().map(|tool| tool_json(tool)).collect::<Vec<_>>());
-        return;
+/// Every tool that can be called, and denied ones; of equivalent tools the preferred one.
+fn listed_tools(toolyard: &Toolyard) -> Vec<Arc<ToolCandidate>> {
+    let snapshot = toolyard.hub().snapshot();
+    let mut tools: Vec<Arc<ToolCandidate>> = Vec::new();
+    for (_, found) in snapshot.candidates_by_name() {
+        tools.extend(found.equivalents.iter().take(1).chain(found.non_equivalents()).map(Arc::clone));
     }
-    let row = |tool: &Arc<ToolCandidate>| {
-        [
-            tool.name.to_string(),
-            tool.source_id().to_string(),
-            effect(tool).to_owned(),
-            tool.spec().description.to_string(),
-        ]
-    };
-    if tools.is_empty() {
-        output.message("no tools match");
-    } else {
-        output.table(["NAME", "SOURCE", "EFFECT", "DESCRIPTION"], tools.iter().map(row).collect());
-    }
+    tools.sort_by(|one, other| (&one.name, one.source_id()).cmp(&(&other.name, other.source_id())));
+    tools
 }
 
-/// Names the tools that are callable only with their source, because their name belongs to another one.
-fn list_unowned(toolyard: &Toolyard, output: &Output) {
+/// Prints tools under the names by which they are called. A tool that no name reaches is left out.
+fn list(toolyard: &Toolyard, tools: &[Arc<ToolCandidate>], output: &Output) {
     let snapshot = toolyard.hub().snapshot();
-    let mut lines: Vec<String> = Vec::new();
-    for (name, found) in snapshot.candidates_by_name() {
-        let others = found.non_equivalents().filter(|tool| !tool.owns_name);
-        lines.extend(others.filter_map(|tool| {
-            let (source, owner) = (tool.source_id(), tool.yields_to.as_ref()?);
-            Some(format!(
-                "note: `{name}` of {source} is callable as {source}.{name}; the name belongs to {owner}"
-            ))
-        }));
+    let named = tools.iter().filter_map(|tool| Some((snapshot.callable_name(tool, None)?, tool)));
+    if output.is_json() {
+        output.json(&named.map(|(_, tool)| tool_json(&snapshot, tool)).collect::<Vec<_>>());
+        return;
     }
-    lines.sort();
-    lines.iter().for_each(|line| output.message(line));
+    let row = |(name, tool): (Arc<str>, &Arc<ToolCandidate>)| {
+        let description = match snapshot.distinction(tool, None) {
+            Some(distinction) => format!("[{distinction}] {}", tool.spec().description),
+            None => tool.spec().description.to_string(),
+        };
+        [name.to_string(), tool.source_id().to_string(), effect(tool).to_owned(), description]
+    };
+    let rows: Vec<_> = named.map(row).collect();
+    if rows.is_empty() {
+        output.message("no tools match");
+    } else {
+        output.table(["NAME", "SOURCE", "EFFECT", "DESCRIPTION"], rows);
+    }
 }
 
 /// What a call may change; `denied` if the operator's rules deny it.
@@ -87,14 +85,17 @@ fn effect(tool: &ToolCandidate) -> &'static str {
     if tool.denied { "denied" } else { tool.hints.label() }
 }
 
-fn tool_json(tool: &ToolCandidate) -> Value {
+fn tool_json(snapshot: &Snapshot, tool: &ToolCandidate) -> Value {
     json!({
         "name": tool.name,
+        "call_as": snapshot.callable_name(tool, None),
+        "distinction": snapshot.distinction(tool, None),
         "description": tool.spec().description,
         "source": tool.source_id(),
         "kind": tool.source.info.kind,
         "trusted": tool.source.info.trusted,
-        "effect": tool.hints.label(),
+        "effect": tool.hints.effect(),
+        "effect_verified": tool.hints.declared,
         "open_world": tool.hints.open_world,
         "denied": tool.denied,
         "capabilities": tool.capabilities,
@@ -103,8 +104,11 @@ fn tool_json(tool: &ToolCandidate) -> Value {
 
 /// The tool and source of a qualified name: `TOOL@SOURCE` as in rules, or `SOURCE.TOOL` as clients see it.
 pub(super) fn split_qualified_name(name: &str, toolyard: &Toolyard) -> Option<(String, String)> {
-    if toolyard.hub().snapshot().find(name).is_some_and(|found| !found.equivalents.is_empty()) {
-        return None;
+    match toolyard.hub().snapshot().resolve_name(name, None) {
+        NameTarget::Callable(_) | NameTarget::Ambiguous(_) => return None,
+        NameTarget::Qualified(tool) => return Some((tool.name.to_string(), tool.source_id().to_string())),
+        // The server may be new or its tool held.
+        NameTarget::Unknown => {}
     }
     let sources = toolyard.hub().sources();
     let servers = toolyard.servers().map(McpManager::servers).unwrap_or_default();
@@ -117,33 +121,46 @@ pub(super) fn split_qualified_name(name: &str, toolyard: &Toolyard) -> Option<(S
     splits.find(|(_, source)| is_source(source)).map(|(tool, source)| (tool.to_owned(), source.to_owned()))
 }
 
-fn show(toolyard: &Toolyard, name: &str, output: &Output) -> Result<(), CliError> {
+async fn show(toolyard: &Toolyard, name: &str, output: &Output) -> Result<(), CliError> {
     let qualified = split_qualified_name(name, toolyard);
     let (name, source) = match &qualified {
         Some((tool, source)) => (tool.as_str(), Some(source.as_str())),
         None => (name, None),
     };
-    // Routing reports an unknown tool, with suggestions.
     let snapshot = toolyard.hub().snapshot();
     let mut request = ToolCallRequest::new(name, json!({}));
     request.source = source.map(str::to_owned);
-    route(&snapshot, &request)?;
+    let contenders = snapshot.contenders(name, None);
+    if source.is_some() || contenders.is_empty() {
+        // Routing reports an unknown tool, with suggestions.
+        route(&snapshot, &request)?;
+    }
     let Some(found) = snapshot.find(name) else { return Ok(()) };
     let is_selected = |tool: &&Arc<ToolCandidate>| source.is_none_or(|id| tool.source_id().as_str() == id);
-    // Without a source, only equivalents are used; `all` lists them first.
-    let used = found.equivalents.iter().filter(is_selected).count();
+    // Without a source, only equivalents are used; `all` lists them first. Of an ambiguous name none is.
+    let used = match contenders.as_slice() {
+        [] => found.equivalents.iter().filter(is_selected).count(),
+        _ => 0,
+    };
     let candidates: Vec<_> = found.all().filter(is_selected).collect();
+    let experience = Experience::load(toolyard).await;
     if output.is_json() {
         let all: Vec<Value> = candidates
             .iter()
             .enumerate()
-            .map(|(index, tool)| json!({"used": index < used, "tool": tool_json(tool), "definition": definition(tool)}))
+            .map(|(index, tool)| {
+                json!({"used": index < used, "tool": tool_json(&snapshot, tool), "definition": definition(tool),
+                    "learned": experience.json(tool, toolyard)})
+            })
             .collect();
         output.json(&all);
         return Ok(());
     }
     for (index, tool) in candidates.iter().enumerate() {
-        let note = if index < used { "" } else { "   (used only with --source)" };
+        let note = match snapshot.callable_name(tool, None) {
+            Some(callable) if index >= used && source.is_none() => format!("   (call it as {callable})"),
+            _ => String::new(),
+        };
         let effect = if tool.denied { effect(tool).to_owned() } else { tool.hints.description() };
         output.line(&format!("{}   {tool}, {effect}{note}", tool.name));
         output.line(&indented(tool.spec().description.trim()));
@@ -157,6 +174,7 @@ fn show(toolyard: &Toolyard, name: &str, output: &Output) -> Result<(), CliError
             let depth = 2;
             output.line(parameter_lines(tool.params(), depth).trim_end());
         }
+        experience.print(tool, toolyard, output);
     }
     Ok(())
 }

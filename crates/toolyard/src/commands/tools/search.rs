@@ -1,8 +1,10 @@
 //! `toolyard tools search`: finds tools for a request.
 
+use std::{collections::HashSet, sync::Arc};
+
 use serde_json::{Value, json};
 use toolyard::Toolyard;
-use toolyard_hub::ToolMatch;
+use toolyard_hub::{Snapshot, ToolCandidate, ToolMatch};
 use toolyard_search::{MatchKind, TermMatch};
 
 use super::{list, tool_json};
@@ -16,17 +18,29 @@ pub(super) fn run(arguments: &SearchToolsArgs, toolyard: &Toolyard, output: &Out
         steps => toolyard.hub().search_steps(&request, steps, arguments.limit),
     };
     if output.is_json() {
-        output.json(&found.iter().map(match_json).collect::<Vec<_>>());
+        let snapshot = toolyard.hub().snapshot();
+        output.json(&found.iter().map(|found| match_json(&snapshot, found)).collect::<Vec<_>>());
     } else if arguments.explain && !found.is_empty() {
         found.iter().for_each(|found| explain(found, output));
     } else {
-        let tools: Vec<_> = found.into_iter().map(|found| found.tool).collect();
-        list(&tools, output);
+        list(toolyard, &with_same_tools(&toolyard.hub().snapshot(), &found), output);
     }
 }
 
-fn match_json(found: &ToolMatch) -> Value {
-    let mut all = tool_json(&found.tool);
+/// The tools found, each followed by those of its definition that are called by another name.
+fn with_same_tools(snapshot: &Snapshot, found: &[ToolMatch]) -> Vec<Arc<ToolCandidate>> {
+    let mut names = HashSet::new();
+    let mut tools = Vec::with_capacity(found.len());
+    for tool in found.iter().flat_map(|found| std::iter::once(&found.tool).chain(&found.duplicates)) {
+        if snapshot.callable_name(tool, None).is_some_and(|name| names.insert(name)) {
+            tools.push(Arc::clone(tool));
+        }
+    }
+    tools
+}
+
+fn match_json(snapshot: &Snapshot, found: &ToolMatch) -> Value {
+    let mut all = tool_json(snapshot, &found.tool);
     let matched_word = |matched: &TermMatch| json!({"word": matched.word, "matches": matched.terms, "via": match_kind(matched.kind), "score": matched.score});
     if let Value::Object(fields) = &mut all {
         fields.insert("score".to_owned(), json!(found.score));
@@ -41,10 +55,8 @@ fn match_json(found: &ToolMatch) -> Value {
 }
 
 fn explain(found: &ToolMatch, output: &Output) {
-    let (tool, source) = (&found.tool, found.tool.source_id());
-    let source_note =
-        if found.reachable_by_name { String::new() } else { format!("   (call it with --source {source})") };
-    output.line(&format!("{}   {source}   {:.1}{source_note}", tool.name, found.score));
+    let source = found.tool.source_id();
+    output.line(&format!("{}   {source}   {:.1}", found.callable_name, found.score));
     if found.history_score > 0.0 {
         output.line(&format!("  {:5.1}  used for similar requests before", found.history_score));
     }
@@ -69,5 +81,6 @@ fn match_kind(kind: MatchKind) -> &'static str {
         MatchKind::Synonym => "synonym",
         MatchKind::Translation => "translation",
         MatchKind::Value => "value format",
+        MatchKind::Concept => "subject or action",
     }
 }

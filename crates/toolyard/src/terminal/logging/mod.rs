@@ -24,6 +24,8 @@ use self::{
     line::{LogLine, Repetition},
 };
 
+use super::live_region::print_above;
+
 pub(crate) use line::{LogFormat, format_time};
 
 /// Libraries that log whole provider responses, which may contain keys that redaction does not recognize.
@@ -89,7 +91,7 @@ fn is_muted(target: &str) -> bool {
 
 fn write_to_stderr(line: &str) {
     // One write, so that lines of several threads do not mix. There is nowhere to report a failure.
-    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+    let _ = print_above(|| std::io::stderr().write_all(format!("{line}\n").as_bytes()));
 }
 
 type WriteLine = dyn Fn(&str) + Send + Sync;

@@ -5,7 +5,7 @@ use std::{io::IsTerminal as _, sync::Arc};
 use toolyard_agent::{ApprovalDecision, ApprovalRequest, CancelToken};
 
 use super::{arguments, screen};
-use crate::terminal::sanitize;
+use crate::terminal::{live_region, sanitize};
 
 /// Lines of arguments that are shown without `[d]etails`.
 const MAX_ARGUMENT_LINES: usize = 20;
@@ -69,13 +69,13 @@ impl TerminalUser {
         let mut show = |text: &[String]| {
             lines += text.len();
             if !text.is_empty() {
-                screen::write(&format!("{}\n", text.join("\n")));
+                live_region::write(&format!("{}\n", text.join("\n")));
             }
         };
         if !is_step_shown {
             show(&[summary_line(request)]);
         }
-        let width = screen::columns().saturating_sub(INDENT.len() + 1);
+        let width = screen::stderr_columns().saturating_sub(INDENT.len() + 1);
         let (preview, mut is_complete) =
             arguments::preview_lines(&request.arguments, width, MAX_ARGUMENT_LINES);
         show(&indented(preview));
@@ -91,7 +91,7 @@ impl TerminalUser {
                     if !is_complete =>
                 {
                     lines += 1;
-                    screen::write(&format!(
+                    live_region::write(&format!(
                         "{INDENT}the arguments are not shown completely: see [d]etails first\n"
                     ));
                 }
@@ -100,7 +100,7 @@ impl TerminalUser {
                     is_complete = true;
                     let text = details(request, width);
                     lines += text.len();
-                    screen::write(&format!("{}\n", text.join("\n")));
+                    live_region::write(&format!("{}\n", text.join("\n")));
                 }
                 Some(PromptInput::Invalid) => {}
             }
@@ -110,10 +110,10 @@ impl TerminalUser {
     /// Reads a line; `None` at end of input or when cancelled. Keystrokes typed before the prompt are discarded.
     pub(super) async fn prompt_line(&self, prompt: &str) -> Option<String> {
         discard_typed_input();
-        screen::write(&sanitize(prompt));
+        live_region::write(&sanitize(prompt));
         let line = read_line(&self.stop).await;
         if line.is_none() {
-            screen::write("\n");
+            live_region::write("\n");
         }
         line
     }
@@ -123,7 +123,7 @@ fn summary_line(request: &ApprovalRequest) -> String {
     let ApprovalRequest { step, tool, source, arguments, effects, .. } = request;
     let arguments = arguments.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = sanitize(&format!(" ? {step}   {tool}   {source}   {effects}: {arguments}"));
-    crate::terminal::truncate_to_width(&line, screen::columns().saturating_sub(1))
+    crate::terminal::truncate_to_width(&line, screen::stderr_columns().saturating_sub(1))
 }
 
 /// The call with all arguments.
@@ -154,12 +154,12 @@ fn parse_input(line: &str) -> PromptInput {
     }
 }
 
-/// A line of standard input; `None` at its end or when cancelled.
+/// A line of standard input; `None` at its end, or when the run is interrupted.
 async fn read_line(stop: &CancelToken) -> Option<String> {
     let stop = stop.clone();
     let reading = tokio::task::spawn_blocking(move || {
         while !poll_input() {
-            if stop.is_cancelled() {
+            if stop.is_stopping() {
                 return None;
             }
         }

@@ -16,7 +16,7 @@ use super::{
     screen,
     view_state::SharedViewState,
 };
-use crate::terminal::{sanitize, truncate_to_width};
+use crate::terminal::{live_region, sanitize, truncate_to_width};
 
 /// Attempts per field before the form is cancelled.
 const MAX_FIELD_ATTEMPTS: usize = 3;
@@ -125,12 +125,12 @@ impl StepElicitation {
         // A server's text must neither steer the terminal nor start a line that looks like ours.
         let text = sanitize(text);
         let lines: Vec<&str> = text.lines().collect();
-        screen::write(&format!("{}\n", lines.join("\n     ")));
+        live_region::write(&format!("{}\n", lines.join("\n     ")));
         self.view_state.add_written(lines.len());
     }
 
     async fn prompt_line(&self, prompt: &str) -> Option<String> {
-        let line = self.user.prompt_line(&fit_prompt(prompt, screen::columns())).await;
+        let line = self.user.prompt_line(&fit_prompt(prompt, screen::stderr_columns())).await;
         self.view_state.add_written(1);
         line
     }

@@ -5,8 +5,8 @@
 //! plan_outline.rs     a plan in one line
 //! render.rs           that state as lines of text
 //! view.rs             the watcher of a run: live on a terminal, plain lines elsewhere, or JSON
-//! view_state.rs       what the view and its prompts share: the progress of the run and the screen
-//! screen.rs           lines that are redrawn in place
+//! view_state.rs       what the view and its prompts share: the progress of the run and whether it is drawn
+//! screen.rs           the size of the terminal, and lines that are redrawn within it
 //! approval_prompt.rs  asks the user whether a call may be made
 //! arguments.rs        a call's arguments, for the approval prompt
 //! form_input.rs       fields of an elicitation form, and the user's input
@@ -29,4 +29,5 @@ pub(crate) use arguments::all_lines as argument_lines;
 pub(crate) use elicitation::TerminalElicitation;
 pub(crate) use render::{format_duration, stored_run_lines, usage_line};
 pub(crate) use run_progress::{RunProgress, StepStatus, effects_and_arguments};
+pub(crate) use screen::stderr_columns;
 pub(crate) use view::RunView;

@@ -113,6 +113,9 @@ pub(super) fn plain_lines(
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
             vec![frame.line(&sanitize(&format!("plan     rejected: {}", problems.join("; "))), "")]
         }
+        RunEvent::ToolsSearched { words } => {
+            vec![frame.line(&sanitize(&format!("plan     searched other tools: {words}")), "")]
+        }
         // If the planning call fails, the run ends, and its end reports the failure.
         RunEvent::ModelFailed { message, task, .. } if !matches!(task, ModelTask::Plan { .. }) => {
             vec![frame.line(&sanitize(&format!("model    failed: {message}")), "")]
@@ -177,7 +180,16 @@ fn verify_line(progress: &RunProgress, frame: &Frame) -> Option<String> {
     let is_shown = checked > 0 && progress.rows.iter().all(is_finished);
     let symbol = if checked == passed { "✓" } else { "✗" };
     let id = padded(VERIFY_LABEL, column_widths(progress)[0]);
-    is_shown.then(|| frame.line(&format!(" {symbol} {id}  {passed} of {checked} results"), ""))
+    let not_done = progress.rows.iter().filter(|row| {
+        matches!(
+            row.status,
+            StepStatus::Failed | StepStatus::Skipped | StepStatus::Denied | StepStatus::Unknown
+        )
+    });
+    let not_done: Vec<String> = not_done.map(|row| sanitize(&row.id)).collect();
+    let rest =
+        if not_done.is_empty() { String::new() } else { format!("; not done: {}", not_done.join(", ")) };
+    is_shown.then(|| frame.line(&format!(" {symbol} {id}  {passed} of {checked} steps{rest}"), ""))
 }
 
 fn model_line(progress: &RunProgress, model: &str, frame: &Frame) -> Option<String> {

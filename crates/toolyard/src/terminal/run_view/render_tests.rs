@@ -92,7 +92,7 @@ fn a_finished_run_shows_its_verification() {
      ✓ read    read_data_from_excel  excel   40 cells (12,480 characters)                     0.04 s
      ✓ sum     calculate             native  18420                                            0.00 s
      ✓ write   write_data_to_excel   excel   Data written                                     0.04 s
-     ✓ verify  3 of 3 results
+     ✓ verify  3 of 3 steps
     ");
 }
 
@@ -110,7 +110,7 @@ fn plain_lines_report_completed_steps() {
      ✓ sum     calculate             native  18420                                            0.00 s
      ? write   write_data_to_excel   excel   changes test.xlsx: B12 = 18420
      ✓ write   write_data_to_excel   excel   Data written                                     0.04 s
-     ✓ verify  3 of 3 results
+     ✓ verify  3 of 3 steps
     ");
     insta::assert_snapshot!(usage_line(&progress), @r"
     2 model calls, 2,400 input tokens, 160 output tokens, cost 0.003000
@@ -134,6 +134,7 @@ fn failures_are_shown_at_their_step() {
          hint: toolyard servers logs excel
      - sum     calculate             native  skipped: read failed
      - write   write_data_to_excel   excel   denied by [approvals]
+     ✗ verify  0 of 3 steps; not done: read, sum, write
     ");
 }
 

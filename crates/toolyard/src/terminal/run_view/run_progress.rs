@@ -87,7 +87,8 @@ impl RunProgress {
             RunEvent::Requested { request } => self.request = Some(request.clone()),
             RunEvent::ModelReplied { task, reply, milliseconds } => {
                 self.model_task = None;
-                self.model_calls += 1;
+                // A reply without tokens did not come from a model.
+                self.model_calls += usize::from(reply.usage.input + reply.usage.output > 0);
                 self.usage = self.usage.saturating_add(reply.usage);
                 if matches!(task, ModelTask::Plan { .. }) {
                     self.plan_milliseconds += milliseconds;
@@ -102,6 +103,7 @@ impl RunProgress {
             RunEvent::PlanRejected { problems } => {
                 self.plan_problems = problems.iter().map(ToString::to_string).collect();
             }
+            RunEvent::ToolsSearched { .. } => {}
             RunEvent::Ended { end } => {
                 self.model_task = None;
                 self.end = Some(end.clone());
@@ -154,10 +156,11 @@ impl RunProgress {
         self.rows.iter().filter(move |row| row.status == status).map(|row| row.id.as_str())
     }
 
-    /// The number of verified results, and of those that passed.
+    /// The number of steps, and of those whose result passed verification. Simulated steps are not counted.
     pub(crate) fn verification_counts(&self) -> (usize, usize) {
-        let verifications = self.rows.iter().filter_map(|row| row.verification.as_ref());
-        verifications.fold((0, 0), |(all, passed), one| (all + 1, passed + usize::from(one.verified)))
+        let is_verified = |row: &&StepRow| row.verification.as_ref().is_some_and(|found| found.verified);
+        let steps = || self.rows.iter().filter(|row| row.status != StepStatus::Simulated);
+        (steps().count(), steps().filter(is_verified).count())
     }
 }
 
@@ -224,9 +227,12 @@ impl StepRow {
     fn apply_end(&mut self, outcome: &StepEnd) {
         self.hint = None;
         (self.status, self.detail) = match outcome {
-            StepEnd::Done { source, preview, size } => {
+            StepEnd::Done { source, preview, size, reasoned } => {
                 if let Some(source) = source {
                     self.source = source.to_string();
+                }
+                if *reasoned {
+                    self.source = "(model)".to_owned();
                 }
                 let shown = preview.chars().count();
                 let is_truncated = *size > shown && shown > 0;

@@ -13,11 +13,11 @@ use super::{
     approval_prompt::ApprovalMode,
     elicitation::StepElicitation,
     render::{Frame, plain_lines, progress_lines},
-    run_progress::RunProgress,
+    run_progress::{RunProgress, StepStatus},
     screen,
     view_state::{SharedViewState, ViewState},
 };
-use crate::terminal::{Output, line_width};
+use crate::terminal::{Output, line_width, live_region};
 
 const MAX_LIVE_WIDTH: usize = 120;
 const MAX_PLAIN_WIDTH: usize = 100;
@@ -48,7 +48,7 @@ impl<'a> RunView<'a> {
     pub(crate) fn new(output: &'a Output, model: &str, approvals: ApprovalMode) -> Self {
         let mode = match () {
             () if output.is_json() => ViewMode::Json,
-            () if screen::can_draw() => ViewMode::Live,
+            () if live_region::can_draw() => ViewMode::Live,
             () => ViewMode::Plain,
         };
         Self {
@@ -75,17 +75,16 @@ impl<'a> RunView<'a> {
 
     /// Prints a message that is not part of the run.
     pub(crate) fn message(&self, text: &str) {
-        let mut state = self.lock();
-        if self.mode == ViewMode::Live && state.streamed.is_empty() {
-            state.screen.message(text);
-            self.draw(&mut state);
-        } else {
-            self.output.message(text);
-        }
+        self.output.message(text);
     }
 
     pub(crate) fn is_live(&self) -> bool {
         self.mode == ViewMode::Live
+    }
+
+    /// Whether a tool call is in flight.
+    pub(crate) fn has_running_step(&self) -> bool {
+        self.lock().progress.rows.iter().any(|row| row.status == StepStatus::Running)
     }
 
     /// Advances the spinner; called a few times a second.
@@ -93,6 +92,11 @@ impl<'a> RunView<'a> {
         let mut state = self.lock();
         state.spinner += 1;
         self.draw(&mut state);
+    }
+
+    /// Draws for the last time before the command fails.
+    pub(crate) fn stop(&self) {
+        self.draw_final(&mut self.lock());
     }
 
     /// Draws for the last time. Returns the progress of the run and the part of the answer that was printed.
@@ -108,7 +112,7 @@ impl<'a> RunView<'a> {
 
     fn frame(&self, state: &ViewState) -> Frame {
         let width = match self.mode {
-            ViewMode::Live => screen::columns().saturating_sub(1).min(MAX_LIVE_WIDTH),
+            ViewMode::Live => screen::stderr_columns().saturating_sub(1).min(MAX_LIVE_WIDTH),
             ViewMode::Plain | ViewMode::Json => line_width().min(MAX_PLAIN_WIDTH),
         };
         Frame { now: self.started.elapsed(), width, spinner: state.spinner }
@@ -117,7 +121,7 @@ impl<'a> RunView<'a> {
     fn draw(&self, state: &mut ViewState) {
         if self.mode == ViewMode::Live && !state.is_paused && state.streamed.is_empty() {
             let lines = progress_lines(&state.progress, &self.model, &self.frame(state));
-            state.screen.draw(&lines);
+            screen::draw(&lines);
         }
     }
 
@@ -125,7 +129,7 @@ impl<'a> RunView<'a> {
         if self.mode == ViewMode::Live && !state.is_paused && state.streamed.is_empty() {
             state.progress.model_task = None;
             let lines = progress_lines(&state.progress, &self.model, &self.frame(state));
-            state.screen.finish(&lines);
+            live_region::finish(&lines);
         }
     }
 

@@ -1,13 +1,13 @@
-//! What the view of a run and its prompts share: the progress of the run and the screen.
+//! What the view of a run and its prompts share: the progress of the run and whether it is drawn.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{run_progress::RunProgress, screen::Screen};
+use super::run_progress::RunProgress;
+use crate::terminal::live_region;
 
 #[derive(Debug, Default)]
 pub(super) struct ViewState {
     pub(super) progress: RunProgress,
-    pub(super) screen: Screen,
     /// Position of the spinner.
     pub(super) spinner: usize,
     /// The part of the answer that was printed.
@@ -27,12 +27,13 @@ impl SharedViewState {
     /// Suspends drawing while a prompt uses the terminal.
     pub(super) fn pause(&self) -> PauseGuard<'_> {
         self.lock().is_paused = true;
+        live_region::set_paused(true);
         PauseGuard(self)
     }
 
     /// Adds lines that a prompt wrote to those the next draw replaces.
     pub(super) fn add_written(&self, lines: usize) {
-        self.lock().screen.add_written(lines);
+        live_region::add_written(lines);
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, ViewState> {
@@ -43,5 +44,6 @@ impl SharedViewState {
 impl Drop for PauseGuard<'_> {
     fn drop(&mut self) {
         self.0.lock().is_paused = false;
+        live_region::set_paused(false);
     }
 }

@@ -1,40 +1,60 @@
 //! `toolyard call`: one tool call.
 
+mod running_hub;
+mod save;
+
 use std::{io::Read as _, sync::Arc, time::Instant};
 
 use serde_json::json;
 use toolyard::{Toolyard, settings::JournalSetting};
 use toolyard_core::{
-    Capability, ErrorKind, RawJson, SourceId, SourceKind, ToolCallRequest, ToolError, ToolOutput, ToolResult,
+    Capability, ErrorKind, RawJson, SourceKind, ToolCallRequest, ToolError, ToolOutput, ToolResult,
+    group_digits,
 };
-use toolyard_hub::{Budget, CallOptions, Decision, DecisionLog, PendingEffect, ToolCandidate};
+use toolyard_hub::{Budget, CallOptions, Decision, DecisionLog, PendingEffect, ToolCandidate, route};
 use toolyard_mcp_client::{ConnectError, ManagedServer, McpManager, ServerState, Session};
+use unicode_width::UnicodeWidthStr as _;
 
+use self::save::save;
 use crate::{
     cli::CallArgs,
     commands::{
         servers::{discovery::discover, failure_cache::ServerFailures},
+        setup::{close, open},
         tools::split_qualified_name,
     },
     config::CliContext,
     error::CliError,
-    terminal::{Output, progress::with_progress},
+    terminal::{Output, pluralize, progress::with_progress, stdout_size},
 };
 
-pub(crate) async fn run(
+/// Calls a tool through the running hub if there is one, otherwise in this process.
+pub(crate) async fn run(call: CallArgs, context: &CliContext, output: &Output) -> Result<(), CliError> {
+    if let Some(toolyard) = running_hub::open(&call, context).await {
+        let outcome = call_tool(call, &toolyard, context, output).await;
+        toolyard.close().await?;
+        return outcome;
+    }
+    let toolyard = open(context).await?;
+    let outcome = call_tool(call, &toolyard, context, output).await;
+    close(&toolyard, context).await?;
+    outcome
+}
+
+async fn call_tool(
     mut call: CallArgs,
     toolyard: &Toolyard,
     context: &CliContext,
     output: &Output,
 ) -> Result<(), CliError> {
-    let arguments = read_arguments(&call.args)?;
+    let arguments = read_arguments(take_arguments(&mut call).as_deref().unwrap_or("{}"))?;
     if let (Some(name), None) = (&call.name, &call.source)
         && let Some((tool, source)) = split_qualified_name(name, toolyard)
     {
         (call.name, call.source) = (Some(tool), Some(source));
     }
     let decision_log = call.explain.then(|| Arc::new(DecisionLog::default()));
-    prepare_servers(&call, toolyard, context, output).await?;
+    prepare_servers(&call, &arguments, toolyard, context, output).await?;
     let pending_effect = Arc::new(PendingEffect::default());
     let options =
         options(&call, toolyard, decision_log.as_ref()).with_pending_effect(Arc::clone(&pending_effect));
@@ -55,12 +75,17 @@ pub(crate) async fn run(
         output.untrusted_text(raw.get());
         return Ok(());
     }
+    if let (Some(path), Ok(result)) = (&call.output, &outcome) {
+        print_decisions(&decisions, output);
+        return save(result, path, output);
+    }
     print_outcome(outcome, &decisions, output)
 }
 
 /// Discovers new servers if no known one has the tool, and starts the tool's server before the call's timeout begins.
 async fn prepare_servers(
     call: &CallArgs,
+    arguments: &RawJson,
     toolyard: &Toolyard,
     context: &CliContext,
     output: &Output,
@@ -79,12 +104,18 @@ async fn prepare_servers(
         discover(toolyard, context, output).await?;
     }
     let Some(name) = &call.name else { return Ok(()) };
-    let snapshot = toolyard.hub().snapshot();
-    let tool: Option<&Arc<ToolCandidate>> = match &call.source {
-        Some(source) if !SourceId::is_native_hint(source) => snapshot.find_in(name, source),
-        _ => snapshot.find(name).and_then(|found| found.equivalents.first()),
+    let mut request = ToolCallRequest::new(name, arguments.clone());
+    request.source.clone_from(&call.source);
+    let reached = || {
+        let route = route(&toolyard.hub().snapshot(), &request).ok()?;
+        route.candidates.into_iter().next().filter(|tool| tool.source.info.kind == SourceKind::Mcp)
     };
-    let Some(tool) = tool.filter(|tool| tool.source.info.kind == SourceKind::Mcp) else { return Ok(()) };
+    let Some(tool) = reached() else { return Ok(()) };
+    if call.source.is_none() {
+        connect_unseen_instances(&tool, toolyard, manager, context).await?;
+    }
+    // Another instance of the program may have the tool as well.
+    let Some(tool) = reached() else { return Ok(()) };
     let Some(server) = manager.server(tool.source_id().as_str()) else { return Ok(()) };
     let started = Instant::now();
     let session = connect(&server, manager, context).await?;
@@ -92,6 +123,30 @@ async fn prepare_servers(
         let (id, seconds) = (&server.config().id, started.elapsed().as_secs_f64());
         output
             .message(&format!("connect   {id}   started, protocol {}   {seconds:.1} s", session.revision()));
+    }
+    Ok(())
+}
+
+/// Connects to instances of a tool's program whose tools are not known yet: they have the same tools, and the call may be
+/// meant for one of them.
+async fn connect_unseen_instances(
+    tool: &ToolCandidate,
+    toolyard: &Toolyard,
+    manager: &McpManager,
+    context: &CliContext,
+) -> Result<(), CliError> {
+    let scope = &tool.source.info.scope;
+    for entry in toolyard.hub().snapshot().sources() {
+        let info = &entry.source.info;
+        let is_unseen = entry.tools.is_empty() && entry.quarantined.is_empty();
+        if !is_unseen || !info.scope.is_other_instance(scope) {
+            continue;
+        }
+        let server = manager.server(info.id.as_str());
+        if let Some(server) = server.filter(|server| server.state() == ServerState::Configured) {
+            // Without its tools, the call reaches the known server.
+            let _ = connect(&server, manager, context).await?;
+        }
     }
     Ok(())
 }
@@ -148,20 +203,19 @@ async fn execute_journaled(
     let Some(store) = toolyard.store() else {
         let error =
             ToolError::new(ErrorKind::Refused, "the call was not made: no store is available to journal it");
-        return Err(error.on_tool(&request.tool_name).with_hint(hint));
+        return Err(error.on_tool(&request.tool_name).with_operator_hint(hint));
     };
     let owner = format!("cli-{}", std::process::id());
     let outcome = toolyard.hub().execute_journaled(store, &owner, request, options).await;
     // Other refusals have hints of their own.
     let is_unrecorded = |error: &ToolError| error.kind() == ErrorKind::Refused && error.hint().is_none();
-    outcome.map_err(|error| if is_unrecorded(&error) { error.with_hint(hint) } else { error })
+    outcome.map_err(|error| if is_unrecorded(&error) { error.with_operator_hint(hint) } else { error })
 }
 
 fn options(call: &CallArgs, toolyard: &Toolyard, decision_log: Option<&Arc<DecisionLog>>) -> CallOptions {
-    let mut options = toolyard.options().clone().on_behalf_of("cli").with_budget(match call.max_chars {
-        _ if call.full || call.raw => Budget::Unlimited,
+    let mut options = toolyard.options().clone().on_behalf_of("cli").with_budget(match call.limit {
         Some(characters) => Budget::Characters(characters),
-        None => Budget::ByKind,
+        None => Budget::Unlimited,
     });
     if let Some(timeout) = call.timeout {
         options = options.with_timeout(timeout.0);
@@ -175,7 +229,18 @@ fn options(call: &CallArgs, toolyard: &Toolyard, decision_log: Option<&Arc<Decis
     }
 }
 
-/// Reads `--args`: literal JSON, `@FILE`, or `-` for standard input.
+/// The arguments as given: by position or with `--args`. With `--capability` alone, the first position may be theirs.
+fn take_arguments(call: &mut CallArgs) -> Option<String> {
+    let given = call.arguments.take().or_else(|| call.args.take());
+    let is_name = |name: &str| !name.trim_start().starts_with('{');
+    if given.is_none() && call.capability.is_some() && call.name.as_deref().is_some_and(|name| !is_name(name))
+    {
+        return call.name.take();
+    }
+    given
+}
+
+/// Reads arguments: literal JSON, `@FILE`, or `-` for standard input.
 fn read_arguments(argument: &str) -> Result<RawJson, CliError> {
     let unreadable =
         |subject: &str, error: std::io::Error| CliError::usage(format!("failed to read {subject}: {error}"));
@@ -189,8 +254,9 @@ fn read_arguments(argument: &str) -> Result<RawJson, CliError> {
         argument.to_owned()
     };
     RawJson::parse(text).map_err(|error| {
-        CliError::usage(format!("failed to parse --args: {error}"))
-            .with_hint(r#"pass a JSON object in single quotes: --args '{"expression":"1+1"}'"#)
+        CliError::usage(format!("failed to parse the arguments: {error}")).with_hint(
+            r#"pass a JSON object in single quotes: toolyard call calculate '{"expression":"1+1"}'"#,
+        )
     })
 }
 
@@ -206,7 +272,7 @@ fn with_skill_hint(error: ToolError, toolyard: &Toolyard) -> ToolError {
     if error.kind() != ErrorKind::UnknownTool || untrusted.is_empty() {
         return error;
     }
-    error.with_hint(format!(
+    error.with_operator_hint(format!(
         "programs of these skills are not trusted: {} (toolyard skills trust NAME)",
         untrusted.join(", ")
     ))
@@ -215,7 +281,7 @@ fn with_skill_hint(error: ToolError, toolyard: &Toolyard) -> ToolError {
 /// An unknown tool may await approval, or belong to a server that could not be reached.
 fn with_server_hint(error: ToolError, toolyard: &Toolyard) -> ToolError {
     if let (ErrorKind::Quarantined, Some(id)) = (error.kind(), error.source_id().cloned()) {
-        return error.with_hint(format!("accept it: toolyard servers approve {id}"));
+        return error.with_operator_hint(format!("accept it: toolyard servers approve {id}"));
     }
     if !matches!(error.kind(), ErrorKind::UnknownTool | ErrorKind::UnknownSource) {
         return error;
@@ -231,7 +297,7 @@ fn with_server_hint(error: ToolError, toolyard: &Toolyard) -> ToolError {
     if unreached.is_empty() {
         return error;
     }
-    error.with_hint(format!("servers that could not be reached: {}", unreached.join(", ")))
+    error.with_operator_hint(format!("servers that could not be reached: {}", unreached.join(", ")))
 }
 
 /// Prints the output on stdout and decisions on stderr. With `--json`, prints one object with the output or error,
@@ -250,8 +316,43 @@ fn print_outcome(
         return outcome.map(|_| ()).map_err(|error| CliError::from(error).without_message());
     }
     print_decisions(decisions, output);
-    output.untrusted_text(&outcome?.to_text());
+    let mut result = outcome?;
+    let truncation = result.meta.truncation.take();
+    if let Some(notice) = truncation.as_ref().map(ToString::to_string) {
+        // The notice for models; a person gets another one.
+        result.content.retain(|block| block.as_text() != Some(notice.as_str()));
+    }
+    let text = result.to_text();
+    output.untrusted_text(&text);
+    if let Some(truncation) = truncation {
+        let [kept, total] = [truncation.kept, truncation.total].map(group_digits);
+        output.message(&format!(
+            "note: truncated to {kept} of {total} characters; without --limit, all are printed"
+        ));
+    }
+    if let Some(note) = stdout_size().and_then(|size| scrolled_note(&text, size)) {
+        output.message(&note);
+    }
+    if let files @ 1.. = save::count_files(&result) {
+        let them = if files == 1 { "it" } else { "them" };
+        output.message(&format!(
+            "note: {} not shown; save {them} with --output FILE",
+            pluralize(files, "image or file")
+        ));
+    }
     Ok(())
+}
+
+/// How much of a text does not fit on the terminal's screen; `None` if all of it does.
+fn scrolled_note(text: &str, (columns, rows): (usize, usize)) -> Option<String> {
+    let lines: usize = text.lines().map(|line| line.width().div_ceil(columns.max(1)).max(1)).sum();
+    // The note and the next prompt take a line each.
+    let hidden = lines.saturating_sub(rows.saturating_sub(2));
+    let (lines, characters) = (pluralize(hidden, "more line"), group_digits(text.chars().count()));
+    let note = format!(
+        "note: {lines} above, {characters} characters in all; shorten with --limit N, or save with --output FILE"
+    );
+    (hidden > 0).then_some(note)
 }
 
 fn print_decisions(decisions: &[Decision], output: &Output) {

@@ -1,0 +1,74 @@
+//! On whose behalf a client acts: conversations, and what is learned from its calls, are for clients with the same credential
+//! that come in the same way.
+
+use toolyard_core::{ContentHash, ConversationId, InvalidConversationName, ServiceCall};
+
+/// The owner of the conversations of `/v1` and `/runs`.
+const HTTP_OWNER: &[u8] = b"http";
+/// The owner of the conversations of an MCP client.
+const MCP_OWNER: &[u8] = b"mcp";
+
+/// The conversation of this name of an HTTP client.
+pub(super) fn http_conversation(
+    credential_hash: &[u8; 32],
+    name: &str,
+) -> Result<ConversationId, InvalidConversationName> {
+    ConversationId::new(http_owner(credential_hash), name)
+}
+
+/// The owner of what an HTTP client begins.
+pub(super) fn http_owner(credential_hash: &[u8; 32]) -> String {
+    owner(HTTP_OWNER, credential_hash, "")
+}
+
+/// The conversation of this name of an MCP client.
+pub(super) fn mcp_conversation(
+    call: &ServiceCall,
+    name: &str,
+) -> Result<ConversationId, InvalidConversationName> {
+    ConversationId::new(mcp_owner(call), name)
+}
+
+/// The owner of what an MCP client begins. Clients with the same credential are told apart by the names they claim.
+pub(super) fn mcp_owner(call: &ServiceCall) -> String {
+    let credential_hash = call.caller.as_ref().map_or([0; 32], |caller| caller.credential_hash());
+    owner(MCP_OWNER, &credential_hash, &call.caller_name)
+}
+
+fn owner(kind: &[u8], credential_hash: &[u8; 32], client: &str) -> String {
+    ContentHash::of_parts([kind, credential_hash, client.as_bytes()]).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+    use toolyard_core::ToolCallRequest;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn conversations_of_different_clients_are_never_the_same(
+            one in (any::<bool>(), any::<[u8; 2]>(), ".{0,8}", "[a-c]{1,2}"),
+            other in (any::<bool>(), any::<[u8; 2]>(), ".{0,8}", "[a-c]{1,2}"),
+        ) {
+            let id = |(is_mcp, credential, client, name): &(bool, [u8; 2], String, String)| {
+                let mut hash = [0; 32];
+                hash[..2].copy_from_slice(credential);
+                let (kind, client) = if *is_mcp { (MCP_OWNER, client.as_str()) } else { (HTTP_OWNER, "") };
+                ConversationId::new(owner(kind, &hash, client), name.as_str()).unwrap()
+            };
+            let is_same_client = one.0 == other.0 && one.1 == other.1 && (!one.0 || one.2 == other.2);
+            prop_assert_eq!(id(&one) == id(&other), is_same_client && one.3 == other.3);
+        }
+    }
+
+    #[test]
+    fn an_mcp_client_has_other_conversations_than_an_http_client_with_the_same_credential() {
+        let request = ToolCallRequest::new("ask_agent", json!({}));
+        let call = ServiceCall { request, caller: None, caller_name: "".into() };
+        assert_ne!(mcp_conversation(&call, "c"), http_conversation(&[0; 32], "c"));
+        assert_eq!(mcp_conversation(&call, ""), Err(InvalidConversationName));
+    }
+}

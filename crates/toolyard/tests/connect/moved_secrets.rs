@@ -1,0 +1,70 @@
+//! Secrets move with their server, so that a client that the desktop starts, without variables of a shell, can use it.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::{SETTINGS, home_with_clients, read_file, run, test_home::TestHome};
+
+#[test]
+fn secrets_move_to_a_private_file_and_work_without_variables() {
+    let home = home_with_clients();
+    let secrets = home.path("data/toolyard/secrets.json");
+    assert_eq!(secrets.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let stored = std::fs::read_to_string(&secrets).unwrap();
+    assert!(stored.contains("canary-in-a-header-1234567") && stored.contains("canary-in-a-variable-1234567"));
+    let settings = read_file(&home, SETTINGS);
+    assert!(settings.contains("Bearer ${secret:GITHUB_TOKEN}") && !settings.contains("canary"), "{settings}");
+    run(&home, &["servers", "remove", "github"]);
+    assert!(!std::fs::read_to_string(&secrets).unwrap().contains("canary-in-a-header"));
+}
+
+#[test]
+fn variables_of_an_environment_file_move_with_their_server() {
+    let home = TestHome::new();
+    home.write("work/.env", "# keys\nexport NOTES_TOKEN=\"canary-in-a-file-1234567\"\nREGION=eu # west\n");
+    let text = r#"{"servers": {"notes": {"command": "notes", "envFile": "${userHome}/work/.env", "env": {"REGION": "us"}},
+        "gone": {"command": "gone", "envFile": "/nowhere/.env"}}}"#;
+    home.write(".config/Code/User/mcp.json", text);
+    insta::assert_snapshot!(run(&home, &["import", "--yes"]), @r"
+    + notes  stdio  notes  NOTES_TOKEN = ${secret:NOTES_TOKEN}  REGION = us   (VS Code)
+        note: read from `envFile`: `NOTES_TOKEN`, `REGION`; later changes of that file have no effect
+        note: the secret in env.NOTES_TOKEN is kept as `${secret:NOTES_TOKEN}`
+    + gone   stdio  gone   (VS Code)
+        note: `envFile` could not be read: its variables are missing
+    --- stderr
+    Found 1 configuration
+      VS Code                    2 servers   HOME/.config/Code/User/mcp.json
+    Wrote 2 servers to HOME/config/toolyard/toolyard.toml
+      hint: check them with `toolyard doctor`, start each once with `toolyard servers test`
+    ");
+    insta::assert_snapshot!(read_file(&home, SETTINGS), @r#"
+    [servers.notes]
+    command = "notes"
+
+    [servers.notes.env]
+    NOTES_TOKEN = "${secret:NOTES_TOKEN}"
+    REGION = "us"
+
+    [servers.gone]
+    command = "gone"
+    "#);
+    let output = run(&home, &["connect", "vscode", "--yes"]);
+    assert!(output.contains("in place of 2 servers (notes, gone)"), "{output}");
+    home.write("work/.env", "NOTES_TOKEN=canary-of-another-account-1234567\n");
+    run(&home, &["connect", "vscode", "--undo", "--yes"]);
+    let output = run(&home, &["connect", "vscode", "--yes"]);
+    assert!(output.contains("left in place, not in your settings: notes"), "{output}");
+}
+
+#[test]
+fn codex_passes_on_the_variables_that_its_servers_need() {
+    let home = TestHome::new();
+    home.write(
+        ".codex/config.toml",
+        "[mcp_servers.docs]\nurl = \"https://docs.example.com/mcp\"\nbearer_token_env_var = \"DOCS_TOKEN\"\n",
+    );
+    home.run(&["import", "--yes"]);
+    let mut command = home.command(&["connect", "codex", "--yes"]);
+    let output = home.output_text(&command.env("DOCS_TOKEN", "canary").output().unwrap());
+    assert!(output.contains("needed in the environment of Codex: DOCS_TOKEN"), "{output}");
+    assert!(read_file(&home, ".codex/config.toml").contains("env_vars = [\"DOCS_TOKEN\"]"));
+}

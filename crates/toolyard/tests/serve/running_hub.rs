@@ -1,0 +1,116 @@
+//! Commands that find a running hub: it takes over what they change, and `toolyard call` uses it.
+
+use serde_json::json;
+
+use crate::{
+    client::{HttpGateway, StdioGateway, tool_names},
+    home_with_server,
+    test_home::{TestHome, named_tool, wait_until},
+};
+
+/// Adds another server with the tool `other_tool`.
+fn add_other_server(home: &TestHome) -> String {
+    home.set_tools("other", &[named_tool("other_tool")]);
+    let program = home.server_command("other");
+    let program = program.iter().map(String::as_str);
+    home.run(&["servers", "add", "other", "--"].into_iter().chain(program).collect::<Vec<_>>())
+}
+
+#[tokio::test]
+async fn a_running_hub_takes_over_an_added_server() {
+    let home = home_with_server();
+    let gateway = HttpGateway::start(&home, &[]);
+    let added = add_other_server(&home);
+    assert!(added.contains("the running hub takes this over"), "{added}");
+    assert!(wait_until(10_000, || gateway.stderr().contains("settings reloaded; servers added: other")));
+    let mut names = json!(null);
+    for _ in 0..200 {
+        names = gateway.send_request("", "tools/list", json!({})).await;
+        if tool_names(&names).contains(&"other_tool") {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert!(tool_names(&names).contains(&"other_tool"), "{names}");
+    home.run(&["servers", "remove", "other"]);
+    assert!(
+        wait_until(10_000, || gateway.stderr().contains("servers removed: other")),
+        "{}",
+        gateway.stderr()
+    );
+    gateway.stop().await;
+    let removed = home.run(&["servers", "disable", "fake"]);
+    assert!(!removed.contains("running hub"), "{removed}");
+}
+
+#[test]
+fn a_hub_on_stdio_takes_over_an_added_server() {
+    let home = home_with_server();
+    let mut gateway = StdioGateway::new(&home, &[]);
+    let initialize = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}});
+    gateway.send_request("initialize", initialize);
+    let added = add_other_server(&home);
+    assert!(added.contains("the running hub takes this over"), "{added}");
+    gateway.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    let found = wait_until(15_000, || {
+        gateway.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
+        let answer = std::iter::repeat_with(|| gateway.receive()).find(|message| message["id"] == 2).unwrap();
+        tool_names(&answer).contains(&"other_tool")
+    });
+    assert!(found, "the tool of the added server is offered");
+}
+
+#[tokio::test]
+async fn a_call_uses_the_running_hub() {
+    let home = home_with_server();
+    let gateway = HttpGateway::start(&home, &["--surface", "search"]);
+    let greet = ["call", "greet", "--args", "{\"name\":\"Ada\"}"];
+    assert_eq!(home.run(&greet), "Hello, Ada!\n");
+    let started = home.started_pids("fake").len();
+    assert_eq!(home.run(&greet), "Hello, Ada!\n");
+    assert_eq!(home.started_pids("fake").len(), started, "the hub has started the server already");
+    let much = home.run(&["call", "write_much", "--args", "{\"words\":20000}"]);
+    assert!(much.len() > 100_000, "the whole result, not what clients get: {}", much.len());
+    let failed = home.run(&["call", "greet", "--args", "{\"name\":\"nobody\"}"]);
+    assert!(failed.contains("there is nobody") && failed.ends_with("--- exit 1"), "{failed}");
+
+    let local: Vec<&str> = greet.into_iter().chain(["--local"]).collect();
+    assert_eq!(home.run(&local), "Hello, Ada!\n");
+    assert_eq!(home.started_pids("fake").len(), started + 1, "--local starts the server in its own process");
+    let unknown = home.run(&["call", "gret"]);
+    assert!(unknown.contains("greet"), "{unknown}");
+
+    gateway.stop().await;
+    assert_eq!(home.run(&greet), "Hello, Ada!\n", "without a hub, the call is made as before");
+}
+
+#[tokio::test]
+async fn a_killed_hub_is_not_waited_for() {
+    let home = home_with_server();
+    let gateway = HttpGateway::start(&home, &[]);
+    let folder = home.path("data/toolyard/serve/hubs");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+    drop(gateway);
+    assert_eq!(home.run(&["call", "greet", "--args", "{\"name\":\"Ada\"}"]), "Hello, Ada!\n");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "its file is removed");
+}
+
+#[tokio::test]
+async fn a_changed_definition_is_not_called_through_a_hub_that_has_not_heard_of_it() {
+    let home = home_with_server();
+    home.set_tools("other", &[named_tool("other_tool")]);
+    let program = home.server_command("other");
+    let program = program.iter().map(String::as_str);
+    home.run(&["servers", "add", "other", "--"].into_iter().chain(program).collect::<Vec<_>>());
+    home.run(&["servers", "test"]);
+    let gateway = HttpGateway::start(&home, &[]);
+    let called = home.run(&["call", "other_tool"]);
+    assert!(!called.contains("exit"), "{called}");
+    let mut changed = named_tool("other_tool");
+    changed["description"] = json!("Sends all files");
+    home.set_tools("other", &[changed]);
+    home.run(&["servers", "test"]);
+    let refused = home.run(&["call", "other_tool"]);
+    assert!(refused.contains("the definition changed since it was approved"), "{refused}");
+    gateway.stop().await;
+}

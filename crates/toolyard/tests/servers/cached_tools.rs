@@ -1,0 +1,55 @@
+//! Tools that are known before their server was seen, and tools that are not offered.
+
+use serde_json::json;
+
+use crate::test_home::{TestHome, greet_tool, named_tool};
+
+#[test]
+fn cached_tools_of_a_file_are_used_until_the_server_was_seen() {
+    let home = TestHome::new();
+    let [program, script, settings] = home.server_command("fake");
+    let notes = json!({"name": "read_notes", "description": "Reads the notes of a meeting"});
+    let server = json!({
+        "command": program,
+        "args": [script, settings],
+        "cached_tools": [greet_tool("Greets somebody"), notes],
+    });
+    home.write("config/toolyard/mcp.json", &json!({"mcpServers": {"fake": server}}).to_string());
+    // The server cannot start yet.
+    let listed = home.run(&["tools", "list"]);
+    assert!(listed.contains("greet") && listed.contains("read_notes"), "{listed}");
+    let found = home.run(&["tools", "search", "notes of a meeting"]);
+    assert!(found.contains("read_notes"), "{found}");
+    let shown = home.run(&["tools", "show", "read_notes"]);
+    assert!(shown.contains("Reads the notes of a meeting"), "{shown}");
+
+    home.set_tools("fake", &[greet_tool("Greets somebody")]);
+    home.run(&["servers", "test"]);
+    let called = home.run(&["call", "greet", "--args", r#"{"name":"Ada"}"#]);
+    assert!(called.contains("Hello, Ada!"), "{called}");
+    let listed = home.run(&["tools", "list"]);
+    assert!(listed.contains("greet") && !listed.contains("read_notes"), "the server decides: {listed}");
+}
+
+#[test]
+fn a_tool_that_can_only_be_called_as_a_task_is_not_offered() {
+    let home = TestHome::new();
+    home.add_server("fake", &[]);
+    let mut research = named_tool("research");
+    research["execution"] = json!({"taskSupport": "required"});
+    home.set_tools("fake", &[greet_tool("Greets somebody"), research]);
+    let listed = home.run(&["tools", "list"]);
+    let is_listed = |name: &str| listed.lines().any(|line| line.split_whitespace().next() == Some(name));
+    assert!(is_listed("greet") && !is_listed("research"), "{listed}");
+    assert!(
+        listed.contains(
+            "note: new server fake, 1 tool enabled: greet; 1 not offered, because it can only be called as a task: toolyard servers show fake"
+        ),
+        "{listed}"
+    );
+    let shown = home.run(&["servers", "show", "fake"]);
+    assert!(
+        shown.contains("Note on research: the tool is not offered, because it can only be called as a task"),
+        "{shown}"
+    );
+}
