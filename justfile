@@ -110,3 +110,8 @@ fuzz-parser MINUTES="10":
 agent-quality *ARGS:
     cargo build --release -p toolyard
     scripts/agent-quality {{ ARGS }}
+
+# Agent at real servers: tasks whose files and data are checked afterwards, with a small and with a scripted model (docs/agents.md)
+agent-tasks *ARGS:
+    cargo build --release -p toolyard
+    TOOLYARD_BIN="${CARGO_TARGET_DIR:-target}/release/toolyard" scripts/agent-tasks {{ ARGS }}

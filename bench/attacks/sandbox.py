@@ -155,6 +155,10 @@ class Sandbox:
         """Starts all servers once, so that their tools are known and pinned."""
         return self.run("servers", "test")
 
+    def give_name(self, server, tool):
+        """Decides that a name that several servers have means the tool of this one; undecided, it reaches none."""
+        return self.run("servers", "approve", server, tool, "--take-names", "--yes")
+
     def serve(self, *options, env=None, cwd=None):
         """Starts a gateway on HTTP and returns its base address."""
         log = open(self.path / f"serve-{len(self.processes)}.log", "wb+")

@@ -34,5 +34,5 @@ def check_ledger(report, fault, load, entries):
     lost = sum(executed[call.entry] == 0 for call in load.calls if call.outcome == "ok")
     repeated = sum(count > 1 for count in executed.values())
     crossed = sum(call.outcome in ("wrong answer", "wrong id") for call in load.calls)
-    report.check(fault, "acknowledged calls lost / executed twice / answered for another", f"{lost} / {repeated} / {crossed}", "0 / 0 / 0",
+    report.check(fault, "acknowledged calls lost / executed twice / answered with the result of another call", f"{lost} / {repeated} / {crossed}", "0 / 0 / 0",
                  lost == repeated == crossed == 0)

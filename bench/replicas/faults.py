@@ -70,7 +70,7 @@ async def kill(yard, report, options):
     happened = [call for call in failed if call.entry in executed]
     denied = [call for call in happened if journal.get(call.entry) not in ("started", "unknown", "done")]
     states = Counter(journal.get(call.entry, "none") for call in failed)
-    report.check(fault, f"failed calls that happened, but not according to the journal, of {len(happened)}", len(denied), 0, not denied,
+    report.check(fault, f"failed calls that were executed although the journal says they were not, of {len(happened)}", len(denied), 0, not denied,
                  "in the journal: " + ", ".join(f"{count} {state}" for state, count in states.items()))
     open_steps = {entry for entry, state in journal.items() if state in ("started", "unknown")}
     unknown_after = await time_until_unknown(yard, open_steps)

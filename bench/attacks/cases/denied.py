@@ -252,6 +252,7 @@ def ask_beats_allow(trial):
     box.meet()
     evil = box.server("evil", [tool("pay"), tool("other"), tool("bank_pay")])
     box.meet()
+    box.give_name("bank", "pay")
     for name in ("evil.pay", "pay@evil", "look", "other", "bank_pay", "pay"):
         model = scripted_model(trial, ("s", name, {}))
         box.settings(model.toml() + '[approvals]\nallow = ["pay@bank", "*@bank"]\nask = ["look"]\n')

@@ -229,7 +229,7 @@ def to_terminals(trial):
     at_terminal(trial, box, "prompt", "prompt", "--query", "described")
     for name in BEHAVIOUR:
         for options in (
-            ([], ["--json"], ["--full"], ["--raw"]) if name in ("result", "structured", "error_result") else ([], ["--json"])
+            ([], ["--json"], ["--raw"]) if name in ("result", "structured", "error_result") else ([], ["--json"])
         ):
             at_terminal(
                 trial,

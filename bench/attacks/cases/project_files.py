@@ -241,6 +241,8 @@ def changed_after_trust(trial):
         box.run("servers", "test")
         box.run("tools", "list")
         trial.must(not bad.exists(), f"{how}: the changed command ran")
+        if how == "comment":
+            trial.must(not good.exists(), "a file with one more line is still trusted")
 
 
 def swap_race(trial, name, write, rounds):

@@ -70,7 +70,7 @@ def secret_to_clients(trial):
             text = client.request("resources/read", {"uri": "echo://key"}).text
             trial.must(not contains(text, value), f"{kind}, resource, {client.family}")
         for name in names:
-            answer = box.call(name, {}, "--full", "--json")
+            answer = box.call(name, {}, "--json")
             trial.must(not contains(answer.text, value), f"{kind}, {name}, command line")
 
 

@@ -141,7 +141,7 @@ def skill_reads_outside(trial):
         "/dev/zero",
         "up",
     ):
-        answer = box.call("word-count", {"resource": resource}, "--full", timeout=20)
+        answer = box.call("word-count", {"resource": resource}, timeout=20)
         trial.must("PRIVATE-FILE" not in answer.text, f"resource {resource!r} was read")
 
 
@@ -176,7 +176,7 @@ def skill_environment(trial):
     program.write_text(program.read_text().replace("echo '{\"n\": 1}'", 'printf \'{"env": "%s"}\' "$(env | tr "\\n\\"" "  ")"'))
     box.run("skills", "trust", "word-count", "--yes", env={"CANARY": "CANARY-ENV-1"})
     answer = box.call(
-        "count_words", {"text": "x"}, "--full", env={"CANARY": "CANARY-ENV-1", "AWS_SECRET_ACCESS_KEY": "CANARY-ENV-2"}
+        "count_words", {"text": "x"}, env={"CANARY": "CANARY-ENV-1", "AWS_SECRET_ACCESS_KEY": "CANARY-ENV-2"}
     )
     trial.control("PATH=" in answer.out, f"the program does not print its environment: {answer}")
     trial.must("CANARY-ENV" not in answer.text, "a variable that is not on the list was passed on")
