@@ -14,7 +14,7 @@ use toolyard_core::{
     text::{ChunkEscaper, escape_json},
 };
 use tracing::Level;
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     live_region::print_above,
@@ -204,14 +204,17 @@ pub(crate) fn truncate_to_width(line: &str, width: usize) -> String {
     if line.width() <= width {
         return line.to_owned();
     }
-    let (mut truncated, mut used) = (String::new(), 1);
+    let mut truncated = String::new();
     for letter in line.chars() {
-        used += letter.width().unwrap_or(0);
-        if used > width {
+        truncated.push(letter);
+        // Of the whole text: a variation selector makes the character before it wider.
+        if truncated.width() >= width {
+            truncated.pop();
             break;
         }
-        truncated.push(letter);
     }
+    // Without its selector, a character may be wider again.
+    while truncated.width() >= width && truncated.pop().is_some() {}
     format!("{}…", truncated.trim_end())
 }
 
@@ -239,5 +242,8 @@ mod tests {
     fn lines_are_truncated_by_display_width() {
         assert_eq!(fit_line("搜索网页并返回", 8), "搜索网…");
         assert_eq!(fit_line("two\n  lines", 20), "two lines");
+        // With the selector, the digit is two columns wide.
+        assert_eq!(fit_line("abc0\u{fe0f}def", 5), "abc0…");
+        assert_eq!(fit_line("abc0\u{fe0f}def", 6), "abc0\u{fe0f}…");
     }
 }
