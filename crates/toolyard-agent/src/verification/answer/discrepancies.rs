@@ -1,4 +1,4 @@
-//! Results of changes that differ from what the call asked for, and whether an answer tells it.
+//! Results of changes that differ from what the call asked for, and whether an answer mentions it.
 
 use serde_json::{Map, Value};
 
@@ -19,18 +19,18 @@ const CHINESE_TELLING: [&str; 8] = ["待", "审核", "等", "尚", "还需", "�
 /// Flags of results that stopped early.
 const TRUNCATION_KEYS: &str = "istruncated truncated hasmore";
 /// Keys whose value in a result need not be that of the call.
-const FREE_KEYS: &str = "id ids limit page offset size count total timeout version rev revision index number position score order priority";
+const UNCOMPARED_KEYS: &str = "id ids limit page offset size count total timeout version rev revision index number position score order priority";
 
 /// What the result of a change says beside or against what was asked for, and an answer must tell.
 #[derive(Debug, PartialEq, Eq)]
-struct Reservation {
+struct Discrepancy {
     text: String,
     /// The value that an answer tells; any word of waiting or denial, too.
     actual: Option<String>,
 }
 
-/// The steps whose result has a reservation that the answer does not tell.
-pub(super) fn untold_reservations(steps: &[StepFact], answer: &str) -> Vec<UnfinishedStep> {
+/// Steps whose result differs from the call in a way that the answer does not mention.
+pub(super) fn undisclosed_discrepancies(steps: &[StepFact], answer: &str) -> Vec<UnfinishedStep> {
     let answer_words = words(answer);
     let says = |list: &str| answer_words.iter().any(|word| is_listed(list, word));
     let tells_state = says(TELLING_WORDS)
@@ -38,12 +38,12 @@ pub(super) fn untold_reservations(steps: &[StepFact], answer: &str) -> Vec<Unfin
         || ["未", "没", "无法", "不"].iter().any(|word| answer.contains(word))
         || CHINESE_TELLING.iter().any(|word| answer.contains(word));
     let lower = answer.to_lowercase();
-    let is_told = |reservation: &Reservation| {
-        tells_state || reservation.actual.as_deref().is_some_and(|actual| tells(&lower, actual))
+    let is_told = |discrepancy: &Discrepancy| {
+        tells_state || discrepancy.actual.as_deref().is_some_and(|actual| mentions_value(&lower, actual))
     };
     let effective = steps.iter().filter(|step| step.is_effective());
     let untold = effective.filter_map(|step| {
-        let found = reservations(step).into_iter().find(|reservation| !is_told(reservation))?;
+        let found = discrepancies(step).into_iter().find(|discrepancy| !is_told(discrepancy))?;
         let reason = format!("its result says: {}", found.text);
         Some(UnfinishedStep { step: step.id.clone(), tool: step.tool.clone(), reason })
     });
@@ -67,7 +67,7 @@ fn failed_afterwards(steps: &[StepFact]) -> impl Iterator<Item = UnfinishedStep>
 }
 
 /// Whether a text has a value; "7" is not in "17:00".
-fn tells(text: &str, value: &str) -> bool {
+fn mentions_value(text: &str, value: &str) -> bool {
     let is_joined = |letter: Option<char>| letter.is_some_and(|letter| letter.is_ascii_digit());
     text.match_indices(value).any(|(at, _)| {
         let before = text.get(..at).and_then(|before| before.chars().next_back());
@@ -77,7 +77,7 @@ fn tells(text: &str, value: &str) -> bool {
     })
 }
 
-fn reservations(step: &StepFact) -> Vec<Reservation> {
+fn discrepancies(step: &StepFact) -> Vec<Discrepancy> {
     let value = match &step.result {
         Value::String(text) => serde_json::from_str(text).unwrap_or(Value::Null),
         other => other.clone(),
@@ -109,32 +109,32 @@ fn collect<'a>(key: &'a str, value: &'a Value, found: &mut Vec<(&'a str, &'a Val
     }
 }
 
-fn of_entry(key: &str, value: &Value) -> Option<Reservation> {
+fn of_entry(key: &str, value: &Value) -> Option<Discrepancy> {
     let key_words = name_words(key);
     let is_key = |list: &str| key_words.iter().any(|word| is_listed(list, word));
-    let reservation = |text: String| Some(Reservation { text, actual: None });
+    let discrepancy = |text: String| Some(Discrepancy { text, actual: None });
     match value {
         Value::String(text) => {
             let is_waiting = name_words(text).iter().any(|word| is_listed(WAITING_WORDS, word))
                 || CHINESE_WAITING.iter().any(|word| text.contains(word));
             let is_state = is_key("status state stage visible visibility") && text.chars().count() <= 40;
-            if is_state && is_waiting { reservation(format!("{key}: {text}")) } else { None }
+            if is_state && is_waiting { discrepancy(format!("{key}: {text}")) } else { None }
         }
         Value::Bool(true) if is_listed(TRUNCATION_KEYS, &key_words.concat()) => {
-            reservation(format!("{key}: true"))
+            discrepancy(format!("{key}: true"))
         }
         Value::Array(items) if is_key("warnings warning") => {
-            reservation(items.first()?.as_str()?.chars().take(120).collect())
+            discrepancy(items.first()?.as_str()?.chars().take(120).collect())
         }
         _ => None,
     }
 }
 
 /// Values that the result gives for an argument, and that are other ones: 20:00 for 19:00, no assignee for one.
-fn other_values(arguments: &Map<String, Value>, entries: &[(&str, &Value)]) -> Vec<Reservation> {
+fn other_values(arguments: &Map<String, Value>, entries: &[(&str, &Value)]) -> Vec<Discrepancy> {
     let mut found = Vec::new();
     for (key, passed) in arguments {
-        if name_words(key).iter().any(|word| is_listed(FREE_KEYS, word)) {
+        if name_words(key).iter().any(|word| is_listed(UNCOMPARED_KEYS, word)) {
             continue;
         }
         let mut same = entries.iter().filter(|(other, _)| other == key);
@@ -142,7 +142,7 @@ fn other_values(arguments: &Map<String, Value>, entries: &[(&str, &Value)]) -> V
         let (Some((_, actual)), None) = (same.next(), same.next()) else { continue };
         if let Some(actual_text) = other_value(key, passed, actual) {
             let actual = Some(actual_text.to_lowercase()).filter(|text| text != "null");
-            found.push(Reservation { text: format!("{key}: {actual_text}"), actual });
+            found.push(Discrepancy { text: format!("{key}: {actual_text}"), actual });
         }
     }
     found
@@ -178,7 +178,7 @@ fn time_of_day(text: &str) -> Option<String> {
 }
 
 /// A file that got another name than the call asked for: `report (1).docx` for `report.docx`.
-fn renamed(arguments: &Map<String, Value>, entries: &[(&str, &Value)]) -> Vec<Reservation> {
+fn renamed(arguments: &Map<String, Value>, entries: &[(&str, &Value)]) -> Vec<Discrepancy> {
     let passed = leaves(&Value::Object(arguments.clone()));
     let names = passed.iter().filter_map(|text| {
         let name = text.rsplit(['/', '\\']).next()?;
@@ -202,7 +202,7 @@ fn renamed(arguments: &Map<String, Value>, entries: &[(&str, &Value)]) -> Vec<Re
         let variant = variant.filter(|text| !passed.iter().any(|passed| passed == text));
         found.extend(variant.map(|text| {
             let name = text.rsplit(['/', '\\']).next().unwrap_or_default();
-            Reservation { text: text.to_owned(), actual: Some(name.to_lowercase()) }
+            Discrepancy { text: text.to_owned(), actual: Some(name.to_lowercase()) }
         }));
     }
     found
@@ -226,7 +226,7 @@ mod tests {
             result,
             ..StepFact::default()
         };
-        untold_reservations(&[step], answer).into_iter().map(|step| step.reason).collect()
+        undisclosed_discrepancies(&[step], answer).into_iter().map(|step| step.reason).collect()
     }
 
     #[test]
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_results_have_no_reservation() {
+    fn ordinary_results_have_no_discrepancy() {
         let arguments = json!({"status": "done", "amount": 32, "start": "17:00", "title": "A"});
         let result = json!({"id": 7, "status": "Done", "amount": 32.0, "start": "2025-06-12T17:00:00", "title": "A (x)"});
         assert_eq!(untold(&arguments, result, "Done."), [""; 0]);

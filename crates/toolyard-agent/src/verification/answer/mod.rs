@@ -1,16 +1,16 @@
-//! Checks the answer of a run against what its steps did, so that no answer claims work that was not done.
+//! Checks the answer of a run against what its steps did: a heuristic, whose error rates are in design note 0021.
 //!
 //! | file | purpose |
 //! |---|---|
 //! | `fact.rs` | what a step did, as evidence |
 //! | `action.rs` | which tools change something, and which verbs a step supports |
 //! | `denial.rs` | results that say that a change was not made |
-//! | `reservations.rs` | results that differ from what was asked for, and answers that do not tell it |
+//! | `discrepancies.rs` | results that differ from the call, and answers that do not mention it |
 //! | `replaced.rs` | steps that failed, and whose work another step did |
 //! | `families.rs` | verbs that request or claim the same change |
 //! | `requests.rs` | the changes that a request asks for |
 //! | `conditions.rs` | conditions of a request, and values of the state before it |
-//! | `missing.rs` | which of them were not made |
+//! | `missing.rs` | requested changes that no step made |
 //! | `items.rs` | things that a request lists, and of which only some were changed |
 //! | `claims.rs` | the changes that an answer claims |
 //! | `support.rs` | whether a step did what a claim says |
@@ -25,6 +25,7 @@ mod action;
 mod claims;
 mod conditions;
 mod denial;
+mod discrepancies;
 mod fact;
 mod families;
 mod grounding;
@@ -35,7 +36,6 @@ mod numbers;
 mod records;
 mod replaced;
 mod requests;
-mod reservations;
 mod support;
 mod targets;
 mod text;
@@ -47,13 +47,13 @@ pub(crate) use self::{
 use self::{
     claims::{Claim, claims, denies_or_leaves},
     conditions::without_conditions,
+    discrepancies::undisclosed_discrepancies,
     grounding::Grounds,
     missing::missing_changes,
     numbers::{NumberEvidence, miscounts, unverified_numbers, unverified_weekdays},
     records::LinkedRecords,
     replaced::unfinished_steps,
     requests::{Certainty, Wish, wishes},
-    reservations::untold_reservations,
     support::Support,
     targets::other_target,
     text::{is_judged_language, sentences},
@@ -122,7 +122,7 @@ pub(crate) fn review_answer(question: &str, answer: &str, steps: &[StepFact]) ->
         is_unjudged: is_change && (is_too_long || !is_judged_language(answer)),
         ..AnswerReview::default()
     };
-    review.unfinished.extend(untold_reservations(steps, answer));
+    review.unfinished.extend(undisclosed_discrepancies(steps, answer));
     let unchanged = grounds.unchanged_record(&records);
     review.missing_changes.extend(unchanged.filter(|record| !is_left_on_purpose(record, question, answer)));
     review

@@ -12,8 +12,8 @@ use super::{
 
 /// Values of one group at most; of more, only sum and mean are formed.
 const MAX_PAIRED_VALUES: usize = 24;
-/// Of so few values, a reader sees which ones are combined. Each value is in two groups: of its step and of all steps.
-const MAX_OBVIOUS_VALUES: usize = 6;
+/// Up to so many values of results may be combined without being named in the answer: a reader sees which ones they are.
+const MAX_UNNAMED_OPERANDS: usize = 3;
 /// Of a request and results, how many values are combined with each other at most.
 const MAX_COMBINED_VALUES: usize = 40;
 
@@ -125,7 +125,7 @@ impl Quantities {
 
     /// Whether an operation that the sentence speaks of yields the value. Of two values that are combined, one must be known to
     /// the reader (`is_named`) or be a number of the request: among many numbers, some pair yields almost any value.
-    pub(super) fn explain(
+    pub(super) fn can_derive(
         &self,
         value: f64,
         tolerance: f64,
@@ -134,7 +134,8 @@ impl Quantities {
         is_named: &dyn Fn(f64) -> bool,
     ) -> bool {
         let is_named = |one: f64| is_named(one) || self.requested.contains(&one);
-        let are_few = self.groups.values().flatten().nth(MAX_OBVIOUS_VALUES).is_none();
+        // Each value is in two groups: of its step and of all steps.
+        let are_few = self.groups.values().flatten().nth(2 * MAX_UNNAMED_OPERANDS).is_none();
         let may_combine = |one: f64, other: f64| are_few || is_named(one) || is_named(other);
         let words = words(sentence);
         let says = |list: &str| words.iter().any(|word| list.split_whitespace().any(|known| known == word));
@@ -220,7 +221,7 @@ impl Quantities {
 
 /// A known value that an answer tells.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ToldValue {
+pub(super) struct StatedValue {
     pub(super) value: f64,
     /// Whether it stands in the same sentence as what may follow from it.
     pub(super) is_near: bool,
@@ -228,7 +229,7 @@ pub(super) struct ToldValue {
 
 /// Whether a number follows from two values that the answer tells, so that a reader can check it: exactly by a sum, difference or
 /// product, and rounded by a share of what stands in the same sentence.
-pub(super) fn follows_from(number: &Number, told: &[ToldValue]) -> bool {
+pub(super) fn follows_from(number: &Number, told: &[StatedValue]) -> bool {
     let rounding = number.precision / 2.0 + 1e-9;
     let exact = if number.decimals > 0 { rounding } else { 1e-6 };
     let follows = |value: f64| {
@@ -294,15 +295,16 @@ mod tests {
             &json!([{"name": "a", "amount": 32000, "n": 2}, {"name": "b", "amount": 45500, "n": 4}]),
         );
         known.add_result(&json!({"value": 8250}));
-        let explain = |value, sentence| known.explain(value, 0.001, NumberForm::Digits, sentence, &|_| true);
-        assert!(explain(77500.0, "together worth 77,500") && explain(13500.0, "13,500 more"));
-        assert!(explain(750.0, "750 below the plan") && explain(38750.0, "38,750 on average"));
-        assert!(explain(64000.0, "64,000 in total") && !explain(77500.0, "the third has 77,500"));
+        let can_derive =
+            |value, sentence| known.can_derive(value, 0.001, NumberForm::Digits, sentence, &|_| true);
+        assert!(can_derive(77500.0, "together worth 77,500") && can_derive(13500.0, "13,500 more"));
+        assert!(can_derive(750.0, "750 below the plan") && can_derive(38750.0, "38,750 on average"));
+        assert!(can_derive(64000.0, "64,000 in total") && !can_derive(77500.0, "the third has 77,500"));
         let of_silent =
-            |value, sentence| known.explain(value, 0.001, NumberForm::Digits, sentence, &|_| false);
+            |value, sentence| known.can_derive(value, 0.001, NumberForm::Digits, sentence, &|_| false);
         assert!(of_silent(77500.0, "together worth 77,500"), "the sum of a whole list");
         assert!(!of_silent(64000.0, "64,000 in total"), "a product of numbers that nobody told");
-        assert!(known.explain(8.3, 0.05, NumberForm::Percentage, "8.3 % below", &|_| false));
-        assert!(!known.explain(14.0, 0.5, NumberForm::Percentage, "14 % below", &|_| true));
+        assert!(known.can_derive(8.3, 0.05, NumberForm::Percentage, "8.3 % below", &|_| false));
+        assert!(!known.can_derive(14.0, 0.5, NumberForm::Percentage, "14 % below", &|_| true));
     }
 }

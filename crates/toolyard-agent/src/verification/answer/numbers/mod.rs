@@ -25,7 +25,7 @@ use serde_json::Value;
 pub(super) use self::requested::{counts_more, missing_amounts, other_moment, other_number};
 use self::{
     counts::counts,
-    derived::{Quantities, ToldValue, follows_from},
+    derived::{Quantities, StatedValue, follows_from},
     moments::{Moment, all_moments, moments},
     scan::{Number, NumberForm, has_measure, is_in_moment, next_letter, numbers},
     weekdays::{weekday_name, weekdays, weekdays_of_dates},
@@ -239,14 +239,14 @@ impl NumberEvidence {
                         || (number.form == NumberForm::Percentage
                             && (known * 100.0 - value).abs() <= tolerance)
                 };
-                let explains_sum = || {
+                let is_sum = || {
                     factor != 1.0
-                        && self.quantities.explain(value, tolerance, number.form, sentence, &|_| false)
+                        && self.quantities.can_derive(value, tolerance, number.form, sentence, &|_| false)
                 };
                 self.values.iter().any(is_known)
-                    || explains_sum()
+                    || is_sum()
                     || (factor == 1.0
-                        && self.quantities.explain(value, tolerance, number.form, sentence, &|operand| {
+                        && self.quantities.can_derive(value, tolerance, number.form, sentence, &|operand| {
                             // The value itself is an operand only of a difference to zero.
                             operand != value && self.told.contains(&operand)
                         }))
@@ -419,9 +419,9 @@ pub(super) fn unverified_numbers(answer: &str, evidence: &NumberEvidence) -> Vec
         };
         let operand = |other: &&Number| {
             let value = other.values.first().copied()?;
-            Some(ToldValue { value, is_near: is_same_sentence(answer, number, other) })
+            Some(StatedValue { value, is_near: is_same_sentence(answer, number, other) })
         };
-        let told: Vec<ToldValue> =
+        let told: Vec<StatedValue> =
             verified.iter().filter(is_operand).take(MAX_TOLD_OPERANDS).filter_map(operand).collect();
         follows_from(number, &told)
     };

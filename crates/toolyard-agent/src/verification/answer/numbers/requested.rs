@@ -74,7 +74,9 @@ pub(in super::super) fn other_number(question: &str, steps: &[StepFact]) -> Opti
         let is_count = COUNT_KEYS.iter().any(|known| key.to_lowercase().contains(known));
         value.as_f64().is_some_and(|value| {
             (value > 1.0 || is_count)
-                && !sources.quantities.explain(value, 1e-6, NumberForm::Digits, "total more each", &|_| true)
+                && !sources
+                    .quantities
+                    .can_derive(value, 1e-6, NumberForm::Digits, "total more each", &|_| true)
                 && !sources.values.contains(&value)
                 && !sources.numbers.contains(&value.to_string())
         })
