@@ -113,14 +113,14 @@ fn read_hub(path: &Path) -> Option<RunningHub> {
     (hub.version == VERSION).then_some(hub)
 }
 
-/// Says that running hubs take over a change of the operator's settings; `None` if there are none.
-pub(crate) fn takeover_note(context: &CliContext) -> Option<String> {
+/// Says that running hubs reload the changed settings of the operator; `None` if there are none.
+pub(crate) fn reload_note(context: &CliContext) -> Option<String> {
     let operator_file = absolute(&context.operator_file);
     let count = running_hubs(context).iter().filter(|hub| hub.operator_file == operator_file).count();
     match count {
         0 => None,
-        1 => Some("  the running hub takes this over".to_owned()),
-        count => Some(format!("  {count} running hubs take this over")),
+        1 => Some("  the running hub reloads its settings".to_owned()),
+        count => Some(format!("  {count} running hubs reload their settings")),
     }
 }
 

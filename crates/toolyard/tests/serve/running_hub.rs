@@ -21,7 +21,7 @@ async fn a_running_hub_takes_over_an_added_server() {
     let home = home_with_server();
     let gateway = HttpGateway::start(&home, &[]);
     let added = add_other_server(&home);
-    assert!(added.contains("the running hub takes this over"), "{added}");
+    assert!(added.contains("the running hub reloads its settings"), "{added}");
     assert!(wait_until(10_000, || gateway.stderr().contains("settings reloaded; servers added: other")));
     let mut names = json!(null);
     for _ in 0..200 {
@@ -50,7 +50,7 @@ fn a_hub_on_stdio_takes_over_an_added_server() {
     let initialize = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}});
     gateway.send_request("initialize", initialize);
     let added = add_other_server(&home);
-    assert!(added.contains("the running hub takes this over"), "{added}");
+    assert!(added.contains("the running hub reloads its settings"), "{added}");
     gateway.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
     let found = wait_until(15_000, || {
         gateway.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));

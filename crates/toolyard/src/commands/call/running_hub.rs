@@ -1,4 +1,4 @@
-//! A call through a running hub, which has started the servers already.
+//! Makes a call through a running hub, to reuse the servers that it has started.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,18 +22,18 @@ const TOKEN_VARIABLE: &str = "HUB_TOKEN";
 /// A hub on this machine answers at once, or the call is made without it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A Toolyard whose only server is the hub of these settings, if one runs on this machine and offers the tool by its plain name.
+/// A Toolyard whose only server is the hub of these settings, if one runs on this machine and offers the tool by its bare name.
 /// Everything else is left to a Toolyard of this process: other options need the servers themselves, and an unknown or refused
 /// tool needs the explanation.
 pub(super) async fn open(call: &CallArgs, context: &CliContext) -> Option<Toolyard> {
-    let needs_servers = call.local
+    let needs_own_process = call.local
         || call.source.is_some()
         || call.capability.is_some()
         || call.task.is_some()
         || call.explain
         || call.raw;
     let name = call.name.as_deref()?;
-    if needs_servers || context.settings.journal == JournalSetting::Always {
+    if needs_own_process || context.settings.journal == JournalSetting::Always {
         return None;
     }
     if awaits_approval(name, context).await {

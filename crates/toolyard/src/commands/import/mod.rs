@@ -17,7 +17,7 @@ use self::client_files::ClientFile;
 use crate::commands::search_model;
 use crate::{
     cli::ImportArgs,
-    commands::{line_diff::changed_lines, servers::edit::print_takeover},
+    commands::{line_diff::changed_lines, servers::edit::print_reload_note},
     config::{CliContext, operator_file},
     error::CliError,
     terminal::{Output, confirm, pluralize},
@@ -81,7 +81,7 @@ pub(super) async fn run(
     } else if is_written {
         let servers = pluralize(planned.added.len() + replaced_count(&planned, arguments.replace), "server");
         output.message(&format!("Wrote {servers} to {}", settings_file.display()));
-        print_takeover(context, output);
+        print_reload_note(context, output);
         output.message(
             "  hint: check them with `toolyard doctor`, start each once with `toolyard servers test`",
         );

@@ -10,7 +10,7 @@ use toolyard_mcp_client::{
     config::{STORED_SECRET_PREFIX, ServerSettings, change_server},
 };
 
-use super::edit::{print_change, print_takeover};
+use super::edit::{print_change, print_reload_note};
 use crate::{
     cli::EditServerArgs,
     config::{CliContext, operator_file},
@@ -108,7 +108,7 @@ async fn change(
         operator_file::write(&file, &text, &format!("server {name} {action}"), context).await?;
     }
     print_change(output, "server", name, action, &file);
-    print_takeover(context, output);
+    print_reload_note(context, output);
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use toolyard_mcp_client::{
 
 use crate::{
     cli::AddServerArgs,
-    config::{CliContext, operator_file, running_hubs::takeover_note},
+    config::{CliContext, operator_file, running_hubs::reload_note},
     error::CliError,
     terminal::Output,
 };
@@ -42,7 +42,7 @@ pub(super) async fn add(
     }
     operator_file::write(&file, &text, &format!("server {} added", server.name), context).await?;
     print_change(output, "server", &server.name, "added", &file);
-    print_takeover(context, output);
+    print_reload_note(context, output);
     output.message(&format!("  hint: test it: toolyard servers test {}", server.name));
     Ok(())
 }
@@ -65,7 +65,7 @@ pub(super) async fn remove(name: &str, context: &CliContext, output: &Output) ->
         removed.map_err(|error| CliError::failed(error.to_string()))?;
     }
     print_change(output, "server", name, "removed", &file);
-    print_takeover(context, output);
+    print_reload_note(context, output);
     Ok(())
 }
 
@@ -75,8 +75,8 @@ pub(crate) fn print_change(output: &Output, kind: &str, name: &str, action: &str
 }
 
 /// Says that running hubs take a change over.
-pub(crate) fn print_takeover(context: &CliContext, output: &Output) {
-    if let Some(note) = takeover_note(context) {
+pub(crate) fn print_reload_note(context: &CliContext, output: &Output) {
+    if let Some(note) = reload_note(context) {
         output.message(&note);
     }
 }
