@@ -22,6 +22,10 @@ pub struct RunRequest {
     pub conversation: Option<Box<ConversationId>>,
     /// Name of the agent.
     pub agent: String,
+    /// The sampling temperature of the answer that a model writes from the results, in hundredths; 0 if absent. Plans are always
+    /// sampled at 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature_hundredths: Option<u8>,
     /// What the run may use.
     #[serde(default)]
     pub limits: RunLimits,

@@ -89,7 +89,7 @@ impl Connection {
         let headers = request.headers();
         let authority = request.uri().authority().map(http::uri::Authority::as_str);
         if let Err(denied) = check_host_and_origin(&rules, headers, authority, self.local_address) {
-            return self.deny(denied);
+            return self.deny(denied, request.uri().path());
         }
         let origin = headers.get(header::ORIGIN).cloned();
         let mut response = if request.method() == Method::OPTIONS {
@@ -102,7 +102,7 @@ impl Connection {
                     drop(rules);
                     self.route(request, credential_hash).await
                 }
-                Err(denied) => self.deny(denied),
+                Err(denied) => self.deny(denied, request.uri().path()),
             }
         };
         if let Some(origin) = origin {
@@ -119,15 +119,19 @@ impl Connection {
     }
 
     /// Refuses a request and logs who sent it; never what was presented as token.
-    fn deny(&self, denied: AccessError) -> Response<ResponseBody> {
+    fn deny(&self, denied: AccessError, path: &str) -> Response<ResponseBody> {
         tracing::warn!(client = %self.client_address, "access denied: {}", denied.reason());
-        response::access_denied(denied)
+        let body = self.routes(path).map(|routes| routes.error_body(denied.status(), denied.message()));
+        response::access_denied(denied, body)
+    }
+
+    /// The routes besides MCP that handle a path.
+    fn routes(&self, path: &str) -> Option<&Arc<dyn HttpRoutes>> {
+        self.http.config.routes.as_ref().filter(|routes| routes.matches(path))
     }
 
     async fn route(&self, request: Request<Incoming>, credential_hash: [u8; 32]) -> Response<ResponseBody> {
-        if let Some(routes) =
-            self.http.config.routes.as_ref().filter(|routes| routes.matches(request.uri().path()))
-        {
+        if let Some(routes) = self.routes(request.uri().path()) {
             return self.handle_route(&**routes, request, credential_hash).await;
         }
         let (path, method) = (request.uri().path(), request.method());
@@ -169,13 +173,24 @@ impl Connection {
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let body = match self.read_text(request).await {
             Ok(body) => body,
-            Err(response) => return response,
+            Err(refused) => {
+                let status = refused.status();
+                let message = match status {
+                    StatusCode::PAYLOAD_TOO_LARGE => {
+                        let limit = self.http.server.config.limits.message_bytes;
+                        format!("the body is longer than {limit} bytes")
+                    }
+                    _ => "the body cannot be read as UTF-8 text".to_owned(),
+                };
+                return response::json(status, routes.error_body(status, &message));
+            }
         };
         let query = uri.query().unwrap_or_default().to_owned();
         let path = uri.path().to_owned();
         let request = RouteRequest { method, path, query, headers, credential_hash, body };
         let route_response = routes.handle(request).await;
         let mut response = match route_response.body {
+            RouteBody::Empty => response::status(route_response.status),
             RouteBody::Json(text) => response::json(route_response.status, text),
             RouteBody::Events { stream: events, ends_on_shutdown } => {
                 let mut shutdown = self.http.server.shutdown_signal();
@@ -188,7 +203,10 @@ impl Connection {
             }
         };
         *response.status_mut() = route_response.status;
-        response.headers_mut().extend(route_response.headers);
+        // Replaces: a second Content-Type would be one too many.
+        for (name, value) in route_response.headers {
+            response.headers_mut().insert(name, value);
+        }
         response
     }
 

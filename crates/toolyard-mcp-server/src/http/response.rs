@@ -49,8 +49,12 @@ pub(crate) fn stream(events: ResponseBody) -> Response<ResponseBody> {
     response
 }
 
-pub(crate) fn access_denied(denied: AccessError) -> Response<ResponseBody> {
-    let mut response = error(denied.status(), error_code::SERVER_ERROR, denied.message());
+/// Denies access, with a JSON-RPC error or another JSON body.
+pub(crate) fn access_denied(denied: AccessError, body: Option<Bytes>) -> Response<ResponseBody> {
+    let mut response = match body {
+        Some(body) => json(denied.status(), body),
+        None => error(denied.status(), error_code::SERVER_ERROR, denied.message()),
+    };
     if let Some(challenge) = denied.challenge() {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
     }

@@ -14,6 +14,10 @@ pub trait HttpRoutes: Send + Sync + fmt::Debug {
 
     /// Handles a request. The future is dropped when the client disconnects.
     fn handle(&self, request: RouteRequest) -> BoxFuture<'_, RouteResponse>;
+
+    /// The body of an error for a request to one of these paths that is refused before it gets here: no access (401, 403), a body
+    /// that is too long (413) or cannot be read.
+    fn error_body(&self, status: StatusCode, message: &str) -> Bytes;
 }
 
 /// An authenticated request.
@@ -46,6 +50,8 @@ pub struct RouteResponse {
 
 /// The body of a response.
 pub enum RouteBody {
+    /// Nothing.
+    Empty,
     /// A complete JSON text.
     Json(Bytes),
     /// Server-sent events. The stream is dropped when the client disconnects.
@@ -60,6 +66,7 @@ pub enum RouteBody {
 impl fmt::Debug for RouteBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Empty => "Empty",
             Self::Json(_) => "Json",
             Self::Events { .. } => "Events",
         })

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use futures_util::stream;
 use http::StatusCode;
 use toolyard_core::BoxFuture;
@@ -30,6 +31,10 @@ impl HttpRoutes for Echo {
             RouteResponse::json(StatusCode::ACCEPTED, echoed)
         })
     }
+
+    fn error_body(&self, status: StatusCode, message: &str) -> Bytes {
+        Bytes::from(format!("{status}: {message}"))
+    }
 }
 
 async fn server(token: Option<&str>) -> TestServer {
@@ -52,6 +57,11 @@ async fn requests_arrive_complete() {
     assert_eq!(answer.text().await.unwrap(), r#"("PUT", "/echo/a", "b=c", "hello")"#);
     let long = reqwest::Client::new().post(&url).body("x".repeat(1_001)).send().await.unwrap();
     assert_eq!(long.status(), 413);
+    assert_eq!(
+        long.text().await.unwrap(),
+        "413 Payload Too Large: the body is longer than 1000 bytes",
+        "in the form of the route"
+    );
     let elsewhere = reqwest::get(format!("http://{}/elsewhere", server.address)).await.unwrap();
     assert_eq!(elsewhere.status(), 404);
     server.close().await;

@@ -42,6 +42,7 @@ async fn an_answer_is_returned_at_once_or_streamed() {
     let mut body = completion_with_stream("note it", true);
     body["stream_options"] = json!({"include_usage": true});
     let response = request(&gateway, &body).send().await.unwrap();
+    assert_eq!(response.headers().get_all("content-type").iter().count(), 1);
     assert!(response.headers()["content-type"].to_str().unwrap().starts_with("text/event-stream"));
     let text = response.text().await.unwrap();
     let data: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
@@ -53,6 +54,9 @@ async fn an_answer_is_returned_at_once_or_streamed() {
     assert!(chunks.iter().filter(|chunk| !content(chunk).is_empty()).count() > 1, "in pieces: {text}");
     assert!(text.contains("reasoning_content") && text.contains("write: done"), "{text}");
     assert_eq!(chunks.last().unwrap()["usage"]["total_tokens"], 240, "{text}");
+    let ending = chunks.iter().find(|chunk| chunk["choices"][0]["finish_reason"] == "stop").unwrap();
+    assert_eq!(ending["toolyard"]["partial"], false, "{ending}");
+    assert_eq!(ending["toolyard"]["awaits_approval"], false, "{ending}");
     assert_eq!(fixture.notes().len(), 2);
 }
 
@@ -179,4 +183,47 @@ async fn disconnecting_cancels_the_run() {
             fixture.home.run(&["runs", "show", &run])
         );
     }
+}
+
+#[tokio::test]
+async fn refusals_before_a_handler_have_openais_format_too() {
+    let fixture = Fixture::new();
+    let gateway = HttpGateway::start(&fixture.home, &[]);
+    let url = gateway.url.replace("/mcp", "/v1/chat/completions");
+    let (status, error) = send_json(gateway.http.post(&url).json(&completion("hello"))).await;
+    assert_eq!((status, &error["error"]["code"]), (401, &json!("invalid_api_key")), "{error}");
+    let (status, error) = send_json(gateway.http.post(&url).header("Host", "evil.example").body("{}")).await;
+    assert_eq!((status, &error["error"]["code"]), (403, &json!("forbidden")), "{error}");
+    let long = "x".repeat(40 << 20);
+    let (status, error) = send_json(request(&gateway, &completion(&long))).await;
+    assert_eq!((status, &error["error"]["code"]), (413, &json!("request_too_large")), "{error}");
+}
+
+#[tokio::test]
+async fn a_limit_of_tokens_shortens_the_answer() {
+    let fixture = Fixture::new();
+    fixture.script_note();
+    fixture.append_settings("[approvals]\nallow = [\"write_note\"]\n");
+    let gateway = HttpGateway::start(&fixture.home, &[]);
+    let mut body = completion("note it");
+    body["max_tokens"] = json!(2);
+    body["temperature"] = json!(0.5);
+    let (status, answer) = send_json(request(&gateway, &body)).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(answer["choices"][0]["message"]["content"], "I wrote");
+    assert_eq!(answer["choices"][0]["finish_reason"], "length");
+    let requests = fixture.model.requests();
+    assert_eq!(requests.last().unwrap()["temperature"], 0.5, "of the answer: {requests:?}");
+    assert_eq!(requests.first().unwrap()["temperature"], 0.0, "of the plan: {requests:?}");
+    body["stream"] = json!(true);
+    let text = request(&gateway, &body).send().await.unwrap().text().await.unwrap();
+    let chunks =
+        text.lines().filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok());
+    let chunks: Vec<Value> = chunks.collect();
+    let content = |chunk: &Value| chunk["choices"][0]["delta"]["content"].as_str().unwrap_or("").to_owned();
+    assert_eq!(chunks.iter().map(content).collect::<String>(), "I wrote", "{text}");
+    assert!(text.contains("\"finish_reason\":\"length\""), "{text}");
+    body["tools"] = json!([{"type": "function", "function": {"name": "x"}}]);
+    let (status, error) = send_json(request(&gateway, &body)).await;
+    assert_eq!((status, &error["error"]["param"]), (400, &json!("tools")), "{error}");
 }

@@ -93,6 +93,14 @@ async fn a_run_is_started_streamed_and_approved() {
     );
     assert_eq!(fixture.notes().len(), 1);
 
+    assert_eq!(tool_names.iter().filter(|name| **name == "ended").count(), 1, "{tool_names:?}");
+    assert!(tool_names.contains(&"suspended"), "{tool_names:?}");
+
+    // A browser asks again after the last event; 204 tells it to stop.
+    let last = numbers.last().unwrap().to_string();
+    let events_url = runs.url(&format!("/runs/{run}/events"));
+    let again = runs.0.http.get(events_url).bearer_auth(runs.0.token.as_ref().unwrap());
+    assert_eq!(again.header("Last-Event-ID", last).send().await.unwrap().status(), 204);
     let later = runs.events(run, Some(3)).await;
     assert_eq!(later.first().unwrap().0, Some(4), "{later:?}");
     assert_eq!(later.last().unwrap(), events.last().unwrap());

@@ -55,7 +55,10 @@ pub(super) fn build_request(
             let reports: Vec<StepReport> = views.iter().map(StepView::answer_report).collect();
             let history = run.request().map(|request| request.history.as_slice()).unwrap_or_default();
             let agent = CoordinationAgent::new(Arc::clone(&parts.config));
-            Some(agent.answer_request(question, history, &reports, &*parts.counter))
+            let mut request = agent.answer_request(question, history, &reports, &*parts.counter);
+            let hundredths = run.request().and_then(|request| request.temperature_hundredths);
+            request.temperature = hundredths.map(|value| f32::from(value) / 100.0).or(request.temperature);
+            Some(request)
         }
     };
     request.unwrap_or_default()

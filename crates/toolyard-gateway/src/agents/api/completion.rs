@@ -2,14 +2,17 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolyard_agent::RunEnd;
+use toolyard_agent::{O200k, RunEnd, TokenCounter as _};
 use toolyard_core::RunId;
 use toolyard_model::{ModelMessage, Role, Usage};
 
-use super::error::ApiError;
+use super::{error::ApiError, parameters::Parameters};
 use crate::agents::run_text::suspended_notice;
 
-/// The body of a request. Other fields are ignored: they configure the model, which the agent's settings do.
+/// Characters of a word at most, where tokens are counted.
+const MAX_WORD_CHARS: usize = 32;
+
+/// The body of a request.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct CompletionBody {
@@ -17,9 +20,10 @@ struct CompletionBody {
     messages: Vec<ChatMessage>,
     stream: Option<bool>,
     stream_options: Option<StreamOptions>,
-    n: Option<u64>,
     /// Not part of OpenAI's API.
     conversation: Option<String>,
+    #[serde(flatten)]
+    parameters: Parameters,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -46,15 +50,18 @@ pub(super) struct CompletionRequest {
     pub(super) conversation: Option<String>,
     pub(super) stream: bool,
     pub(super) include_usage: bool,
+    /// Tokens of the answer that the client gets at most.
+    pub(super) max_tokens: Option<usize>,
+    /// The temperature of the answer.
+    pub(super) temperature_hundredths: Option<u8>,
 }
 
 impl CompletionRequest {
     pub(super) fn parse(body: &str) -> Result<Self, ApiError> {
         let body: CompletionBody = serde_json::from_str(body)
             .map_err(|error| ApiError::bad_request(format!("invalid body: {error}")))?;
-        if body.n.is_some_and(|n| n != 1) {
-            return Err(ApiError::invalid_param("n", "only one completion is supported: omit `n`"));
-        }
+        body.parameters.check()?;
+        let max_tokens = body.parameters.max_tokens()?;
         let mut messages = body.messages;
         let last =
             messages.pop().ok_or_else(|| ApiError::invalid_param("messages", "`messages` is empty"))?;
@@ -75,6 +82,8 @@ impl CompletionRequest {
             history,
             conversation: body.conversation,
             stream: body.stream.unwrap_or(false),
+            max_tokens,
+            temperature_hundredths: body.parameters.temperature_hundredths(),
             include_usage: body.stream_options.and_then(|options| options.include_usage).unwrap_or(false),
         })
     }
@@ -125,6 +134,22 @@ pub(super) struct CompletionBuilder {
     pub(super) agent: String,
     /// Unix time in seconds.
     pub(super) created: i64,
+    /// Tokens of the answer that the client gets at most.
+    pub(super) max_tokens: Option<usize>,
+}
+
+/// The longest beginning of a text with at most so many tokens, and whether that is less than the whole.
+pub(super) fn first_tokens(text: &str, max_tokens: usize) -> (&str, bool) {
+    if O200k.count(text) <= max_tokens {
+        return (text, false);
+    }
+    let boundaries: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+    let fits = |at: &&usize| O200k.count(text.get(..**at).unwrap_or_default()) <= max_tokens;
+    // A part of a word may have more tokens than the word.
+    let nearly = boundaries.partition_point(|at| fits(&at));
+    let near = boundaries.get(..boundaries.len().min(nearly + MAX_WORD_CHARS)).unwrap_or_default();
+    let end = near.iter().rev().find(fits).copied().unwrap_or_default();
+    (text.get(..end).unwrap_or_default(), true)
 }
 
 /// The text of a completion, and OpenAI's reason why it ended.
@@ -149,8 +174,10 @@ pub(super) fn completion_text(run: &RunId, end: &RunEnd) -> Result<(String, &'st
 impl CompletionBuilder {
     pub(super) fn completion(&self, end: &RunEnd, usage: Usage) -> Result<Value, ApiError> {
         let (text, finish_reason) = completion_text(&self.run, end)?;
-        let awaits_approval = matches!(end, RunEnd::Suspended { .. });
-        let partial = matches!(end, RunEnd::Partial { .. });
+        let (text, finish_reason) = match self.max_tokens.map(|most| first_tokens(&text, most)) {
+            Some((first, true)) => (first.to_owned(), "length"),
+            _ => (text, finish_reason),
+        };
         Ok(json!({
             "id": self.id(),
             "object": "chat.completion",
@@ -163,8 +190,24 @@ impl CompletionBuilder {
                 "finish_reason": finish_reason,
             }],
             "usage": usage_json(usage),
-            "toolyard": {"run": self.run, "awaits_approval": awaits_approval, "partial": partial},
+            "toolyard": self.run_json(end),
         }))
+    }
+
+    /// How the run ended, which OpenAI's fields cannot say.
+    fn run_json(&self, end: &RunEnd) -> Value {
+        let awaits_approval = matches!(end, RunEnd::Suspended { .. });
+        let partial = matches!(end, RunEnd::Partial { .. });
+        json!({"run": self.run, "awaits_approval": awaits_approval, "partial": partial})
+    }
+
+    /// The chunk that ends the answer; it has the same `toolyard` field as a completion.
+    pub(super) fn last_chunk(&self, end: &RunEnd, finish_reason: &str) -> Value {
+        let mut chunk = self.chunk(&json!({}), Some(finish_reason));
+        if let Some(chunk) = chunk.as_object_mut() {
+            chunk.insert("toolyard".to_owned(), self.run_json(end));
+        }
+        chunk
     }
 
     pub(super) fn chunk(&self, delta: &Value, finish_reason: Option<&str>) -> Value {

@@ -37,7 +37,7 @@ pub(super) async fn complete(
     requests: &RequestCache,
     request: &RouteRequest,
 ) -> Result<RouteResponse, ApiError> {
-    let completion = CompletionRequest::parse(&request.body)?;
+    let mut completion = CompletionRequest::parse(&request.body)?;
     let agent = runs.agent(&completion.agent)?;
     let conversation = requested_conversation(request, completion.conversation.as_deref())?;
     let owner = http_owner(&request.credential_hash);
@@ -49,23 +49,32 @@ pub(super) async fn complete(
         RequestLookup::Duplicate(run) => return respond_to_duplicate(log, completion, run).await,
     };
     let request = RunRequest {
-        history: before(deadline, resolve_suspended_notices(log, completion.history).map(Ok::<_, ApiError>))
-            .await?,
+        history: before(
+            deadline,
+            resolve_suspended_notices(log, std::mem::take(&mut completion.history)).map(Ok::<_, ApiError>),
+        )
+        .await?,
         conversation,
+        temperature_hundredths: completion.temperature_hundredths,
         caller: "http".into(),
         owner: Some(Box::new(RunOwner(owner))),
-        ..agent.request(completion.question)
+        ..agent.request(completion.question.clone())
     };
     let started = runs.start(agent, request, Some(reservation), deadline, |runs, agent, run| {
         let (active, messages) = runs.spawn_observed(agent, &run, None);
         (run, PendingCompletion { messages, cancel: active.cancel })
     });
     let (run, pending) = started.await?;
-    let builder = CompletionBuilder { run, agent: completion.agent, created: now_milliseconds() / 1_000 };
+    let builder = completion_builder(run, &completion);
     if !completion.stream {
         return Ok(json_response(StatusCode::OK, &pending.wait(&builder).await?));
     }
     Ok(event_stream(pending.into_events(builder, completion.include_usage)))
+}
+
+fn completion_builder(run: RunId, completion: &CompletionRequest) -> CompletionBuilder {
+    let (agent, max_tokens) = (completion.agent.clone(), completion.max_tokens);
+    CompletionBuilder { run, agent, created: now_milliseconds() / 1_000, max_tokens }
 }
 
 /// The completion of a run that an earlier, equal request started.
@@ -77,7 +86,7 @@ async fn respond_to_duplicate(
     let Some((end, usage)) = outcome(log, &run).await? else {
         return Err(IdempotencyError::AlreadyStarted(run).into());
     };
-    let builder = CompletionBuilder { run, agent: completion.agent, created: now_milliseconds() / 1_000 };
+    let builder = completion_builder(run, &completion);
     if completion.stream {
         return Ok(event_stream(finished_events(builder, completion.include_usage, usage, end)));
     }

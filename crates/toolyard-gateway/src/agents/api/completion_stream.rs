@@ -11,7 +11,7 @@ use toolyard_core::text::ChunkSanitizer;
 use toolyard_model::Usage;
 
 use super::{
-    completion::{CompletionBuilder, completion_text},
+    completion::{CompletionBuilder, completion_text, first_tokens},
     error::ApiError,
     run_state::add_usage,
 };
@@ -95,6 +95,10 @@ struct CompletionChunks {
     sent_answer: String,
     /// Text that tool calls may follow. It is held back because content cannot be retracted.
     tentative: String,
+    /// The content that the client got, if it set a limit of tokens.
+    limited_content: String,
+    /// Whether the limit of tokens was reached.
+    is_cut: bool,
     content: ChunkSanitizer,
     reasoning: ChunkSanitizer,
     ready: VecDeque<Bytes>,
@@ -104,6 +108,8 @@ struct CompletionChunks {
 impl CompletionChunks {
     fn new(builder: CompletionBuilder, include_usage: bool) -> Self {
         let mut chunks = Self {
+            limited_content: String::new(),
+            is_cut: false,
             builder,
             include_usage,
             usage: Usage::default(),
@@ -145,11 +151,14 @@ impl CompletionChunks {
 
     fn finish(&mut self, ended: Result<RunEnd, AgentError>) {
         self.is_over = true;
-        let text = ended.map_err(ApiError::from).and_then(|end| completion_text(&self.builder.run, &end));
+        let text = ended
+            .map_err(ApiError::from)
+            .and_then(|end| Ok((completion_text(&self.builder.run, &end)?, end)));
         match text {
-            Ok((text, finish_reason)) => {
+            Ok(((text, finish_reason), end)) => {
                 self.push_rest(&text);
-                self.push(&json!({}), Some(finish_reason));
+                let finish_reason = if self.is_cut { "length" } else { finish_reason };
+                self.ready.push_back(event(&self.builder.last_chunk(&end, finish_reason)));
                 if self.include_usage {
                     self.ready.push_back(event(&self.builder.usage_chunk(self.usage)));
                 }
@@ -175,10 +184,24 @@ impl CompletionChunks {
     fn push_content(&mut self, text: &str) {
         if !text.is_empty() {
             self.sent_answer.push_str(text);
+            let Some(text) = self.within_limit(text) else { return };
             // The client gets it without unsafe characters; the final text is compared with what the model sent.
-            let text = self.content.sanitize(text);
+            let text = self.content.sanitize(&text);
             self.push(&json!({"content": text}), None);
         }
+    }
+
+    /// As much of a text as the client's limit of tokens permits; `None` after the limit.
+    fn within_limit(&mut self, text: &str) -> Option<String> {
+        let Some(max_tokens) = self.builder.max_tokens else { return Some(text.to_owned()) };
+        if self.is_cut {
+            return None;
+        }
+        let sent = self.limited_content.len();
+        self.limited_content.push_str(text);
+        let (permitted, is_cut) = first_tokens(&self.limited_content, max_tokens);
+        self.is_cut = is_cut;
+        permitted.get(sent..).filter(|text| !text.is_empty()).map(str::to_owned)
     }
 
     fn push_reasoning(&mut self, text: &str) {

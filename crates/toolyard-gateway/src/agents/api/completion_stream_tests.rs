@@ -6,7 +6,10 @@ use super::*;
 
 fn chunks(include_usage: bool) -> CompletionChunks {
     let run = RunId::from("01J");
-    CompletionChunks::new(CompletionBuilder { run, agent: "assistant".to_owned(), created: 1 }, include_usage)
+    CompletionChunks::new(
+        CompletionBuilder { run, agent: "assistant".to_owned(), created: 1, max_tokens: None },
+        include_usage,
+    )
 }
 
 /// What a client reads: all content together, and the other chunks.

@@ -71,7 +71,8 @@ fn a_partial_run_is_marked_in_its_completion() {
         sources: Vec::new(),
         unfinished_steps: vec!["write".to_owned()],
     };
-    let builder = CompletionBuilder { run: "01J".into(), agent: "assistant".to_owned(), created: 0 };
+    let builder =
+        CompletionBuilder { run: "01J".into(), agent: "assistant".to_owned(), created: 0, max_tokens: None };
     let completion = builder.completion(&end, Usage::default()).unwrap();
     assert_eq!(completion["toolyard"]["partial"], true);
     assert_eq!(completion["choices"][0]["message"]["content"], "Not everything was done:");

@@ -47,6 +47,17 @@ impl ApiError {
         Self { status: StatusCode::NOT_FOUND, code: Some(code), ..Self::bad_request(message) }
     }
 
+    /// A request that was refused before it got to a handler, with OpenAI's code.
+    pub(super) fn refused(status: StatusCode, message: &str) -> Self {
+        let code = match status {
+            StatusCode::UNAUTHORIZED => "invalid_api_key",
+            StatusCode::FORBIDDEN => "forbidden",
+            StatusCode::PAYLOAD_TOO_LARGE => "request_too_large",
+            _ => "invalid_request",
+        };
+        Self { status, code: Some(code), ..Self::bad_request(message) }
+    }
+
     /// A failure of Toolyard, with a status that does not make clients repeat the request.
     pub(super) fn failed(code: &'static str, message: impl Into<String>) -> Self {
         Self {
@@ -147,7 +158,11 @@ impl From<IdempotencyError> for ApiError {
         let code = match error {
             IdempotencyError::Log(error) => return error.into(),
             IdempotencyError::KeyTooLong => return Self::bad_request(error.to_string()),
-            IdempotencyError::KeyReused => "idempotency_key_reused",
+            IdempotencyError::KeyReused => {
+                let error = Self::bad_request(error.to_string());
+                let (status, code) = (StatusCode::UNPROCESSABLE_ENTITY, Some("idempotency_key_reused"));
+                return Self { status, code, ..error };
+            }
             // The repeated request finds the run, or starts it if the first one did not.
             IdempotencyError::InProgress => {
                 let error = Self::failed("already_started", error.to_string());

@@ -4,12 +4,14 @@ mod completion;
 mod completion_handlers;
 mod completion_stream;
 mod error;
+mod parameters;
 mod run_event_stream;
 mod run_handlers;
 mod run_state;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::{Method, StatusCode};
 use toolyard_core::{BoxFuture, ConversationId, RunId};
 use toolyard_mcp_server::{HttpRoutes, RouteRequest, RouteResponse};
@@ -78,6 +80,10 @@ impl HttpRoutes for AgentApi {
 
     fn handle(&self, request: RouteRequest) -> BoxFuture<'_, RouteResponse> {
         Box::pin(async move { self.route(request).await.unwrap_or_else(RouteResponse::from) })
+    }
+
+    fn error_body(&self, status: StatusCode, message: &str) -> Bytes {
+        Bytes::from(ApiError::refused(status, message).to_json().to_string())
     }
 }
 

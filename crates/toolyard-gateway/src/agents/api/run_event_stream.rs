@@ -132,7 +132,13 @@ impl UpdateEncoder {
             RunUpdate::Event { number, .. } => (format!("id: {number}\n"), data.pointer("/event/event")),
             _ => (String::new(), data.get("update")),
         };
-        let name = name.and_then(serde_json::Value::as_str).unwrap_or("update");
+        let is_suspended = matches!(
+            update,
+            RunUpdate::Event { event: RunEvent::Ended { end: RunEnd::Suspended { .. } }, .. }
+        );
+        // A suspended run goes on once it is approved; a client that waits for `ended` keeps listening.
+        let name = if is_suspended { Some("suspended") } else { name.and_then(serde_json::Value::as_str) };
+        let name = name.unwrap_or("update");
         let is_delta = matches!(update, RunUpdate::AnswerDelta { .. } | RunUpdate::ReasoningDelta { .. });
         // The beginning of a piece can only be judged with the end of the one before.
         let text = if is_delta { data.to_string() } else { sanitized_json(&data) };

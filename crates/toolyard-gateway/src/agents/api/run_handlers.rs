@@ -147,15 +147,26 @@ pub(super) async fn show(runs: &ActiveRuns, run: &RunId) -> Result<RouteResponse
     Ok(json_response(StatusCode::OK, &state))
 }
 
-/// `GET /runs/ID/events`, from the event after `Last-Event-ID` on.
+/// `GET /runs/ID/events`, from the event after `Last-Event-ID` on. If a finished run has no more events, the answer is 204, which
+/// tells the `EventSource` of a browser to stop reconnecting.
 pub(super) async fn follow(
     runs: &Arc<ActiveRuns>,
     run: &RunId,
     headers: &HeaderMap,
 ) -> Result<RouteResponse, ApiError> {
-    logged_updates(runs.config.log.as_ref(), run).await?;
+    let updates = logged_updates(runs.config.log.as_ref(), run).await?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.trim().parse::<i64>().ok());
     let from = last.map_or(0, |last| last.saturating_add(1).max(0));
+    if let Some(RunUpdate::Event { number, event: RunEvent::Ended { end }, .. }) = updates.last()
+        && !matches!(end, RunEnd::Suspended { .. })
+        && from > *number
+    {
+        return Ok(RouteResponse {
+            status: StatusCode::NO_CONTENT,
+            headers: Vec::new(),
+            body: RouteBody::Empty,
+        });
+    }
     let stream = Box::pin(run_events(Arc::clone(runs), run.clone(), from));
     let body = RouteBody::Events { stream, ends_on_shutdown: true };
     Ok(RouteResponse { status: StatusCode::OK, headers: Vec::new(), body })
