@@ -10,7 +10,10 @@ use tokio::time::{Instant, sleep, timeout};
 use toolyard_core::{Caller, ContentHash, RevisionFamily};
 
 use crate::{
-    lifecycle::{connect::connect, connect_error::ConnectError, server::ManagedServer},
+    content::server_content::ContentLists,
+    lifecycle::{
+        connect::connect, connect_error::ConnectError, server::ManagedServer, supervisor::CHANGE_DEBOUNCE,
+    },
     pinning::definition_hashes,
     session::{client_capabilities::can_be_asked, handle::Session},
     sync::lock,
@@ -244,6 +247,7 @@ impl ManagedServer {
             let mut slot = Slot::new(&session, true, Instant::now());
             slot.enter(ids, can_be_asked, Instant::now());
             lock(&self.state).caller_sessions.slots.push(slot);
+            self.follow_changes(&session);
             self.close_when_idle(&session);
             let place = occupy(&session);
             if self.has_definition(&session, tool, pin).await {
@@ -315,6 +319,49 @@ impl ManagedServer {
                 return false;
             }
         }
+    }
+
+    /// Refreshes lists that the server says have changed in a further session, until that ends. Its definitions are checked like
+    /// those of the usual session, and clients are told of the change.
+    fn follow_changes(self: &Arc<Self>, session: &Arc<Session>) {
+        let (server, session) = (Arc::downgrade(self), Arc::clone(session));
+        tokio::spawn(async move {
+            let mut status = session.status();
+            let mut handled = status.borrow_and_update().clone();
+            let mut is_complete = false;
+            while status.changed().await.is_ok() {
+                sleep(CHANGE_DEBOUNCE).await;
+                let current = status.borrow_and_update().clone();
+                let Some(server) = server.upgrade() else { return };
+                if current.closed.is_some() {
+                    break;
+                }
+                // A server that has just started may announce its tools one by one.
+                let lists_all = server.lists_all_tools(&session).await;
+                is_complete |= lists_all;
+                if is_complete {
+                    server.refresh_changed(&session, &handled, &current).await;
+                    handled = current;
+                }
+            }
+            // What only that session had is gone with it.
+            if let (true, Some(server)) = (is_complete, server.upgrade())
+                && let Some(usual) = server.live_session()
+            {
+                let _ = server.refresh_tools(&usual).await;
+                server.refresh_content(&usual, ContentLists { prompts: true, resources: true }).await;
+            }
+        });
+    }
+
+    /// Whether a further session lists at least the tools that are approved.
+    async fn lists_all_tools(&self, session: &Session) -> bool {
+        let Ok(tools) = session.list_tools(LIST_TIMEOUT).await else { return false };
+        let listed = definition_hashes(&self.config, session.revision_family(), &tools);
+        let is_complete =
+            self.tool_approvals().approved().iter().all(|tool| listed.contains_key(&tool.spec.name));
+        session.set_checked_definitions(listed);
+        is_complete
     }
 
     /// Closes a further session once nobody has used it for a while.

@@ -17,7 +17,7 @@ use crate::{
 /// How often a replaced session is checked for requests that are still in flight.
 pub(super) const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Changes of a list within this time are read together.
-const CHANGE_DEBOUNCE: Duration = Duration::from_millis(200);
+pub(super) const CHANGE_DEBOUNCE: Duration = Duration::from_millis(200);
 
 impl ManagedServer {
     /// Supervises a session until it ends. `handled` is the status that is already taken into account.
@@ -62,7 +62,7 @@ impl ManagedServer {
         }
     }
 
-    async fn refresh_changed(
+    pub(super) async fn refresh_changed(
         self: &Arc<Self>,
         session: &Arc<Session>,
         before: &SessionStatus,
