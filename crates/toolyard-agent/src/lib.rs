@@ -24,7 +24,7 @@
 //!     hub: Arc::new(ToolHub::default()),
 //!     model: Arc::new(ScriptedModel::with_replies(
 //!         ToolCalling::Schema,
-//!         [r#"{"steps": [], "answer": "Four."}"#],
+//!         [r#"{"steps": [], "answer": "Paris."}"#],
 //!     )),
 //!     log: Arc::new(log.clone()),
 //!     approvals: Arc::new(log),
@@ -34,9 +34,9 @@
 //!     counter: Arc::new(O200k),
 //!     owner: "example".to_owned(),
 //! });
-//! let request = RunRequest { question: "What are two and two?".to_owned(), ..RunRequest::default() };
+//! let request = RunRequest { question: "What is the capital of France?".to_owned(), ..RunRequest::default() };
 //! let (_run, end) = agent.ask(request, &NoWatcher, &CancelToken::new()).await?;
-//! assert!(matches!(end, RunEnd::Answered { answer, .. } if answer == "Four."));
+//! assert!(matches!(end, RunEnd::Answered { answer, .. } if answer == "Paris."));
 //! # Ok(())
 //! # }
 //! ```
