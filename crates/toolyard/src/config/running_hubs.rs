@@ -124,11 +124,17 @@ pub(crate) fn reload_note(context: &CliContext) -> Option<String> {
     }
 }
 
-/// Requests to reload a settings file, from the commands that change it to the hubs that read it.
+/// Requests to reload a settings file, from the commands that change it to the hubs that read it. That a user edited the file is a
+/// request, too.
 #[derive(Debug)]
 pub(crate) struct ReloadRequests {
     file: PathBuf,
     seen: Option<Vec<u8>>,
+    settings_file: PathBuf,
+    /// The content of the settings file that is in effect.
+    loaded: Option<ContentHash>,
+    /// The content at the last look. An editor may write in several steps, so it must stay the same from one look to the next.
+    looked_at: Option<ContentHash>,
 }
 
 impl ReloadRequests {
@@ -138,7 +144,13 @@ impl ReloadRequests {
         let name = hash.get(..FILE_HASH_DIGITS).unwrap_or(&hash);
         let file = data_folder.join(RELOAD_FOLDER).join(name);
         let seen = std::fs::read(&file).ok();
-        Self { file, seen }
+        let loaded = content_hash(settings_file);
+        Self { file, seen, settings_file: settings_file.to_owned(), loaded, looked_at: loaded }
+    }
+
+    /// Notes that the settings are read now.
+    pub(crate) fn note_reload(&mut self) {
+        self.loaded = content_hash(&self.settings_file);
     }
 
     /// Asks the hubs to reload.
@@ -161,13 +173,23 @@ impl ReloadRequests {
         }
     }
 
-    /// Whether there is a request that was not taken yet.
+    /// Whether there is a request that was not taken yet, or another content of the settings file.
     fn take(&mut self) -> bool {
         let now = std::fs::read(&self.file).ok();
         let is_new = now.is_some() && now != self.seen;
         self.seen = now.or_else(|| self.seen.take());
-        is_new
+        let content = content_hash(&self.settings_file);
+        let is_edited = content.is_some() && content != self.loaded && content == self.looked_at;
+        self.looked_at = content;
+        if is_new || is_edited {
+            self.loaded = content;
+        }
+        is_new || is_edited
     }
+}
+
+fn content_hash(file: &Path) -> Option<ContentHash> {
+    std::fs::read(file).ok().map(|content| ContentHash::of(&content))
 }
 
 fn absolute(path: &Path) -> PathBuf {
@@ -188,6 +210,25 @@ mod tests {
         listen("/a.toml").send();
         assert!(a.take() && !a.take(), "one request, one reload");
         assert!(!b.take());
+    }
+
+    #[test]
+    fn an_edited_settings_file_is_a_request_once_it_stays_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("toolyard.toml");
+        std::fs::write(&file, "").unwrap();
+        let mut requests = ReloadRequests::listen(&file, folder.path());
+        assert!(!requests.take());
+        std::fs::write(&file, "[serv").unwrap();
+        assert!(!requests.take(), "it may be half written");
+        std::fs::write(&file, "[serve]").unwrap();
+        assert!(!requests.take());
+        assert!(requests.take() && !requests.take(), "one edit, one reload");
+        std::fs::write(&file, "[serve]\n").unwrap();
+        requests.note_reload();
+        assert!(!requests.take() && !requests.take(), "SIGHUP has loaded it");
+        std::fs::remove_file(&file).unwrap();
+        assert!(!requests.take() && !requests.take(), "a file that is being replaced is no request");
     }
 
     #[test]

@@ -43,6 +43,21 @@ async fn a_running_hub_takes_over_an_added_server() {
     assert!(!removed.contains("running hub"), "{removed}");
 }
 
+#[tokio::test]
+async fn a_running_hub_reloads_an_edited_settings_file() {
+    let home = home_with_server();
+    let gateway = HttpGateway::start(&home, &[]);
+    let file = home.path("config/toolyard/toolyard.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{text}\n[servers.broken\n")).unwrap();
+    let refused = || gateway.stderr().contains("settings not reloaded, the previous ones stay in effect");
+    assert!(wait_until(10_000, refused), "{}", gateway.stderr());
+    std::fs::write(&file, format!("{text}\n[servers.edited]\ncommand = \"true\"\n")).unwrap();
+    let reloaded = || gateway.stderr().contains("settings reloaded; servers added: edited");
+    assert!(wait_until(10_000, reloaded), "{}", gateway.stderr());
+    gateway.stop().await;
+}
+
 #[test]
 fn a_hub_on_stdio_takes_over_an_added_server() {
     let home = home_with_server();

@@ -1,5 +1,5 @@
-//! Reloads the settings on SIGHUP, and when a command such as `toolyard servers add` changed them. Connections, calls and runs
-//! go on; settings that cannot be used change nothing.
+//! Reloads the settings on SIGHUP, and when the user or a command such as `toolyard servers add` changed the operator's file.
+//! Connections, calls and runs go on; settings that cannot be used change nothing.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ struct SettingsInEffect {
 }
 
 impl RunningGateway<'_> {
-    /// Reloads the settings at every SIGHUP and at every request of another command. Never completes.
+    /// Reloads the settings at every SIGHUP, at every request of another command, and when their file was edited. Never completes.
     pub(super) async fn reload_when_asked(&mut self) {
         let serve = serve_settings(self.arguments, self.context);
         let mut in_effect = SettingsInEffect {
@@ -66,6 +66,7 @@ impl RunningGateway<'_> {
         };
         loop {
             self.next_request().await;
+            self.requests.note_reload();
             match Box::pin(reload(self, &in_effect)).await {
                 Ok((report, next)) => {
                     in_effect = next;
