@@ -59,6 +59,7 @@
 //!
 //! The program `toolyard` is this library with a command line.
 
+mod agent_handle;
 mod agents;
 mod gateway_config;
 mod models;
@@ -69,7 +70,8 @@ pub mod settings;
 mod synthesis;
 mod toolyard;
 
-pub use agents::{AgentAnswer, AgentHandle, Agents, AgentsError, ChatError, describe_end};
+pub use agent_handle::{AgentAnswer, AgentHandle, describe_end};
+pub use agents::{Agents, AgentsError, ChatError};
 pub use models::{Models, ModelsError};
 pub use reload::{ReloadReport, ReloadedSettings};
 pub use server_watch::{ServerFileError, ServerFileWatchGuard, ServerFileWatcher, read_servers};

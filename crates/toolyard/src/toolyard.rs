@@ -26,7 +26,7 @@ use toolyard_tools::{
 
 use crate::{
     Agents, AgentsError, Models, ServersSetup, Settings, SettingsError,
-    agents::describe_end,
+    agent_handle::describe_end,
     reload::{Reloadable, hub_settings},
     settings::AuditSetting,
 };

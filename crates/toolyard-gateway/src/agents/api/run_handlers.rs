@@ -108,8 +108,9 @@ fn started_response(run: &RunId) -> RouteResponse {
 
 /// `GET /runs/ID`.
 pub(super) async fn show(runs: &ActiveRuns, run: &RunId) -> Result<RouteResponse, ApiError> {
+    // The state is read before the events, so that a run that is over is never shown without its end.
+    let record = before(Instant::now() + READ_TIMEOUT, runs.config.log.run(run)).await?;
     let updates = logged_updates(runs.config.log.as_ref(), run).await?;
-    let record = runs.config.log.run(run).await?;
     let (mut usage, mut end, mut request, mut plan) = (Usage::default(), Value::Null, None, Value::Null);
     for update in &updates {
         add_usage(&mut usage, update);
