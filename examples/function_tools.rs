@@ -11,7 +11,7 @@ struct Convert {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let yard = Toolyard::builder()
-        .tool("to_dollars", "Convert euros to dollars", |c: Convert| async move { c.amount * 1.08 })
+        .function("to_dollars", "Convert euros to dollars", |c: Convert| async move { c.amount * 1.08 })
         .build()
         .await?;
     println!("{}", yard.call("to_dollars", json!({"amount": 25})).await?.to_text());

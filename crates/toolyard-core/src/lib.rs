@@ -115,6 +115,7 @@ pub use tool::{
     scope::{SourceScope, is_absolute_path},
     service::{Catalogue, ClientInfo, ListedTool, ServiceCall, ToolService},
     source::{SourceId, SourceInfo, SourceKind},
+    spec_check::InvalidToolSpec,
 };
 
 /// A boxed future: the return type of traits that are used as objects.

@@ -50,20 +50,30 @@ fn convert_to_integers(value: &mut Value) -> usize {
     }
 }
 
-/// The JSON Schema of a type, inline and without the title and description of the type itself.
+/// The JSON Schema of a type that is read, inline and without the title and description of the type itself.
 pub(crate) fn schema_of<A: JsonSchema>() -> RawJson {
-    let settings = SchemaSettings::draft2020_12().for_deserialize().with(|settings| {
-        settings.inline_subschemas = true;
-        settings.meta_schema = None;
-    });
-    let mut schema = settings.into_generator().into_root_schema_for::<A>();
-    schema.remove("title");
-    schema.remove("description");
-    let mut value = schema.to_value();
+    let mut value = inline_schema::<A>(SchemaSettings::draft2020_12().for_deserialize());
     if let Some(object) = value.as_object_mut() {
         object.entry("type").or_insert_with(|| "object".into());
     }
     RawJson::from_value(&value)
+}
+
+/// The JSON Schema of a type that is written; `None` if it is not an object.
+pub(crate) fn output_schema_of<T: JsonSchema>() -> Option<RawJson> {
+    let schema = inline_schema::<T>(SchemaSettings::draft2020_12().for_serialize());
+    (schema.get("type").and_then(Value::as_str) == Some("object")).then(|| RawJson::from_value(&schema))
+}
+
+fn inline_schema<T: JsonSchema>(settings: SchemaSettings) -> Value {
+    let settings = settings.with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    schema.remove("title");
+    schema.remove("description");
+    schema.to_value()
 }
 
 fn json_pointer(path: &Path) -> String {

@@ -28,15 +28,23 @@
 //! | [`native`] | the tools `calculate`, `get_time`, `search_web`, `get_conversation_history` and `read_result` |
 //! | [`skill`] | `SKILL.md` folders: instructions that are read on demand, and programs |
 //!
+//! The features `native` and `skills`, both on by default, can be left out.
+//!
 //! This crate reads neither the home folder nor the environment: paths, keys and variables are passed in. Programs of
 //! skills require Unix.
 
 mod arguments;
 mod function;
+#[cfg(feature = "native")]
 pub mod native;
+#[cfg(feature = "native")]
 mod secret;
+#[cfg(feature = "skills")]
 pub mod skill;
 mod text;
 
-pub use function::{FunctionTool, IntoOutput, Json, function};
+pub use function::{
+    FunctionFuture, FunctionTool, Image, IntoOutput, Json, ToolContext, ToolFunction, function,
+};
+#[cfg(feature = "native")]
 pub use secret::Secret;

@@ -5,6 +5,7 @@ use toolyard_core::{sanitize, text::single_line};
 /// Characters of an unknown name that an error message repeats.
 pub(crate) const MAX_ECHOED_NAME_CHARS: usize = 64;
 /// Characters of an invalid text that an error message repeats.
+#[cfg(feature = "skills")]
 pub(crate) const MAX_EXCERPT_CHARS: usize = 200;
 
 /// The text on one line: unsafe characters are removed, every run of white space becomes one space.

@@ -3,14 +3,17 @@
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
-use toolyard_agent::{Agent, AgentConfig, AgentParts, ApprovalRules, Chat, DEFAULT_AGENT, O200k};
+use toolyard_agent::{
+    Agent, AgentConfig, AgentParts, ApprovalRules, Chat, DEFAULT_AGENT, MemoryConversations, MemoryRunLog,
+    O200k,
+};
 use toolyard_core::{
     Approvals, ArgumentExample, ArgumentExamples, ConversationId, Conversations, InvalidConversationName,
     ResultShapes, RunLog, StorageError,
 };
 use toolyard_hub::ToolHub;
 
-use crate::{Models, ModelsError, settings::AgentSettings};
+use crate::{Models, ModelsError, Settings, settings::AgentSettings};
 
 /// Why an agent is not available.
 #[derive(Debug, thiserror::Error)]
@@ -58,7 +61,63 @@ pub struct Agents {
     pub(crate) owner: String,
 }
 
+/// Where agents keep their runs and what they learn.
+pub(crate) struct AgentStores {
+    log: Arc<dyn RunLog>,
+    approvals: Arc<dyn Approvals>,
+    conversations: Arc<dyn Conversations>,
+    result_shapes: Option<Arc<dyn ResultShapes>>,
+    argument_examples: Option<Arc<dyn ArgumentExamples>>,
+}
+
+impl AgentStores {
+    #[cfg(feature = "store")]
+    pub(crate) fn of_store(store: &toolyard_store::Store) -> Self {
+        Self {
+            log: Arc::new(store.clone()),
+            approvals: Arc::new(store.clone()),
+            conversations: Arc::new(store.clone()),
+            result_shapes: Some(Arc::new(store.clone())),
+            argument_examples: Some(Arc::new(store.clone())),
+        }
+    }
+
+    pub(crate) fn in_memory() -> Self {
+        let log = Arc::new(MemoryRunLog::default());
+        Self {
+            log: Arc::clone(&log) as _,
+            approvals: log,
+            conversations: Arc::new(MemoryConversations::default()),
+            result_shapes: None,
+            argument_examples: None,
+        }
+    }
+}
+
 impl Agents {
+    pub(crate) fn new(
+        settings: &Settings,
+        hub: &Arc<ToolHub>,
+        models: Models,
+        stores: AgentStores,
+        owner: String,
+    ) -> Self {
+        let AgentStores { log, approvals, conversations, result_shapes, argument_examples } = stores;
+        Self {
+            hub: Arc::clone(hub),
+            settings: Arc::new(settings.agents.clone()),
+            approval_rules: settings.approvals.rules(),
+            tool_timeout: settings.call.timeout.map(|timeout| timeout.0),
+            models,
+            log,
+            approvals,
+            conversations,
+            result_shapes,
+            argument_examples,
+            owner,
+        }
+    }
+
     /// All names; the default agent exists without settings.
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = self.settings.keys().cloned().collect();

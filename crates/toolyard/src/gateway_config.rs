@@ -11,7 +11,12 @@ use crate::{AgentsError, Toolyard, agents::ReloadableAgents};
 impl Toolyard {
     /// The configuration of a gateway to all tools and servers, without profiles and agents.
     pub fn gateway_config(&self) -> GatewayConfig {
-        GatewayConfig { servers: self.shared_servers(), ..GatewayConfig::new(self.shared_hub()) }
+        let mut config = GatewayConfig::new(self.shared_hub());
+        config.servers = self.shared_servers();
+        if !self.content.is_empty() {
+            config.content.push(Arc::clone(&self.content) as _);
+        }
+        config
     }
 
     /// The agents for clients of the gateway, limited to the tools of a profile. `clients_may_approve` lets HTTP clients

@@ -14,7 +14,7 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), toolyard::Error> {
 //! let toolyard = Toolyard::builder()
-//!     .tool("greet", "Greets a person", |g: Greet| async move { format!("Hello, {}!", g.name) })
+//!     .function("greet", "Greets a person", |g: Greet| async move { format!("Hello, {}!", g.name) })
 //!     .build()
 //!     .await?;
 //!
@@ -59,31 +59,63 @@
 //!
 //! The program `toolyard` is this library with a command line.
 
+#[cfg(feature = "agent")]
 mod agent_handle;
+#[cfg(feature = "agent")]
 mod agents;
+#[cfg(feature = "gateway")]
 mod gateway_config;
+#[cfg(feature = "agent")]
 mod models;
+#[cfg(feature = "agent")]
 mod reload;
+#[cfg(feature = "gateway")]
+mod serve;
+#[cfg(feature = "agent")]
 mod server_watch;
+#[cfg(feature = "mcp")]
 mod servers;
+#[cfg(feature = "agent")]
 pub mod settings;
+#[cfg(feature = "agent")]
 mod synthesis;
 mod toolyard;
 
-pub use agent_handle::{AgentAnswer, AgentHandle, describe_end};
+#[cfg(feature = "agent")]
+pub use agent_handle::{AgentAnswer, AgentHandle, Approver, RunHandle, describe_end};
+#[cfg(feature = "agent")]
 pub use agents::{Agents, AgentsError, ChatError};
+#[cfg(feature = "agent")]
 pub use models::{Models, ModelsError};
+#[cfg(feature = "agent")]
 pub use reload::{ReloadReport, ReloadedSettings};
+#[cfg(feature = "gateway")]
+pub use serve::{McpEndpoint, PromptMessage, PromptText, ResourceContent};
+#[cfg(feature = "agent")]
 pub use server_watch::{ServerFileError, ServerFileWatchGuard, ServerFileWatcher, read_servers};
+#[cfg(feature = "mcp")]
 pub use servers::ServersSetup;
+#[cfg(feature = "agent")]
 pub use settings::{DurationSetting, Settings, SettingsError, schema};
-pub use toolyard::{Error, SkillEnvironment, Toolyard, ToolyardBuilder};
+#[cfg(feature = "native")]
+pub use toolyard::SkillEnvironment;
+pub use toolyard::{Error, Toolyard, ToolyardBuilder};
+#[cfg(feature = "agent")]
 pub use toolyard_agent as agent;
 pub use toolyard_core as core;
+#[cfg(feature = "gateway")]
 pub use toolyard_gateway as gateway;
 pub use toolyard_hub as hub;
+#[cfg(feature = "mcp")]
 pub use toolyard_mcp as mcp;
+#[cfg(feature = "mcp")]
+pub use toolyard_mcp_client as mcp_client;
+#[cfg(feature = "gateway")]
+pub use toolyard_mcp_server as mcp_server;
+#[cfg(feature = "agent")]
 pub use toolyard_model as model;
+pub use toolyard_search as search;
+#[cfg(feature = "store")]
 pub use toolyard_store as store;
 pub use toolyard_tools as tools;
 
@@ -94,7 +126,11 @@ pub mod prelude {
     pub use serde_json::{self, json};
     pub use toolyard_core::{Tool, ToolCallRequest, ToolError, ToolOutput};
     pub use toolyard_hub::CallOptions;
-    pub use toolyard_tools::{Json, function};
+    #[cfg(feature = "mcp")]
+    pub use toolyard_mcp_client::config::McpServerConfig;
+    pub use toolyard_tools::{Image, Json, ToolContext, function};
 
+    #[cfg(feature = "agent")]
+    pub use crate::RunHandle;
     pub use crate::{Error, Toolyard};
 }

@@ -6,6 +6,7 @@ use arc_swap::ArcSwap;
 use toolyard_core::{SourceId, SourceKind};
 use toolyard_hub::{HubSettings, RetryPolicy};
 use toolyard_mcp_client::{ConfigChanges, config::McpServerConfig};
+use toolyard_tools::skill::LoadedSkills;
 
 use crate::{
     Agents, Error, Models, Settings, SkillEnvironment, Toolyard, agents::ReloadableAgents,
@@ -61,7 +62,7 @@ impl Toolyard {
     pub async fn reload(&self, next: ReloadedSettings) -> Result<ReloadReport, Error> {
         let ReloadedSettings { settings, models, servers, skill_environment } = next;
         let skills = match &skill_environment {
-            Some(environment) => Some(load_skills(environment, self.store()).await?),
+            Some(environment) => Some(self.reload_skills(environment).await?),
             None => None,
         };
         // Before the servers: tools of a new server must not be offered without the rules about them.
@@ -101,6 +102,18 @@ impl Toolyard {
             tokio::spawn(async move { manager.discover().await });
         }
         Ok(ReloadReport { servers, needs_restart })
+    }
+}
+
+impl Toolyard {
+    #[cfg(feature = "store")]
+    async fn reload_skills(&self, environment: &SkillEnvironment) -> Result<LoadedSkills, Error> {
+        Ok(load_skills(environment, self.store()).await?)
+    }
+
+    #[cfg(not(feature = "store"))]
+    async fn reload_skills(&self, environment: &SkillEnvironment) -> Result<LoadedSkills, Error> {
+        Ok(load_skills(environment).await?)
     }
 }
 

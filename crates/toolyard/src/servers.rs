@@ -13,7 +13,6 @@ use toolyard_mcp_client::{
     CacheError, GuardProgram, Host, HostEnvironment, InputHandler, McpManager, NameUser, NoInputHandler,
     ServerCache, ToolRegistrar, config::McpServerConfig,
 };
-use toolyard_store::Store;
 
 /// MCP servers and what they may use of this machine. The library never reads the environment itself.
 #[derive(Clone)]
@@ -45,16 +44,27 @@ impl ServersSetup {
         }
     }
 
+    /// Gives the servers the environment variables that they inherit and that their configurations refer to.
+    #[must_use]
+    pub fn with_environment(mut self, environment: Vec<(String, String)>) -> Self {
+        self.host_environment = Arc::new(FixedEnvironment(environment.clone()));
+        self.environment = environment;
+        self
+    }
+
     /// A manager of these servers, with their cached tools registered in the hub. No server is started.
     pub(crate) async fn build_manager(
         self,
         hub: &Arc<ToolHub>,
-        store: Option<&Store>,
+        #[cfg(feature = "store")] store: Option<&toolyard_store::Store>,
     ) -> Result<McpManager, CacheError> {
+        #[cfg(feature = "store")]
         let cache = match store {
             Some(store) => ServerCache::new(Arc::new(store.clone())),
             None => ServerCache::in_memory(),
         };
+        #[cfg(not(feature = "store"))]
+        let cache = ServerCache::in_memory();
         let manager = McpManager::new(Host {
             environment: self.environment,
             working_directory: self.working_directory,
@@ -82,6 +92,15 @@ struct EmptyEnvironment;
 impl HostEnvironment for EmptyEnvironment {
     fn variable(&self, _name: &str) -> Option<String> {
         None
+    }
+}
+
+/// Variables that the embedder passed in.
+struct FixedEnvironment(Vec<(String, String)>);
+
+impl HostEnvironment for FixedEnvironment {
+    fn variable(&self, name: &str) -> Option<String> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())
     }
 }
 

@@ -31,7 +31,7 @@ const PLAN: &str =
 #[tokio::test]
 async fn an_agent_uses_a_custom_function() {
     let toolyard = Toolyard::builder()
-        .tool("convert", "Convert euros to yen", |c: Convert| async move { c.amount * 160.0 })
+        .function("convert", "Convert euros to yen", |c: Convert| async move { c.amount * 160.0 })
         .settings(
             toolyard::Settings::parse("[approvals]\nallow = [\"convert\"]", "toolyard.toml".as_ref())
                 .unwrap(),
@@ -50,7 +50,7 @@ async fn calls_with_side_effects_need_approval() {
     let calls = Arc::new(AtomicUsize::new(0));
     let call_counter = Arc::clone(&calls);
     let toolyard = Toolyard::builder()
-        .tool("convert", "Convert euros to yen", move |c: Convert| {
+        .function("convert", "Convert euros to yen", move |c: Convert| {
             call_counter.fetch_add(1, Ordering::SeqCst);
             async move { c.amount * 160.0 }
         })
@@ -70,7 +70,7 @@ async fn an_agent_calls_no_tool_outside_its_profile() {
     let settings =
         toolyard::Settings::parse("[approvals]\nallow = [\"*\"]", "toolyard.toml".as_ref()).unwrap();
     let toolyard = Toolyard::builder()
-        .tool("convert", "Convert euros to yen", move |c: Convert| {
+        .function("convert", "Convert euros to yen", move |c: Convert| {
             call_counter.fetch_add(1, Ordering::SeqCst);
             async move { c.amount * 160.0 }
         })
@@ -95,7 +95,7 @@ async fn an_agent_calls_no_tool_outside_its_profile() {
 async fn the_call_timeout_holds_for_agents() {
     let text = "[approvals]\nallow = [\"*\"]\n[call]\ntimeout = \"100ms\"";
     let toolyard = Toolyard::builder()
-        .tool("convert", "Convert euros to yen", |_: Convert| async {
+        .function("convert", "Convert euros to yen", |_: Convert| async {
             tokio::time::sleep(std::time::Duration::from_secs(60)).await;
             0.0
         })
@@ -118,7 +118,7 @@ async fn a_chat_honours_the_limits_of_the_agent_and_is_remembered_without_a_stor
     let hello = r#"{"steps": [], "answer": "Hello, Ada."}"#;
     let replies = [hello, PLAN, "unused"];
     let toolyard = Toolyard::builder()
-        .tool("convert", "Convert euros to yen", |c: Convert| async move { c.amount * 160.0 })
+        .function("convert", "Convert euros to yen", |c: Convert| async move { c.amount * 160.0 })
         .settings(toolyard::Settings::parse(text, "toolyard.toml".as_ref()).unwrap())
         .model(Arc::new(ScriptedModel::with_replies(ToolCalling::Schema, replies)))
         .build()

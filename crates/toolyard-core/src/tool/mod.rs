@@ -19,3 +19,4 @@ pub(crate) mod schema;
 pub(crate) mod scope;
 pub(crate) mod service;
 pub(crate) mod source;
+pub(crate) mod spec_check;

@@ -31,6 +31,8 @@ pub struct GatewayConfig {
     pub profiles: Vec<Profile>,
     /// Folders of skills that are served as MCP skills.
     pub skill_folders: Vec<PathBuf>,
+    /// Further prompts and resources, served by all endpoints with content. They come before those of servers.
+    pub content: Vec<Arc<dyn ContentService>>,
     /// Where every tool call is journaled.
     pub journal: Option<Arc<dyn Journal>>,
     /// The agents that clients of the main endpoint can use. Their profile must be no wider than `main_profile`.
@@ -46,6 +48,7 @@ impl GatewayConfig {
             main_profile: Profile::default(),
             profiles: Vec::new(),
             skill_folders: Vec::new(),
+            content: Vec::new(),
             journal: None,
             agents: None,
         }
@@ -89,6 +92,7 @@ impl GatewayConfig {
             hub: Arc::clone(&self.hub),
             servers: self.servers.clone(),
             journal: self.journal.clone(),
+            content: self.content.clone(),
         }
     }
 }
@@ -108,6 +112,7 @@ struct EndpointBuilder {
     servers: Option<Arc<McpManager>>,
     journal: Option<Arc<dyn Journal>>,
     results: Arc<StoredResults>,
+    content: Vec<Arc<dyn ContentService>>,
     skills: Option<Arc<LocalSkills>>,
 }
 
@@ -131,8 +136,9 @@ impl EndpointBuilder {
         };
         let results = Some(Arc::clone(&self.results) as Arc<dyn ContentService>);
         let skills = skills.map(|skills| skills as _);
-        let content = bridge.clone().filter(|_| includes_content).map(|bridge| bridge as _);
-        endpoint.content = [results, skills, content].into_iter().flatten().collect();
+        let own = self.content.iter().filter(|_| includes_content).cloned();
+        let of_servers = bridge.clone().filter(|_| includes_content).map(|bridge| bridge as _);
+        endpoint.content = [results, skills].into_iter().flatten().chain(own).chain(of_servers).collect();
         endpoint.readiness = bridge.map(|bridge| bridge as _);
         endpoint
     }

@@ -14,5 +14,6 @@ pub(crate) mod gather;
 pub(crate) mod journaled;
 pub(crate) mod options;
 pub(crate) mod race;
+#[cfg(any(test, feature = "schema-validation"))]
 pub(crate) mod schema_patterns;
 pub(crate) mod validate;

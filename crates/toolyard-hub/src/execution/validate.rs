@@ -1,20 +1,17 @@
 //! Validates arguments against a tool's JSON Schema before the call.
 
-use jsonschema::PatternOptions;
+#[cfg(feature = "schema-validation")]
+mod compiled;
+#[cfg(not(feature = "schema-validation"))]
+mod unchecked;
+
 use serde_json::Value;
 use toolyard_core::{ArgumentProblem, RawJson, ToolError};
 
-use crate::execution::schema_patterns::drop_invalid_patterns;
-
-/// A larger schema is not compiled; its tool validates the arguments itself.
-const MAX_SCHEMA_BYTES: usize = 1 << 20;
-const MAX_REPORTED_PROBLEMS: usize = 8;
-/// Size limit of a compiled pattern.
-const MAX_PATTERN_BYTES: usize = 1 << 20;
-
-/// A compiled schema; `None` if the schema is too large or invalid.
-#[derive(Debug)]
-pub(crate) struct Validator(Option<jsonschema::Validator>);
+#[cfg(feature = "schema-validation")]
+pub(crate) use compiled::Validator;
+#[cfg(not(feature = "schema-validation"))]
+pub(crate) use unchecked::Validator;
 
 /// Parses the arguments, once for all candidates.
 pub(crate) fn parse_arguments(arguments: &RawJson) -> Result<Value, ToolError> {
@@ -25,53 +22,11 @@ pub(crate) fn parse_arguments(arguments: &RawJson) -> Result<Value, ToolError> {
     }
 }
 
-impl Validator {
-    /// Compiles a schema. Remote references are never fetched. Patterns that cannot be matched in linear time are removed.
-    pub(crate) fn compile(schema: &RawJson) -> Self {
-        if schema.get().len() > MAX_SCHEMA_BYTES {
-            tracing::warn!(bytes = schema.get().len(), "schema too large: arguments are not validated");
-            return Self(None);
-        }
-        let mut schema = schema.to_value();
-        let mut compiled = compile(&schema);
-        if compiled.is_err() && drop_invalid_patterns(&mut schema, |part| compile(part).is_ok()) {
-            tracing::warn!("schema patterns that cannot be matched in linear time are ignored");
-            compiled = compile(&schema);
-        }
-        if let Err(error) = &compiled {
-            tracing::warn!(%error, "invalid schema: arguments are not validated");
-        }
-        Self(compiled.ok())
-    }
-
-    /// Fails with the first problems, each with its path. Messages omit values, which may be secrets.
-    pub(crate) fn check(&self, arguments: &Value) -> Result<(), ToolError> {
-        let Some(validator) = &self.0 else { return Ok(()) };
-        if validator.is_valid(arguments) {
-            return Ok(());
-        }
-        let problem = |error: jsonschema::ValidationError<'_>| ArgumentProblem {
-            path: error.instance_path().to_string(),
-            message: error.masked().to_string(),
-        };
-        let problems = validator.iter_errors(arguments).take(MAX_REPORTED_PROBLEMS).map(problem).collect();
-        Err(ToolError::invalid_arguments(problems))
-    }
-}
-
-fn compile(schema: &Value) -> Result<jsonschema::Validator, jsonschema::ValidationError<'static>> {
-    jsonschema::options()
-        .with_pattern_options(
-            PatternOptions::regex().size_limit(MAX_PATTERN_BYTES).dfa_size_limit(MAX_PATTERN_BYTES),
-        )
-        .build(schema)
-}
-
 fn one_problem(message: &str) -> ToolError {
     ToolError::invalid_arguments(vec![ArgumentProblem { path: String::new(), message: message.to_owned() }])
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "schema-validation"))]
 mod tests {
     use serde_json::json;
 

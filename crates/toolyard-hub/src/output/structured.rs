@@ -20,7 +20,7 @@ pub(crate) fn truncate_structured(structured: &RawJson, limit: usize, schema: &R
         max_length /= 2;
         shorten(&mut value, max_length);
     }
-    let fits = value.to_string().len() <= limit && Validator::compile(schema).check(&value).is_ok();
+    let fits = value.to_string().len() <= limit && Validator::compile(schema).accepts(&value);
     if fits { RawJson::from_value(&value) } else { structured.clone() }
 }
 

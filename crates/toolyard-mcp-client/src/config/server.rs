@@ -144,6 +144,48 @@ impl McpServerConfig {
         }
     }
 
+    /// A program that speaks MCP on stdin and stdout: `McpServerConfig::stdio("time", "uvx", ["mcp-server-time"])`.
+    pub fn stdio<A: Into<String>>(
+        id: impl Into<SourceId>,
+        command: impl Into<String>,
+        args: impl IntoIterator<Item = A>,
+    ) -> Self {
+        let transport = TransportConfig::Stdio {
+            command: command.into(),
+            args: args.into_iter().map(Into::into).collect(),
+            env: BTreeMap::new(),
+            inherit: Vec::new(),
+            cwd: None,
+        };
+        Self::new(id, transport)
+    }
+
+    /// A server at a URL. Streamable HTTP is tried first, then the older SSE transport.
+    pub fn http(id: impl Into<SourceId>, url: impl Into<String>) -> Self {
+        let transport =
+            TransportConfig::Http { url: url.into(), headers: BTreeMap::new(), kind: HttpKind::default() };
+        Self::new(id, transport)
+    }
+
+    /// Sets an environment variable of a program, or a header of a server at a URL. `${NAME}` in the value refers to a variable of
+    /// the environment.
+    #[must_use]
+    pub fn with_variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        match &mut self.transport {
+            TransportConfig::Stdio { env: values, .. } | TransportConfig::Http { headers: values, .. } => {
+                values.insert(name.into(), value.into());
+            }
+        }
+        self
+    }
+
+    /// Trusts the server: what it says about the effects of its tools counts.
+    #[must_use]
+    pub fn trusted(mut self) -> Self {
+        self.trusted = true;
+        self
+    }
+
     /// The name and a prefix of the fingerprint, for the process list.
     pub fn label(&self) -> String {
         let fingerprint = self.fingerprint().to_string();

@@ -13,6 +13,7 @@ use super::engine::Engine;
 use crate::{error::StoreError, location::Location};
 
 // SQLite before 3.51.3 can corrupt a database when the write-ahead log is reset during a concurrent write.
+#[cfg(feature = "sqlite")]
 const _: () = assert!(libsqlite3_sys::SQLITE_VERSION_NUMBER >= 3_051_003, "SQLite is too old");
 
 static SQLITE_MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
@@ -28,8 +29,13 @@ const SQLITE_PRAGMAS: &str = "PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 1
 
 /// Opens a database, creates it if it is missing, and migrates it to the current schema.
 pub(crate) async fn open(location: &Location) -> Result<AnyPool, StoreError> {
-    sqlx::any::install_default_drivers();
     let open_error = |reason: String| StoreError::Open { location: location.clone(), reason };
+    if let Some(feature) = missing_feature(location.engine()) {
+        return Err(open_error(format!(
+            "the crate toolyard-store was built without its feature `{feature}`"
+        )));
+    }
+    sqlx::any::install_default_drivers();
     let (url, max_connections) = match location {
         Location::Sqlite(path) => {
             (sqlite_url(path).map_err(|error| open_error(error.to_string()))?, SQLITE_MAX_CONNECTIONS)
@@ -58,6 +64,14 @@ pub(crate) async fn open(location: &Location) -> Result<AnyPool, StoreError> {
     }?;
     migrate(&pool, location).await?;
     Ok(pool)
+}
+
+/// The feature that an engine needs, if this build does not have it.
+fn missing_feature(engine: Engine) -> Option<&'static str> {
+    match engine {
+        Engine::Sqlite => (!cfg!(feature = "sqlite")).then_some("sqlite"),
+        Engine::Postgres => (!cfg!(feature = "postgres")).then_some("postgres"),
+    }
 }
 
 async fn migrate(pool: &AnyPool, location: &Location) -> Result<(), StoreError> {

@@ -2,19 +2,60 @@
 
 use std::{any::Any, fmt};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use toolyard_core::{ErrorKind, RawJson, ToolError, ToolOutput};
+use toolyard_core::{ContentBlock, ErrorKind, RawJson, ToolError, ToolOutput};
+
+use crate::arguments::output_schema_of;
 
 /// A value that a function tool can return.
+#[diagnostic::on_unimplemented(
+    message = "a function tool cannot return `{Self}`",
+    label = "not an output",
+    note = "return `Json(value)` for a type with `#[derive(Serialize, JsonSchema)]`",
+    note = "outputs are text, numbers, booleans, `()`, `Json<T>`, `Vec<T>`, `Option<T>`, `Image`, `serde_json::Value`, `ToolOutput`, and `Result` of these"
+)]
 pub trait IntoOutput {
     /// Converts the value to the tool's output.
     fn into_output(self) -> Result<ToolOutput, ToolError>;
+
+    /// The JSON Schema of the structured output. `None` if the type has none, or if it is not an object, which MCP requires.
+    fn output_schema() -> Option<RawJson> {
+        None
+    }
 }
 
 /// Returns a serializable value as JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Json<T>(pub T);
+
+/// Returns an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    data: String,
+    mime_type: String,
+}
+
+impl Image {
+    /// An image from its encoded bytes, such as the contents of a PNG file.
+    pub fn new(mime_type: impl Into<String>, bytes: &[u8]) -> Self {
+        Self { data: data_encoding::BASE64.encode(bytes), mime_type: mime_type.into() }
+    }
+
+    /// A PNG image.
+    pub fn png(bytes: &[u8]) -> Self {
+        Self::new("image/png", bytes)
+    }
+}
+
+impl IntoOutput for Image {
+    fn into_output(self) -> Result<ToolOutput, ToolError> {
+        let mut output = ToolOutput::default();
+        output.content.push(ContentBlock::Image { data: self.data, mime_type: self.mime_type });
+        Ok(output)
+    }
+}
 
 impl IntoOutput for ToolOutput {
     fn into_output(self) -> Result<ToolOutput, ToolError> {
@@ -46,11 +87,30 @@ impl IntoOutput for Value {
     }
 }
 
-impl<T: Serialize> IntoOutput for Json<T> {
+impl<T: Serialize + JsonSchema> IntoOutput for Json<T> {
     fn into_output(self) -> Result<ToolOutput, ToolError> {
-        RawJson::from_serialize(&self.0).map(ToolOutput::json).map_err(|error| {
-            ToolError::new(ErrorKind::Internal, format!("failed to serialize the output: {error}"))
-        })
+        to_json_output(&self.0)
+    }
+
+    fn output_schema() -> Option<RawJson> {
+        output_schema_of::<T>()
+    }
+}
+
+/// A list is returned as JSON.
+impl<T: Serialize> IntoOutput for Vec<T> {
+    fn into_output(self) -> Result<ToolOutput, ToolError> {
+        to_json_output(&self)
+    }
+}
+
+/// `None` is returned as the text `nothing found`.
+impl<T: IntoOutput> IntoOutput for Option<T> {
+    fn into_output(self) -> Result<ToolOutput, ToolError> {
+        match self {
+            Some(output) => output.into_output(),
+            None => Ok(ToolOutput::text("nothing found")),
+        }
     }
 }
 
@@ -65,6 +125,16 @@ impl<T: IntoOutput, E: fmt::Display + 'static> IntoOutput for Result<T, E> {
             }),
         }
     }
+
+    fn output_schema() -> Option<RawJson> {
+        T::output_schema()
+    }
+}
+
+fn to_json_output(value: &impl Serialize) -> Result<ToolOutput, ToolError> {
+    RawJson::from_serialize(value).map(ToolOutput::json).map_err(|error| {
+        ToolError::new(ErrorKind::Internal, format!("failed to serialize the output: {error}"))
+    })
 }
 
 /// Text is `42` instead of `42.0`, because models read it; the structured content is the JSON value.

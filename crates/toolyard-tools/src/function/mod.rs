@@ -1,20 +1,20 @@
 //! Tools made from async functions; the schema is derived from the argument type.
 
+mod context;
 mod into_output;
+mod tool_function;
 
 use std::fmt;
 
-use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 use toolyard_core::{
     BoxFuture, CallContext, Capability, RawJson, Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec,
 };
 
-pub use into_output::{IntoOutput, Json};
+pub use context::ToolContext;
+pub use into_output::{Image, IntoOutput, Json};
+pub use tool_function::{FunctionFuture, ToolFunction};
 
-use crate::arguments::{read_arguments, schema_of};
-
-type BoxedFunction = dyn Fn(&RawJson) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
+type BoxedFunction = dyn Fn(&RawJson, ToolContext) -> Result<FunctionFuture, ToolError> + Send + Sync;
 
 /// A tool that calls a function; made by [`function()`].
 pub struct FunctionTool {
@@ -22,27 +22,30 @@ pub struct FunctionTool {
     call: Box<BoxedFunction>,
 }
 
-/// Makes a tool from an async function whose argument is a struct with named fields.
+/// Makes a tool from an async function.
 ///
-/// The function returns anything that is [`IntoOutput`]: text, a number, [`Json`] of a serializable type, a
-/// [`ToolOutput`], or a `Result` of these. A panic inside the function is not caught.
-pub fn function<A, F, Fut>(name: impl Into<String>, description: impl Into<String>, f: F) -> FunctionTool
-where
-    A: DeserializeOwned + JsonSchema,
-    F: Fn(A) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output: IntoOutput> + Send + 'static,
-{
-    let call = move |arguments: &RawJson| -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
-        match read_arguments::<A>(arguments) {
-            Ok(arguments) => {
-                let output = f(arguments);
-                Box::pin(async move { output.await.into_output() })
-            }
-            Err(error) => Box::pin(std::future::ready(Err(error))),
-        }
-    };
-    let spec = ToolSpec::new(name.into(), description.into()).with_input_schema(schema_of::<A>());
-    FunctionTool { spec, call: Box::new(call) }
+/// Its parameter is a struct with named fields, from which the schema of the arguments is derived. A second parameter, a
+/// [`ToolContext`], reports progress, asks the user and knows the deadline. A function may also have no parameter at all.
+///
+/// It returns anything that is [`IntoOutput`]: text, a number, [`Json`] of a serializable type, an [`Image`], a
+/// [`ToolOutput`], or a `Result` of these. An error becomes the error of the call. A hub catches a panic and reports it as a
+/// failed call.
+pub fn function<Parameters>(
+    name: impl Into<String>,
+    description: impl Into<String>,
+    f: impl ToolFunction<Parameters>,
+) -> FunctionTool {
+    function_tool(name.into(), description.into(), f)
+}
+
+fn function_tool<Parameters, F: ToolFunction<Parameters>>(
+    name: String,
+    description: String,
+    f: F,
+) -> FunctionTool {
+    let mut spec = ToolSpec::new(name, description).with_input_schema(F::input_schema());
+    spec.output_schema = F::output_schema();
+    FunctionTool { spec, call: Box::new(move |arguments, context| f.call(arguments, context)) }
 }
 
 impl FunctionTool {
@@ -83,9 +86,14 @@ impl Tool for FunctionTool {
     fn call<'a>(
         &'a self,
         request: &'a ToolCallRequest,
-        _context: &'a CallContext,
+        context: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        (self.call)(&request.arguments)
+        let (context, guard) = ToolContext::new(context);
+        let called = (self.call)(&request.arguments, context);
+        Box::pin(async move {
+            let _guard = guard;
+            called?.await
+        })
     }
 }
 

@@ -21,7 +21,6 @@ use toolyard_core::{Capability, CapabilityRule, CapabilityTable, SourceId};
 use toolyard_hub::{OutputLimits, RoutingRules, SourcePreference};
 pub use toolyard_mcp_client::config::DurationSetting;
 use toolyard_mcp_client::config::{McpServerConfig, ServerSettings};
-use toolyard_store::Location;
 
 pub use agents::{AgentCapabilitySettings, AgentSettings, LanguageSetting, LimitSettings};
 pub use approvals::{ApprovalSettings, OpenWorldSetting};
@@ -131,19 +130,20 @@ impl Settings {
     }
 
     /// The location of the store, if set. Relative paths are resolved against `base`.
+    #[cfg(feature = "store")]
     pub fn store_location(
         &self,
         base: &Path,
         variable: impl Fn(&str) -> Option<String>,
-    ) -> Result<Option<Location>, SettingsError> {
+    ) -> Result<Option<toolyard_store::Location>, SettingsError> {
         let Some(store) = &self.store else { return Ok(None) };
         let text = match error::variable_reference(store) {
             Some(name) => variable(name).ok_or_else(|| SettingsError::unset_variable("store", name))?,
             None => store.clone(),
         };
-        let location = Location::parse(&text, base);
+        let location = toolyard_store::Location::parse(&text, base);
         // A misspelt URL must not silently become the name of a new SQLite file.
-        if matches!(location, Location::Sqlite(_)) && looks_like_url(&text) {
+        if matches!(location, toolyard_store::Location::Sqlite(_)) && looks_like_url(&text) {
             return Err(SettingsError::InvalidStoreLocation);
         }
         Ok(Some(location))
@@ -199,6 +199,7 @@ impl Settings {
 }
 
 /// Whether a text looks like a URL: `mysql://…`, `postgres:…`, `postgres//…`.
+#[cfg(feature = "store")]
 fn looks_like_url(text: &str) -> bool {
     let scheme = text.split(['/', ':']).next().unwrap_or_default();
     let rest = text.get(scheme.len()..).unwrap_or_default();

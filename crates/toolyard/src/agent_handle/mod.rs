@@ -1,0 +1,200 @@
+//! A handle to one agent: asks it, or starts a run whose events are a stream.
+
+mod approver;
+mod run_handle;
+
+use std::{fmt, sync::Arc};
+
+use toolyard_agent::{
+    Agent, ApprovalDecision, ApprovalRequest, CancelToken, NoWatcher, RunEnd, RunLimits, RunRequest,
+    RunUpdate, RunWatcher,
+};
+use toolyard_core::{BoxFuture, Caller, RunId};
+use toolyard_model::ModelMessage;
+
+pub use approver::Approver;
+pub use run_handle::RunHandle;
+
+use crate::{Error, Toolyard};
+
+impl Toolyard {
+    /// A handle to an agent: `toolyard.agent("assistant").ask("…").await?`. An unknown agent or model is reported by `ask`.
+    pub fn agent<'a>(&'a self, name: &'a str) -> AgentHandle<'a> {
+        AgentHandle {
+            toolyard: self,
+            name,
+            watcher: &NoWatcher,
+            approver: self.approver.clone(),
+            conversation: None,
+            history: Vec::new(),
+            limits: None,
+            plan_only: false,
+            dry_run: false,
+        }
+    }
+}
+
+/// A handle to ask an agent.
+#[derive(Clone)]
+#[must_use]
+pub struct AgentHandle<'a> {
+    toolyard: &'a Toolyard,
+    name: &'a str,
+    watcher: &'a dyn RunWatcher,
+    approver: Option<Arc<dyn Approver>>,
+    conversation: Option<String>,
+    history: Vec<ModelMessage>,
+    limits: Option<RunLimits>,
+    plan_only: bool,
+    dry_run: bool,
+}
+
+impl fmt::Debug for AgentHandle<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentHandle").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl<'a> AgentHandle<'a> {
+    /// The same agent with a watcher, which receives all updates of [`AgentHandle::ask`] and decides on approvals.
+    pub fn watched_by(mut self, watcher: &'a dyn RunWatcher) -> Self {
+        self.watcher = watcher;
+        self
+    }
+
+    /// Decides on calls that need an approval: an async function of an [`ApprovalRequest`], or an [`Approver`].
+    pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
+        self.approver = Some(Arc::new(approver));
+        self
+    }
+
+    /// Continues the conversation of this name, or begins it. Questions and answers are kept in the store.
+    pub fn conversation(mut self, name: impl Into<String>) -> Self {
+        self.conversation = Some(name.into());
+        self
+    }
+
+    /// Earlier messages, oldest first.
+    pub fn history(mut self, messages: Vec<ModelMessage>) -> Self {
+        self.history = messages;
+        self
+    }
+
+    /// Replaces the limits of the agent.
+    pub fn limits(mut self, limits: RunLimits) -> Self {
+        self.limits = Some(limits);
+        self
+    }
+
+    /// Stops after planning; no tool is called.
+    pub fn plan_only(mut self) -> Self {
+        self.plan_only = true;
+        self
+    }
+
+    /// Calls only read-only tools and simulates the others.
+    pub fn dry_run(mut self) -> Self {
+        self.dry_run = true;
+        self
+    }
+
+    /// Runs the agent on a question until it answers. A run that ends otherwise is an error; its steps are in the run log. A call
+    /// that needs an approval suspends the run if neither an approver nor a watcher decides.
+    pub async fn ask(&self, question: impl Into<String>) -> Result<AgentAnswer, Error> {
+        let (agent, run) = self.create_run(question.into()).await?;
+        let watcher = ApprovingWatcher { watcher: self.watcher, approver: self.approver.as_deref() };
+        let end = agent.drive(&run, &watcher, &CancelToken::default()).await?;
+        AgentAnswer::from_end(run, end)
+    }
+
+    /// Starts a run of a question in a task of its own and returns its events as a stream. Must be called in a Tokio runtime.
+    pub async fn start(&self, question: impl Into<String>) -> Result<RunHandle, Error> {
+        let (agent, run) = self.create_run(question.into()).await?;
+        Ok(RunHandle::spawn(agent, run, self.approver.clone()))
+    }
+
+    async fn create_run(&self, question: String) -> Result<(Agent, RunId), Error> {
+        self.toolyard.discover_servers().await;
+        let agents = self.toolyard.agents();
+        let agent = agents.agent(self.name, None)?;
+        let mut request = RunRequest {
+            history: self.history.clone(),
+            plan_only: self.plan_only,
+            dry_run: self.dry_run,
+            ..agent.request(question)
+        };
+        if let Some(limits) = &self.limits {
+            request.limits = limits.clone();
+        }
+        let run = match &self.conversation {
+            Some(name) => agents.chat(name).await?.stream_chat_message(&agent, request, None).await?,
+            None => agent.create_run(request).await?,
+        };
+        Ok((agent, run))
+    }
+}
+
+/// A watcher whose approvals are given by an approver, if there is one.
+struct ApprovingWatcher<'a> {
+    watcher: &'a dyn RunWatcher,
+    approver: Option<&'a dyn Approver>,
+}
+
+impl RunWatcher for ApprovingWatcher<'_> {
+    fn on_update(&self, update: &RunUpdate) {
+        self.watcher.on_update(update);
+    }
+
+    fn responder(&self, step: &str) -> Option<Arc<dyn Caller>> {
+        self.watcher.responder(step)
+    }
+
+    fn approves_everything(&self) -> bool {
+        self.watcher.approves_everything()
+    }
+
+    fn decide<'r>(&'r self, request: &'r ApprovalRequest) -> BoxFuture<'r, Option<ApprovalDecision>> {
+        match self.approver {
+            Some(approver) => approver.decide(request),
+            None => self.watcher.decide(request),
+        }
+    }
+}
+
+/// An agent's answer. `Display` shows its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AgentAnswer {
+    /// The run that produced it.
+    pub run: RunId,
+    /// The answer.
+    pub text: String,
+    /// The tools and sources it is based on.
+    pub sources: Vec<String>,
+}
+
+impl AgentAnswer {
+    fn from_end(run: RunId, end: RunEnd) -> Result<Self, Error> {
+        match end {
+            RunEnd::Answered { answer, sources, .. } => Ok(Self { run, text: answer, sources }),
+            end => Err(Error::NotAnswered { run, end: Box::new(end) }),
+        }
+    }
+}
+
+impl fmt::Display for AgentAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// How a run ended, in a sentence for the user.
+pub fn describe_end(end: &RunEnd) -> String {
+    match end {
+        RunEnd::Answered { answer, .. } | RunEnd::Partial { answer, .. } => answer.clone(),
+        RunEnd::Planned => "the plan is ready; no tool was called".to_owned(),
+        RunEnd::Failed { message, .. } | RunEnd::LimitReached { message, .. } => message.clone(),
+        RunEnd::Suspended { .. } => "waiting for your decision".to_owned(),
+        RunEnd::Cancelled => "the run was cancelled".to_owned(),
+    }
+}

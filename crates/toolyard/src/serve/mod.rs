@@ -1,0 +1,115 @@
+//! Serves a [`Toolyard`] to MCP clients, over stdio or HTTP.
+
+mod content;
+
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+
+use tokio::net::TcpListener;
+use toolyard_gateway::AgentApi;
+use toolyard_hub::Profile;
+use toolyard_mcp_server::{
+    Access, HttpConfig, McpServer, ServerConfig, SessionKeys, serve_http, serve_stdio,
+};
+
+pub(crate) use content::{FunctionContent, PromptFunction, ResourceFunction};
+pub use content::{PromptMessage, PromptText, ResourceContent};
+
+use crate::{Error, Toolyard};
+
+/// How long another process waits for a sign of life of this one before it takes over its runs.
+const RUN_LEASE: Duration = Duration::from_secs(30);
+
+impl Toolyard {
+    /// Serves all tools, prompts, resources and servers to MCP clients. Name and version are what clients are told.
+    ///
+    /// ```no_run
+    /// # async fn example(toolyard: toolyard::Toolyard) -> Result<(), toolyard::Error> {
+    /// toolyard.serve("my-tools", "1.0.0").stdio().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn serve(&self, name: impl Into<String>, version: impl Into<String>) -> McpEndpoint<'_> {
+        McpEndpoint {
+            toolyard: self,
+            name: name.into(),
+            version: version.into(),
+            instructions: None,
+            agents: false,
+            clients_may_approve: false,
+            stop: Box::pin(std::future::pending()),
+        }
+    }
+}
+
+/// An MCP endpoint that is about to be served; made by [`Toolyard::serve`].
+#[must_use]
+pub struct McpEndpoint<'a> {
+    toolyard: &'a Toolyard,
+    name: String,
+    version: String,
+    instructions: Option<String>,
+    agents: bool,
+    clients_may_approve: bool,
+    stop: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+impl std::fmt::Debug for McpEndpoint<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("McpEndpoint").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl McpEndpoint<'_> {
+    /// Tells models how to use the tools.
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.instructions = Some(instructions.into());
+        self
+    }
+
+    /// Also offers the agents: as the tool `ask_agent`, and over HTTP as an OpenAI-compatible API and as runs.
+    /// `clients_may_approve` lets HTTP clients approve tool calls of their own runs.
+    pub fn agents(mut self, clients_may_approve: bool) -> Self {
+        self.agents = true;
+        self.clients_may_approve = clients_may_approve;
+        self
+    }
+
+    /// Stops serving when this future completes. Calls in flight may end first.
+    pub fn until(mut self, stop: impl Future<Output = ()> + Send + 'static) -> Self {
+        self.stop = Box::pin(stop);
+        self
+    }
+
+    /// Serves one client on stdin and stdout until it closes its side. Print nothing to stdout meanwhile.
+    pub async fn stdio(self) -> Result<(), Error> {
+        let (server, _, stop) = self.build()?;
+        let (reader, writer) = (tokio::io::stdin(), tokio::io::stdout());
+        serve_stdio(server, reader, writer, stop).await.map_err(|error| Error::Serve(error.to_string()))
+    }
+
+    /// Serves clients at `/mcp` of a listener. Without a token ([`Access::Open`]) every program on the machine can use the
+    /// tools.
+    pub async fn http(self, listener: TcpListener, access: Access) -> Result<(), Error> {
+        let (server, api, stop) = self.build()?;
+        let mut config = HttpConfig::new(access);
+        config.routes = api.map(|api| Arc::new(api) as _);
+        serve_http(server, listener, config, stop).await.map_err(|error| Error::Serve(error.to_string()))
+    }
+
+    #[expect(clippy::type_complexity, reason = "used twice, right above")]
+    fn build(
+        self,
+    ) -> Result<(Arc<McpServer>, Option<AgentApi>, Pin<Box<dyn Future<Output = ()> + Send>>), Error> {
+        let keys = SessionKeys::random().map_err(|error| Error::Serve(error.to_string()))?;
+        let mut config = ServerConfig::new(self.name, self.version, keys);
+        config.instructions = Some(self.instructions.unwrap_or_default());
+        let mut gateway = self.toolyard.gateway_config();
+        if self.agents {
+            let service =
+                self.toolyard.agent_service(Profile::default(), self.clients_may_approve, RUN_LEASE);
+            gateway.agents = Some(service);
+        }
+        let api = gateway.agents.clone().map(AgentApi::new);
+        Ok((Arc::new(gateway.build(config)), api, self.stop))
+    }
+}

@@ -1,0 +1,86 @@
+//! Why a [`Toolyard`](crate::Toolyard) could not be built, or an operation on it failed.
+
+use toolyard_core::{InvalidToolSpec, StorageError, ToolError};
+
+/// Why a [`Toolyard`](crate::Toolyard) could not be built, or an operation on it failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A tool of the embedder cannot be served.
+    #[error(transparent)]
+    InvalidTool(#[from] InvalidToolSpec),
+    /// No native tool has this name.
+    #[cfg(feature = "native")]
+    #[error("native tool `{name}` does not exist; there are {}", .known.join(", "))]
+    UnknownNativeTool {
+        /// The name.
+        name: String,
+        /// The names of all native tools.
+        known: Vec<String>,
+    },
+    /// The settings are invalid.
+    #[cfg(feature = "agent")]
+    #[error(transparent)]
+    Settings(#[from] crate::SettingsError),
+    /// Servers of the settings are invalid.
+    #[cfg(feature = "agent")]
+    #[error("invalid servers in the settings: {}", .problems.join("; "))]
+    InvalidServers {
+        /// What is wrong with each.
+        problems: Vec<String>,
+    },
+    /// The store failed.
+    #[cfg(feature = "store")]
+    #[error(transparent)]
+    Store(#[from] toolyard_store::StoreError),
+    /// The store failed to read or write a record.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The cache of MCP servers failed.
+    #[cfg(feature = "mcp")]
+    #[error(transparent)]
+    ServerCache(#[from] toolyard_mcp_client::CacheError),
+    /// A tool call failed.
+    #[error(transparent)]
+    Call(#[from] ToolError),
+    /// The settings require audit records, and there is no store for them.
+    #[error("`audit = \"required\"` needs a store, and there is none")]
+    AuditWithoutStore,
+    /// Servers cannot be reloaded.
+    #[error(
+        "this Toolyard was built without MCP servers: pass a list of servers, which may be empty, to its builder"
+    )]
+    WithoutServers,
+    /// No such agent, or no model for it.
+    #[cfg(feature = "agent")]
+    #[error(transparent)]
+    Agents(#[from] crate::AgentsError),
+    /// A conversation cannot be continued.
+    #[cfg(feature = "agent")]
+    #[error(transparent)]
+    Chat(#[from] crate::ChatError),
+    /// A run could not be started or resumed.
+    #[cfg(feature = "agent")]
+    #[error(transparent)]
+    Agent(Box<toolyard_agent::AgentError>),
+    /// A run ended without an answer.
+    #[cfg(feature = "agent")]
+    #[error("run {run} ended without an answer: {}", crate::describe_end(.end))]
+    NotAnswered {
+        /// The run.
+        run: toolyard_core::RunId,
+        /// How it ended.
+        end: Box<toolyard_agent::RunEnd>,
+    },
+    /// The endpoint cannot be served.
+    #[cfg(feature = "gateway")]
+    #[error("failed to serve over MCP: {0}")]
+    Serve(String),
+}
+
+#[cfg(feature = "agent")]
+impl From<toolyard_agent::AgentError> for Error {
+    fn from(error: toolyard_agent::AgentError) -> Self {
+        Self::Agent(Box::new(error))
+    }
+}

@@ -1,0 +1,136 @@
+//! The facade: a hub with its tools, MCP servers, skills, store and agents.
+
+mod builder;
+mod error;
+#[cfg(feature = "store")]
+mod persistence;
+#[cfg(feature = "native")]
+mod skills;
+
+use std::sync::Arc;
+
+use toolyard_core::{RawJson, ToolCallRequest, ToolError, ToolOutput};
+use toolyard_hub::{CallOptions, ToolHub};
+
+pub use builder::ToolyardBuilder;
+pub use error::Error;
+#[cfg(feature = "native")]
+pub use skills::SkillEnvironment;
+#[cfg(feature = "agent")]
+pub(crate) use skills::load_skills;
+
+/// A hub with its tools, MCP servers, skills and agents.
+#[derive(Debug)]
+pub struct Toolyard {
+    hub: Arc<ToolHub>,
+    options: CallOptions,
+    #[cfg(feature = "mcp")]
+    servers: Option<Arc<toolyard_mcp_client::McpManager>>,
+    /// Set once the servers whose tools were unknown have been started.
+    #[cfg(feature = "mcp")]
+    discovered: tokio::sync::OnceCell<()>,
+    #[cfg(feature = "native")]
+    skills: toolyard_tools::skill::LoadedSkills,
+    #[cfg(feature = "store")]
+    persistence: Option<persistence::Persistence>,
+    #[cfg(feature = "gateway")]
+    pub(crate) content: Arc<crate::serve::FunctionContent>,
+    #[cfg(feature = "agent")]
+    agents: crate::Agents,
+    #[cfg(feature = "agent")]
+    pub(crate) approver: Option<Arc<dyn crate::Approver>>,
+    #[cfg(feature = "agent")]
+    pub(crate) reloadable: crate::reload::Reloadable,
+}
+
+impl Toolyard {
+    /// A builder with the native tools, if the feature `native` is on.
+    pub fn builder() -> ToolyardBuilder {
+        ToolyardBuilder::default()
+    }
+
+    /// Calls a tool by name. The tools of a server that was never started before are found by the first call of a name that
+    /// is unknown: all such servers are started then.
+    pub async fn call(&self, tool: &str, arguments: impl Into<RawJson>) -> Result<ToolOutput, ToolError> {
+        let request = ToolCallRequest::new(tool, arguments);
+        #[cfg(feature = "mcp")]
+        if self.hub.snapshot().find(tool).is_none() {
+            self.discover_servers().await;
+        }
+        self.hub.execute(&request, &self.options).await
+    }
+
+    /// Stops all servers and flushes the store. Dropping a `Toolyard` without this may lose the last second of statistics
+    /// and audit records. Audit records that the store does not take are kept in the spill file for the next process.
+    #[cfg_attr(
+        not(any(feature = "mcp", feature = "store")),
+        expect(clippy::unused_async, reason = "the same signature with every feature")
+    )]
+    pub async fn close(&self) -> Result<(), Error> {
+        #[cfg(feature = "mcp")]
+        if let Some(servers) = &self.servers {
+            servers.close().await;
+        }
+        #[cfg(feature = "store")]
+        if let Some(persistence) = &self.persistence {
+            persistence.close().await?;
+        }
+        Ok(())
+    }
+
+    /// The hub.
+    pub fn hub(&self) -> &ToolHub {
+        &self.hub
+    }
+
+    /// A shared handle to the hub.
+    pub fn shared_hub(&self) -> Arc<ToolHub> {
+        Arc::clone(&self.hub)
+    }
+
+    /// The default options of a call.
+    pub fn options(&self) -> &CallOptions {
+        &self.options
+    }
+
+    /// All agents; [`Toolyard::agent`] is the short way to ask one.
+    #[cfg(feature = "agent")]
+    pub fn agents(&self) -> &crate::Agents {
+        &self.agents
+    }
+
+    /// The skills that were found, and their problems.
+    #[cfg(feature = "native")]
+    pub fn skills(&self) -> &toolyard_tools::skill::LoadedSkills {
+        &self.skills
+    }
+}
+
+#[cfg(feature = "mcp")]
+impl Toolyard {
+    /// Starts the servers whose tools are unknown and waits until they have described them, or failed. Only the first call
+    /// does anything; [`Toolyard::call`] and agents make it when they need it.
+    pub async fn discover_servers(&self) {
+        let Some(servers) = &self.servers else { return };
+        self.discovered.get_or_init(|| servers.discover_matching(|_| true)).await;
+    }
+
+    /// The MCP servers, if any were configured.
+    pub fn servers(&self) -> Option<&toolyard_mcp_client::McpManager> {
+        self.servers.as_deref()
+    }
+
+    /// A shared handle to the MCP servers, if any were configured.
+    pub fn shared_servers(&self) -> Option<Arc<toolyard_mcp_client::McpManager>> {
+        self.servers.clone()
+    }
+
+    /// Replaces the MCP servers. Unchanged servers and their in-flight calls are not disturbed; none is started.
+    pub async fn reload_servers(
+        &self,
+        configs: Vec<toolyard_mcp_client::config::McpServerConfig>,
+    ) -> Result<toolyard_mcp_client::ConfigChanges, Error> {
+        let manager = self.servers.as_ref().ok_or(Error::WithoutServers)?;
+        Ok(manager.apply(configs).await?)
+    }
+}
