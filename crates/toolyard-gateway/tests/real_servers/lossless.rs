@@ -215,6 +215,8 @@ fn calls(case: ServerCase, test_server: &TestServer) -> Vec<(&'static str, Value
             ("get-annotated-message", json!({"messageType": "error", "includeImage": true})),
         ],
         ServerKind::Time => vec![(read, arguments), ("convert_time", conversion("Europe/Berlin"))],
-        ServerKind::BothFamilies => vec![(read, arguments)],
+        ServerKind::BothFamilies | ServerKind::BackChannel | ServerKind::NoBackChannel => {
+            vec![(read, arguments)]
+        }
     }
 }

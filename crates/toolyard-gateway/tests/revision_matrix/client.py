@@ -2,7 +2,7 @@
 
     python client.py legacy|modern URL SCENARIO TOOL ARGUMENTS
 
-SCENARIO is call, progress, cancel, elicitation, slow_elicitation (the answer takes 5 seconds) or list_changed.
+SCENARIO is call, progress, cancel, elicitation, slow_elicitation (the answer takes 5 seconds), prompt (TOOL is its name) or list_changed.
 """
 
 import asyncio
@@ -73,6 +73,9 @@ async def main():
                     await asyncio.wait_for(anext(aiter(subscription)), 30)
             after = {tool.name for tool in (await client.list_tools()).tools}
             observed["new_tools"] = sorted(after - before)
+        elif SCENARIO == "prompt":
+            prompt = await client.get_prompt(TOOL, arguments)
+            observed["answer"] = {"text": prompt.messages[0].content.text, "error": False}
         else:
             await client.list_tools()
             try:

@@ -11,6 +11,7 @@
     reason = "a panic in a test helper fails the test, as intended; not every helper is used here"
 )]
 
+mod back_channel;
 mod shared_server;
 #[path = "../support/mod.rs"]
 mod support;

@@ -7,7 +7,7 @@ use tokio::{net::TcpListener, process::Command, sync::oneshot, task::JoinHandle,
 use toolyard_core::{RevisionFamily, SourceId, SourceInfo, Tool};
 use toolyard_gateway::{ForwardInputToCaller, HubService, ServerContentBridge};
 use toolyard_hub::{HubConfig, Profile, ToolHub};
-use toolyard_mcp_client::{McpManager, ServerCache, ToolRegistrar};
+use toolyard_mcp_client::{McpManager, ServerCache, ToolRegistrar, config::McpServerConfig};
 use toolyard_mcp_server::{
     Access, Endpoint, HttpConfig, McpServer, Readiness as _, ServeError, ServerConfig, SessionKeys,
     serve_http,
@@ -23,10 +23,10 @@ use crate::support::{
 /// A gateway with one server.
 pub(crate) struct TestGateway {
     address: String,
-    manager: Arc<McpManager>,
+    pub(crate) manager: Arc<McpManager>,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<Result<(), ServeError>>,
-    test_server: TestServer,
+    pub(crate) test_server: TestServer,
 }
 
 /// Registers the tools of servers in a hub.
@@ -48,13 +48,23 @@ impl TestGateway {
     }
 
     pub(crate) async fn with_profile(case: ServerCase, profile: Profile) -> Self {
+        Self::with_settings(case, profile, |_| {}).await
+    }
+
+    pub(crate) async fn with_settings(
+        case: ServerCase,
+        profile: Profile,
+        change: impl FnOnce(&mut McpServerConfig),
+    ) -> Self {
         let test_server = TestServer::open(case).await;
         let hub = Arc::new(ToolHub::new(HubConfig::default()));
         let registrar = Arc::new(HubRegistrar(Arc::clone(&hub)));
         let memory = ServerCache::in_memory();
         let manager =
             Arc::new(new_manager(test_server.path(), Arc::new(ForwardInputToCaller), memory, registrar));
-        manager.apply(vec![test_server.config()]).await.unwrap();
+        let mut config = test_server.config();
+        change(&mut config);
+        manager.apply(vec![config]).await.unwrap();
         let bridge = Arc::new(ServerContentBridge::new(Arc::clone(&manager), |_| true, None));
         bridge.settled().await;
         assert_eq!(manager.connect(SERVER_ID).await.unwrap().revision_family(), case.family);

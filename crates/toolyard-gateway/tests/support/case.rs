@@ -30,6 +30,10 @@ pub(crate) enum ServerKind {
     Time,
     /// A server with the official Python SDK that offers the same in both revision families.
     BothFamilies,
+    /// The same, but its input requests work only in the legacy one.
+    BackChannel,
+    /// The same over stateless HTTP, where its input requests never work.
+    NoBackChannel,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +47,11 @@ pub(crate) enum Transport {
 pub(crate) fn case(kind: ServerKind, transport: Transport) -> ServerCase {
     let family = match kind {
         ServerKind::OldExcel | ServerKind::Everything => RevisionFamily::Legacy,
-        ServerKind::NewExcel | ServerKind::Time | ServerKind::BothFamilies => RevisionFamily::Modern,
+        ServerKind::NewExcel
+        | ServerKind::Time
+        | ServerKind::BothFamilies
+        | ServerKind::BackChannel
+        | ServerKind::NoBackChannel => RevisionFamily::Modern,
     };
     ServerCase { kind, transport, family, configured_family: None }
 }
@@ -83,6 +91,15 @@ impl ServerCase {
                 let transport_arg = if transport == Transport::Stdio { "stdio" } else { "http" };
                 (installed_path("excel-2.2.2/bin/python"), owned(&[script, transport_arg, &port.to_string()]))
             }
+            (ServerKind::BackChannel | ServerKind::NoBackChannel, transport) => {
+                let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/back_channel.py");
+                let transport_arg = match (self.kind, transport) {
+                    (ServerKind::NoBackChannel, _) => "stateless-http",
+                    (_, Transport::Stdio) => "stdio",
+                    _ => "http",
+                };
+                (installed_path("excel-2.2.2/bin/python"), owned(&[script, transport_arg, &port.to_string()]))
+            }
         }
     }
 
@@ -96,7 +113,11 @@ impl ServerCase {
                 pair("FASTMCP_PORT", &port),
             ],
             ServerKind::Everything => vec![pair("PORT", &port)],
-            ServerKind::NewExcel | ServerKind::Time | ServerKind::BothFamilies => Vec::new(),
+            ServerKind::NewExcel
+            | ServerKind::Time
+            | ServerKind::BothFamilies
+            | ServerKind::BackChannel
+            | ServerKind::NoBackChannel => Vec::new(),
         }
     }
 
@@ -114,6 +135,7 @@ impl ServerCase {
             ServerKind::Everything => 12,
             ServerKind::Time => 2,
             ServerKind::BothFamilies => 12,
+            ServerKind::BackChannel | ServerKind::NoBackChannel => 3,
         }
     }
 
@@ -136,6 +158,7 @@ impl ServerCase {
             ServerKind::Everything => ("echo", json!({"message": "ä \u{1f600} \"quoted\" \\ \u{7}"})),
             ServerKind::Time => ("convert_time", conversion("UTC")),
             ServerKind::BothFamilies => ("count", json!({"steps": 1, "pause": 0})),
+            ServerKind::BackChannel | ServerKind::NoBackChannel => ("wait", json!({"seconds": 0})),
         }
     }
 }

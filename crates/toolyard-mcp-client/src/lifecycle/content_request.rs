@@ -7,7 +7,8 @@ use toolyard_mcp::JsonObject;
 
 use crate::{
     lifecycle::{
-        connect_error::ConnectError, server::ManagedServer, subscriptions::MAX_SUBSCRIBED_RESOURCES,
+        back_channel::lacks_back_channel, connect_error::ConnectError, server::ManagedServer,
+        subscriptions::MAX_SUBSCRIBED_RESOURCES,
     },
     session::{error::RequestError, handle::Session},
     sync::lock,
@@ -59,6 +60,11 @@ impl ManagedServer {
                 if error.is_session_expired() || (error.had_no_effect() && session.closed().is_some()) =>
             {
                 self.expire_session(&session);
+                let session = self.connect().await?;
+                Ok(self.request_in(&session, request).await?)
+            }
+            // Prompts, resources and skills are only read, so the request may be repeated.
+            Err(error) if lacks_back_channel(&error) && self.gain_back_channel(&session).await => {
                 let session = self.connect().await?;
                 Ok(self.request_in(&session, request).await?)
             }

@@ -7,6 +7,7 @@
 //! - [`caller_sessions`]: further sessions of a server that several callers use at once.
 //! - [`refresh`]: reads lists of a running server. [`tool`]: its tools. [`content_request`]: its prompts and resources.
 
+mod back_channel;
 mod caller_sessions;
 pub(crate) mod connect;
 pub(crate) mod connect_error;

@@ -15,6 +15,7 @@ use crate::{
     config::McpServerConfig,
     content::server_content::{ContentLists, ServerContent},
     lifecycle::{
+        back_channel::BackChannel,
         caller_sessions::CallerSessions,
         connect::{ConnectOptions, ConnectTarget, connect},
         connect_error::ConnectError,
@@ -54,7 +55,10 @@ pub(super) struct ManagedState {
     pub(super) lifecycle: Lifecycle<Session>,
     /// Sessions that are being closed; each becomes true once its session is closed.
     closing: Vec<watch::Receiver<bool>>,
+    /// Replaced sessions whose requests in flight may complete.
+    pub(super) draining: Vec<Arc<Session>>,
     pub(super) revision_family: Option<RevisionFamily>,
+    pub(super) back_channel: BackChannel,
     pub(super) approvals: Arc<ToolApprovals>,
     pub(super) content: Arc<ServerContent>,
     pub(super) subscriptions: ResourceSubscriptions,
@@ -89,6 +93,8 @@ impl ManagedServer {
         let state = ManagedState {
             lifecycle,
             closing: Vec::new(),
+            draining: Vec::new(),
+            back_channel: BackChannel::default(),
             revision_family: config.revision_family.or(revision_family),
             approvals: Arc::new(approvals),
             content: Arc::new(content),
@@ -137,9 +143,13 @@ impl ManagedServer {
         lock(&self.state).lifecycle.has_known_tools()
     }
 
-    /// The family of revisions that the server spoke last, or that is configured.
+    /// The family of revisions that the server spoke last, that its input requests need, or that is configured.
     pub fn revision_family(&self) -> Option<RevisionFamily> {
-        lock(&self.state).revision_family
+        let state = lock(&self.state);
+        match state.back_channel {
+            BackChannel::Legacy => Some(RevisionFamily::Legacy),
+            BackChannel::Untested | BackChannel::Missing => state.revision_family,
+        }
     }
 
     /// The end of the server's stderr.
@@ -237,6 +247,9 @@ impl ManagedServer {
     async fn start_session(self: &Arc<Self>) -> Result<(Arc<Session>, SessionStatus), ConnectError> {
         // Two instances of a server could conflict, and the old one may still respond at the URL.
         self.wait_until_closed().await;
+        while self.config.exclusive && !lock(&self.state).draining.is_empty() {
+            sleep(DRAIN_POLL_INTERVAL).await;
+        }
         let (target, options) = self.connect_target()?;
         let session = Arc::new(connect(target, &options).await?);
         let status = session.status().borrow().clone();
@@ -264,7 +277,8 @@ impl ManagedServer {
     pub async fn stop(self: &Arc<Self>) {
         let start = {
             let mut state = lock(&self.state);
-            for session in state.caller_sessions.take_all() {
+            let draining = std::mem::take(&mut state.draining);
+            for session in state.caller_sessions.take_all().into_iter().chain(draining) {
                 state.close_session(session);
             }
             match state.lifecycle.stop() {
@@ -302,8 +316,11 @@ impl ManagedServer {
 
     /// Whether a call is in flight.
     pub(super) fn has_calls(&self) -> bool {
-        self.live_session().is_some_and(|session| session.in_flight_requests() > 0)
-            || lock(&self.state).caller_sessions.has_calls()
+        let is_used = |session: &Arc<Session>| session.in_flight_requests() > 0;
+        let state = lock(&self.state);
+        state.lifecycle.session().is_some_and(|session| session.closed().is_none() && is_used(session))
+            || state.draining.iter().any(is_used)
+            || state.caller_sessions.has_calls()
     }
 
     pub(super) fn is_starting(&self) -> bool {

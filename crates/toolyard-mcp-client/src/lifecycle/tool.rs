@@ -17,7 +17,12 @@ use toolyard_mcp::{
 };
 
 use crate::{
-    lifecycle::{caller_sessions::CallSession, connect_error::ConnectError, server::ManagedServer},
+    lifecycle::{
+        back_channel::{call_lacks_back_channel, revision_changed_error},
+        caller_sessions::CallSession,
+        connect_error::ConnectError,
+        server::ManagedServer,
+    },
     pinning::ApprovedTool,
     session::{
         error::{RequestError, login_hint},
@@ -63,28 +68,33 @@ impl McpTool {
             caller: context.caller.as_ref(),
             deadline: context.extendable_deadline.as_ref(),
         };
-        let place = self.session(context).await?;
-        let result = match self.call_in(&place.session, call).await {
-            // The call was not processed, so it may be sent again in a new session.
-            Err(error)
-                if error.is_session_expired()
-                    || (error.had_no_effect() && place.session.closed().is_some()) =>
-            {
-                self.server.expire_session(&place.session);
-                drop(place);
-                let place = self.session(context).await?;
-                self.call_in(&place.session, call).await
+        let mut place = self.session(context).await?;
+        let mut result = self.call_in(&place.session, call).await;
+        // The call was not processed, so it may be sent again in a new session.
+        if let Err(error) = &result
+            && (error.is_session_expired() || (error.had_no_effect() && place.session.closed().is_some()))
+        {
+            self.server.expire_session(&place.session);
+            drop(place);
+            place = self.session(context).await?;
+            result = self.call_in(&place.session, call).await;
+        }
+        if call_lacks_back_channel(&result) {
+            let session = Arc::clone(&place.session);
+            drop(place);
+            // A start that takes longer goes on, and the next call waits for it.
+            let change = timeout_at(start_deadline(context), self.server.gain_back_channel(&session));
+            if change.await.unwrap_or(true) {
+                return Err(revision_changed_error(&self.server.config.id));
             }
-            result => result,
-        };
+        }
         let result = result.map_err(|error| error.into_tool_error(&self.server.config.id))?;
         result.into_output().map_err(|error| error.on_source(&self.server.config.id))
     }
 
     async fn session(&self, context: &CallContext) -> Result<CallSession, ToolError> {
         let id = &self.server.config.id;
-        let deadline = Instant::from_std(context.deadline);
-        let deadline = deadline.checked_sub(START_MARGIN).unwrap_or(deadline);
+        let deadline = start_deadline(context);
         let (name, pin) = (&*self.tool.spec.name, self.tool.pin);
         let session = async {
             let usual = self.server.connect().await?;
@@ -109,6 +119,12 @@ impl McpTool {
         self.server.replace_if_unreachable(session, result.as_ref().err());
         result
     }
+}
+
+/// Until when a call waits for the start of its server.
+fn start_deadline(context: &CallContext) -> Instant {
+    let deadline = Instant::from_std(context.deadline);
+    deadline.checked_sub(START_MARGIN).unwrap_or(deadline)
 }
 
 fn unavailable(error: &ConnectError, server: &SourceId) -> ToolError {
