@@ -20,6 +20,12 @@ pub trait Caller: Send + Sync + fmt::Debug {
         self.session_id()
     }
 
+    /// Identifies the client even after it has reconnected in another session. Weaker than [`Caller::client_id`]: two
+    /// instances of one program with one credential have the same.
+    fn program_id(&self) -> u64 {
+        self.client_id()
+    }
+
     /// Hash of the credential that the caller presented; zeros if it presented none.
     fn credential_hash(&self) -> [u8; 32] {
         [0; 32]

@@ -93,10 +93,7 @@ impl AskAgent {
             owner: Some(Box::new(RunOwner(mcp_owner(call)))),
             ..agent.request(arguments.question)
         };
-        let client = call
-            .caller
-            .as_deref()
-            .map(|caller| RunClient { capabilities: caller.capabilities(), session_id: caller.session_id() });
+        let client = call.caller.as_deref().map(RunClient::of);
         let started =
             self.runs.start(agent, request, None, Instant::now() + START_TIMEOUT, |runs, agent, run| {
                 let (active, messages) = runs.spawn_observed(agent, &run, client);

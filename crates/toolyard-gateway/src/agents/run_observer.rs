@@ -30,7 +30,21 @@ pub(super) struct RunObserver {
 #[derive(Debug, Clone)]
 pub(super) struct RunClient {
     pub(super) capabilities: RawJson,
+    /// See [`Caller::session_id`], [`Caller::client_id`] and [`Caller::program_id`].
     pub(super) session_id: u64,
+    pub(super) client_id: u64,
+    pub(super) program_id: u64,
+}
+
+impl RunClient {
+    pub(super) fn of(caller: &dyn Caller) -> Self {
+        Self {
+            capabilities: caller.capabilities(),
+            session_id: caller.session_id(),
+            client_id: caller.client_id(),
+            program_id: caller.program_id(),
+        }
+    }
 }
 
 /// Forwards input requests of tools to the client of the run.
@@ -47,6 +61,14 @@ impl Caller for RunCaller {
 
     fn session_id(&self) -> u64 {
         self.client.session_id
+    }
+
+    fn client_id(&self) -> u64 {
+        self.client.client_id
+    }
+
+    fn program_id(&self) -> u64 {
+        self.client.program_id
     }
 
     fn request_input<'a>(

@@ -2,7 +2,7 @@
 
     python client.py legacy|modern URL SCENARIO TOOL ARGUMENTS
 
-SCENARIO is call, progress, cancel, elicitation, slow_elicitation (the answer takes 5 seconds), prompt (TOOL is its name) or list_changed.
+SCENARIO is call, progress, cancel, elicitation, cancel_then_call (ARGUMENTS are two calls), slow_elicitation (the answer takes 5 seconds), prompt (TOOL is its name) or list_changed.
 """
 
 import asyncio
@@ -73,6 +73,14 @@ async def main():
                     await asyncio.wait_for(anext(aiter(subscription)), 30)
             after = {tool.name for tool in (await client.list_tools()).tools}
             observed["new_tools"] = sorted(after - before)
+        elif SCENARIO == "cancel_then_call":
+            (first, first_arguments), (second, second_arguments) = arguments
+            call = asyncio.create_task(client.call_tool(first, first_arguments))
+            await asyncio.sleep(2)
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+            if second:
+                observed["answer"] = outcome(await client.call_tool(second, second_arguments))
         elif SCENARIO == "prompt":
             prompt = await client.get_prompt(TOOL, arguments)
             observed["answer"] = {"text": prompt.messages[0].content.text, "error": False}

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolyard_core::RevisionFamily::{Legacy, Modern};
+use toolyard_hub::Profile;
 
 use crate::{
     both_families_case,
@@ -44,6 +45,27 @@ async fn clients_of_the_official_server_are_each_asked_their_own_question() {
         // Right after a client that was asked is gone.
         let after = elicit("elicitation").await;
         assert_eq!(asked(&after), (1, false), "{transport:?} {after}");
+        gateway.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_reconnects_after_a_cancelled_call_is_still_asked() {
+    // An exclusive server has only one session for all clients.
+    let start = || {
+        let case = both_families_case(Legacy, Transport::Stdio);
+        TestGateway::with_settings(case, Profile::default(), |config| config.exclusive = true)
+    };
+    let count = json!(["count", {"steps": 60, "pause": 0.5}]);
+    for client in [Legacy, Modern] {
+        let gateway = start().await;
+        let both = json!([count, ["greet", {}]]);
+        let same_session = gateway.run_client(client, "cancel_then_call", "", &both).await;
+        assert_eq!(asked(&same_session), (1, false), "{same_session}");
+        let cancelled = json!([count, [null, {}]]);
+        gateway.run_client(client, "cancel_then_call", "", &cancelled).await;
+        let next_session = gateway.run_client(client, "elicitation", "greet", &json!({})).await;
+        assert_eq!(asked(&next_session), (1, false), "{next_session}");
         gateway.close().await;
     }
 }

@@ -57,7 +57,13 @@ impl SessionInner {
             Recipient::Finished => return Err(internal_error(FINISHED)),
             Recipient::Ambiguous => {
                 return Err(internal_error(
-                    "several clients use this server, and the request does not say which of them it is for",
+                    "several clients use this server at once, and the request does not say which of them it is for",
+                ));
+            }
+            Recipient::MaybeAbandoned => {
+                return Err(internal_error(
+                    "another client cancelled a call of this server a moment ago, \
+                     and the request does not say which call it is for; call again in a minute",
                 ));
             }
         };

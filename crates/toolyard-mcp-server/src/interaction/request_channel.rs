@@ -324,7 +324,12 @@ impl Caller for RequestChannel {
         if self.peer.initialized_at.is_some() {
             return self.peer.session_number;
         }
-        // Without a handshake there is no session: the credential and the client's name are all that its requests share.
+        // Without a handshake there is no session.
+        self.program_id()
+    }
+
+    fn program_id(&self) -> u64 {
+        // The credential and the client's name are all that its sessions share.
         let mut hasher = DefaultHasher::new();
         (self.credential_hash, &self.peer.client.name).hash(&mut hasher);
         hasher.finish()

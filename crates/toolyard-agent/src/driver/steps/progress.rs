@@ -48,6 +48,14 @@ impl Caller for StepCaller {
         self.responder.as_ref().map_or(self.session_id, |responder| responder.session_id())
     }
 
+    fn client_id(&self) -> u64 {
+        self.responder.as_ref().map_or(self.session_id, |responder| responder.client_id())
+    }
+
+    fn program_id(&self) -> u64 {
+        self.responder.as_ref().map_or(self.session_id, |responder| responder.program_id())
+    }
+
     fn conversation(&self) -> Option<&Conversation> {
         self.conversation.as_ref()
     }

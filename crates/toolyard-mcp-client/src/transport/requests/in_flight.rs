@@ -50,6 +50,7 @@ struct InFlightState {
 struct AbandonedCall {
     session: u64,
     client: u64,
+    program: u64,
     at: Instant,
 }
 
@@ -83,6 +84,8 @@ pub(crate) enum Recipient {
     Finished,
     /// One of several callers, and nothing tells which.
     Ambiguous,
+    /// A caller, or another client that gave up its call a moment ago.
+    MaybeAbandoned,
 }
 
 impl InFlightRequests {
@@ -106,8 +109,8 @@ impl InFlightRequests {
             if state.abandoned.len() == MAX_ABANDONED_CALLS {
                 state.abandoned.pop_front();
             }
-            let (session, client) = (caller.session_id(), caller.client_id());
-            state.abandoned.push_back(AbandonedCall { session, client, at: Instant::now() });
+            let (session, client, program) = (caller.session_id(), caller.client_id(), caller.program_id());
+            state.abandoned.push_back(AbandonedCall { session, client, program, at: Instant::now() });
         }
         drop(state);
         request.is_finished.store(true, Ordering::Release);
@@ -163,7 +166,10 @@ impl InFlightRequests {
             },
             RecipientDecision::Handler => Recipient::Handler,
             RecipientDecision::Finished => Recipient::Finished,
-            RecipientDecision::Ambiguous => Recipient::Ambiguous,
+            RecipientDecision::Ambiguous => match decide_recipient(related_request, &in_flight, &[]) {
+                RecipientDecision::Ambiguous => Recipient::Ambiguous,
+                _ => Recipient::MaybeAbandoned,
+            },
         }
     }
 
@@ -196,11 +202,11 @@ impl InFlightState {
     }
 
     /// The sessions of abandoned calls, but for those of the one client that has calls in flight: what the server still
-    /// sends about its abandoned call may reach its next one.
+    /// sends about its abandoned call may reach its next one, even if it has reconnected meanwhile.
     fn abandoned_of_others(&self) -> Vec<u64> {
-        let mut clients = self.requests.values().filter_map(|request| request.origin.client());
-        let only = clients.next().filter(|first| clients.all(|client| client == *first));
-        self.abandoned.iter().filter(|call| Some(call.client) != only).map(|call| call.session).collect()
+        let mut programs = self.requests.values().filter_map(|request| request.origin.program());
+        let only = programs.next().filter(|first| programs.all(|program| program == *first));
+        self.abandoned.iter().filter(|call| Some(call.program) != only).map(|call| call.session).collect()
     }
 }
 
@@ -213,10 +219,10 @@ impl RequestOrigin {
         }
     }
 
-    fn client(&self) -> Option<u64> {
+    fn program(&self) -> Option<u64> {
         match self {
             Self::Internal | Self::Detached => None,
-            Self::Caller(caller, _) => Some(caller.client_id()),
+            Self::Caller(caller, _) => Some(caller.program_id()),
         }
     }
 
@@ -356,5 +362,39 @@ mod tests {
         }
         let log = json!({"level": "info", "data": 1}).into();
         assert!(!requests.handle_notification("notifications/message", &log, Some(1)));
+    }
+
+    #[derive(Debug)]
+    struct TestCaller {
+        session: u64,
+        program: u64,
+    }
+
+    impl Caller for TestCaller {
+        fn session_id(&self) -> u64 {
+            self.session
+        }
+
+        fn program_id(&self) -> u64 {
+            self.program
+        }
+    }
+
+    fn call_of(session: u64, program: u64) -> RequestOrigin {
+        RequestOrigin::Caller(Arc::new(TestCaller { session, program }), None)
+    }
+
+    #[tokio::test]
+    async fn a_cancelled_call_is_in_the_way_of_other_clients_only() {
+        let requests = InFlightRequests::default();
+        requests.insert(1, call_of(1, 7));
+        requests.remove(1, false);
+        requests.insert(2, call_of(2, 7));
+        assert!(matches!(requests.recipient(None), Recipient::Caller(..)), "the client has reconnected");
+        requests.remove(2, true);
+        requests.insert(3, call_of(3, 8));
+        assert!(matches!(requests.recipient(None), Recipient::MaybeAbandoned), "another client");
+        requests.insert(4, call_of(2, 7));
+        assert!(matches!(requests.recipient(None), Recipient::Ambiguous), "both at once");
     }
 }
