@@ -114,7 +114,7 @@ pub(super) fn tool_count_notice(
         selected => fill(templates.many_tools, &[("count", &selected.to_string())]),
     };
     if omitted > 0 {
-        let template = if is_searchable { templates.more_by_tool } else { templates.more_by_command };
+        let template = if is_searchable { templates.more_by_tool } else { templates.more_not_shown };
         text.push(' ');
         text.push_str(&fill(template, &[("count", &omitted.to_string()), ("tool", SEARCH_TOOLS)]));
     }

@@ -164,6 +164,12 @@ impl ToolError {
         self
     }
 
+    /// Adds a hint for clients and models only, where the operator has a hint with the command to run.
+    pub fn with_caller_hint(mut self, hint: impl Into<String>) -> Self {
+        push_hint(&mut self.0.caller_hint, &redacted(hint.into()));
+        self
+    }
+
     /// Sets whether another attempt can help, regardless of the kind.
     pub fn with_retryable(mut self, retryable: bool) -> Self {
         self.0.retryable = Some(retryable);
@@ -350,11 +356,12 @@ mod tests {
             .on_tool("search")
             .on_source(&"jira".into())
             .with_hint("ask for less")
-            .with_operator_hint("raise the limit with --timeout");
+            .with_operator_hint("raise the limit with --timeout")
+            .with_caller_hint("the operator can raise the limit");
         assert_eq!(error.to_string(), "search (jira): did not answer within 30 s");
         assert!(error.retryable() && !error.had_no_effect());
         assert_eq!(error.hint(), Some("ask for less · raise the limit with --timeout"));
-        assert_eq!(error.caller_hint(), Some("ask for less"));
+        assert_eq!(error.caller_hint(), Some("ask for less · the operator can raise the limit"));
     }
 
     #[test]

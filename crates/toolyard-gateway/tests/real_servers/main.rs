@@ -11,6 +11,7 @@
     reason = "a panic in a test helper fails the test, as intended"
 )]
 
+mod back_channel;
 mod caller_interaction;
 mod content;
 mod content_changes;

@@ -82,19 +82,6 @@ async fn calls_in_flight_survive_the_change_of_revision() {
 }
 
 #[tokio::test]
-async fn a_server_without_any_back_channel_returns_to_the_modern_revision() {
-    let gateway = TestGateway::start(case(ServerKind::NoBackChannel, Transport::Http)).await;
-    let family = || async { gateway.manager.connect(SERVER_ID).await.unwrap().revision_family() };
-    for (round, expected) in [Legacy, Modern, Modern].into_iter().enumerate() {
-        let observed = gateway.run_client(Modern, "elicitation", "order", &json!({})).await;
-        assert_eq!(observed["answer"]["error"], true, "{observed}");
-        assert_eq!(text(&observed).contains("no back-channel"), round > 0, "{observed}");
-        assert_eq!(family().await, expected, "round {round}");
-    }
-    gateway.close().await;
-}
-
-#[tokio::test]
 async fn the_configured_revision_is_kept() {
     let gateway =
         TestGateway::start(case_with_family(ServerKind::BackChannel, Transport::Stdio, Modern)).await;

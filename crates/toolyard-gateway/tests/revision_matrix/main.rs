@@ -12,6 +12,7 @@
 )]
 
 mod back_channel;
+mod operator_hints;
 mod shared_server;
 #[path = "../support/mod.rs"]
 mod support;

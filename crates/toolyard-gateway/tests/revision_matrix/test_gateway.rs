@@ -22,6 +22,7 @@ use crate::support::{
 
 /// A gateway with one server.
 pub(crate) struct TestGateway {
+    pub(crate) hub: Arc<ToolHub>,
     address: String,
     pub(crate) manager: Arc<McpManager>,
     stop: oneshot::Sender<()>,
@@ -68,7 +69,7 @@ impl TestGateway {
         let bridge = Arc::new(ServerContentBridge::new(Arc::clone(&manager), |_| true, None));
         bridge.settled().await;
         assert_eq!(manager.connect(SERVER_ID).await.unwrap().revision_family(), case.family);
-        let tools = Arc::new(HubService::new(hub, profile));
+        let tools = Arc::new(HubService::new(Arc::clone(&hub), profile));
         let (content, readiness) = (vec![Arc::clone(&bridge) as _], Some(bridge as _));
         let config = ServerConfig::new("gateway", "1", SessionKeys::new([7; 32], None).unwrap());
         let server = Arc::new(McpServer::new(config, Endpoint { tools, content, readiness }));
@@ -80,7 +81,7 @@ impl TestGateway {
         http.drain_timeout = Duration::from_secs(5);
         http.shutdown_grace = Duration::from_millis(50);
         let serving = tokio::spawn(serve_http(server, listener, http, stopped));
-        Self { address, manager, stop, serving, test_server }
+        Self { hub, address, manager, stop, serving, test_server }
     }
 
     /// What a client with the official Python SDK observes.

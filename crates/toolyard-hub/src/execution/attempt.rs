@@ -309,8 +309,8 @@ fn log_failure(candidate: &ToolCandidate, error: &ToolError) {
     use ErrorKind as K;
     if matches!(error.kind(), K::Unavailable | K::Timeout | K::ResponseLost | K::Internal) {
         let (source, tool) = (candidate.source_id(), &*candidate.name);
-        let error = error.message();
-        tracing::warn!(target: "toolyard_hub::upstream", %source, tool, error, "call failed");
+        let (error, hint) = (error.message(), error.hint());
+        tracing::warn!(target: "toolyard_hub::upstream", %source, tool, error, hint, "call failed");
     }
 }
 

@@ -211,7 +211,8 @@ fn quarantined(
     let (id, notice) = notices.next()?;
     let error = ToolError::new(ErrorKind::Quarantined, notice.reason.clone());
     let hint = format!("review the change: toolyard servers show {id}");
-    Some(error.on_tool(name).on_source(id).with_operator_hint(hint))
+    let error = error.on_tool(name).on_source(id).with_operator_hint(hint);
+    Some(error.with_caller_hint("only the operator can approve it"))
 }
 
 /// Suggests only tools that the profile offers.

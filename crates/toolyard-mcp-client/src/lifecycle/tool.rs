@@ -25,7 +25,7 @@ use crate::{
     },
     pinning::ApprovedTool,
     session::{
-        error::{RequestError, login_hint},
+        error::{LOGIN_CALLER_HINT, RequestError, login_hint},
         handle::Session,
         tool_call::ToolCall,
     },
@@ -138,10 +138,17 @@ fn unavailable(error: &ConnectError, server: &SourceId) -> ToolError {
         }
         _ => format!("try `toolyard servers test {server}` · logs: toolyard servers logs {server}"),
     };
-    ToolError::new(ErrorKind::Unavailable, error.to_string())
-        .with_operator_hint(hint)
-        .with_source_signal(connect_signal(error))
-        .on_source(server)
+    let unavailable = ToolError::new(ErrorKind::Unavailable, error.to_string()).with_operator_hint(hint);
+    let unavailable = match error {
+        ConnectError::Transport(error) if error.is_unauthorized() => {
+            unavailable.with_caller_hint(LOGIN_CALLER_HINT)
+        }
+        ConnectError::Configuration(_) | ConnectError::Disabled => {
+            unavailable.with_caller_hint("the operator must change the settings of the server")
+        }
+        _ => unavailable,
+    };
+    unavailable.with_source_signal(connect_signal(error)).on_source(server)
 }
 
 /// A call that is refused while the server waits for its next start says nothing new: if such calls counted against the

@@ -91,7 +91,8 @@ impl ToolApprovals {
         }
         let error = match self.quarantined.iter().find(|quarantined| quarantined.name == tool) {
             Some(quarantined) => ToolError::new(ErrorKind::Quarantined, quarantined.reason.clone())
-                .with_operator_hint("see what changed, then approve it: toolyard servers approve NAME"),
+                .with_operator_hint("see what changed, then approve it: toolyard servers approve NAME")
+                .with_caller_hint("only the operator can approve it"),
             None => ToolError::new(
                 ErrorKind::Refused,
                 "the server no longer offers this tool, or offers another definition of it",

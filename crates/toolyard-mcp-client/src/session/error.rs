@@ -44,6 +44,9 @@ pub(crate) fn login_hint(server: &SourceId) -> String {
     )
 }
 
+/// The same for a client, which cannot do it.
+pub(crate) const LOGIN_CALLER_HINT: &str = "the operator must give Toolyard access to the server";
+
 impl RequestError {
     /// Marks the failure of a call that the server has started to process: even if the last request was not sent, the
     /// first one was.
@@ -105,6 +108,7 @@ impl RequestError {
             Self::Transport(TransportError::Status { status: 401 | 403, .. }) => {
                 ToolError::new(ErrorKind::Unavailable, self.to_string())
                     .with_operator_hint(login_hint(server))
+                    .with_caller_hint(LOGIN_CALLER_HINT)
                     .with_retryable(false)
             }
             Self::Transport(failure) if failure.had_no_effect() => {
@@ -189,6 +193,24 @@ mod tests {
         for error in whole_server {
             let text = error.to_string();
             assert!(error.into_tool_error(&"excel".into()).is_source_fault(), "{text}");
+        }
+    }
+
+    #[test]
+    fn clients_get_no_commands() {
+        let errors = [
+            status(401, None),
+            status(403, None),
+            status(503, Some(7)),
+            RequestError::Transport(TransportError::Unreachable("refused".to_owned())),
+            RequestError::Transport(TransportError::Closed),
+            RequestError::Interrupted(TransportError::Closed),
+            RequestError::IdleTimeout(Duration::from_secs(1)),
+        ];
+        for error in errors {
+            let error = error.into_tool_error(&"excel".into());
+            assert!(error.hint().unwrap().contains("toolyard "), "the operator gets them: {error:?}");
+            assert!(!error.caller_hint().unwrap_or_default().contains("toolyard "), "{error:?}");
         }
     }
 

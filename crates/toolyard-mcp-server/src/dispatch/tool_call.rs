@@ -181,6 +181,10 @@ fn error_outcome(error: &ToolError, channel: &RequestChannel) -> Outcome {
         Some(RawToolError::Protocol(raw)) => return protocol_error_outcome(raw, peer.family()),
         None => {}
     }
+    if error.kind() == ErrorKind::Quarantined {
+        // Clients cannot approve it, so the operator has to learn that somebody wants it.
+        tracing::warn!(%error, hint = error.hint(), "call refused");
+    }
     let hint = error.caller_hint();
     match error.kind() {
         ErrorKind::UnknownTool | ErrorKind::UnknownSource => {

@@ -32,7 +32,7 @@ pub(crate) struct SystemTemplates {
     pub(crate) many_tools: &'static str,
     pub(crate) no_tools: &'static str,
     pub(crate) more_by_tool: &'static str,
-    pub(crate) more_by_command: &'static str,
+    pub(crate) more_not_shown: &'static str,
     /// Separates the items of an enumeration.
     pub(crate) list_separator: &'static str,
 }
@@ -71,7 +71,7 @@ const ENGLISH: SystemTemplates = SystemTemplates {
     many_tools: "**You have {count} tools available.** Use them when they help with the task.",
     no_tools: "**No tools are shown here.**",
     more_by_tool: "And {count} more: search with the tool `{tool}`.",
-    more_by_command: "And {count} more: search with `toolyard tools search`.",
+    more_not_shown: "And {count} more, which are not shown.",
     list_separator: ", ",
 };
 
@@ -105,7 +105,7 @@ const CHINESE: SystemTemplates = SystemTemplates {
     many_tools: "**你有 {count} 个可用工具。** 需要时用它们完成任务。",
     no_tools: "**这里没有列出工具。**",
     more_by_tool: "还有 {count} 个其他工具：用工具 `{tool}` 搜索。",
-    more_by_command: "还有 {count} 个其他工具：用 `toolyard tools search` 搜索。",
+    more_not_shown: "还有 {count} 个其他工具，这里没有列出。",
     list_separator: "，",
 };
 

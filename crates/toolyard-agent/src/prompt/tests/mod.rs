@@ -151,7 +151,7 @@ fn the_prompt_of_the_specifications_example() {
       Hints: destructive
       Example: {"filepath": "...", "sheet_name": "...", "data": [["..."]]}
 
-    **You have 3 tools available.** Use them when they help with the task. And 22 more: search with `toolyard tools search`.
+    **You have 3 tools available.** Use them when they help with the task. And 22 more, which are not shown.
     "#);
     assert_eq!((prompt.omitted, prompt.tokens), (22, O200k.count(&prompt.text)));
 }
