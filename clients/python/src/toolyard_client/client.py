@@ -1,0 +1,477 @@
+"""The client: `Toolyard`, its groups of requests, and `Run`."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import ssl
+import threading
+import time
+import uuid
+from typing import Any, AsyncGenerator, Awaitable, Callable, Dict, Generic, Iterator, List, Optional, Sequence, TypeVar, Union, cast
+
+from .errors import ApiError, ConnectionFailed, RunIsSuspended, error_of_end
+from .transport import STREAM_IDLE_TIMEOUT_SECONDS, TEMPORARY_STATUSES, EventStream, ServerSentEvent, Transport
+from .types import (
+    Agent, Approval, ApprovalRequested, CreatedRun, Event, Message, RunDetails, RunEnded, RunSummary, RunSuspended, Scope, Server, Tool,
+    ToolDetails, ToolStatistics, UnknownStep,
+)
+
+DEFAULT_URL = "http://127.0.0.1:7300"
+MAX_FAILED_CONNECTIONS = 8
+FIRST_RECONNECT_DELAY_SECONDS = 0.25
+MAX_RECONNECT_DELAY_SECONDS = 5.0
+
+T = TypeVar("T")
+#: `True` or "once" allows this call, "run" every call of the tool in this run, `False` denies; `None` leaves it undecided.
+Decision = Union[bool, Scope, None]
+
+
+class Page(List[T], Generic[T]):
+    """A part of a list; `next` is the cursor of the following part, to be given as `after`."""
+
+    next: Optional[str] = None
+
+
+class _Group:
+    def __init__(self, client: "Toolyard") -> None:
+        self._client = client
+        self._http = client._http
+
+
+class Tools(_Group):
+    """The tools of the gateway."""
+
+    def list(self, *, source: Optional[str] = None, limit: Optional[int] = None, after: Optional[str] = None) -> Page[Tool]:
+        """One page of all tools."""
+        return _page(self._http.request("GET", "/tools", query={"source": source, "limit": limit, "after": after}), "tools")
+
+    def iterate(self, *, source: Optional[str] = None) -> Iterator[Tool]:
+        """All tools, page by page."""
+        return _all_pages(lambda after: self.list(source=source, after=after))
+
+    def search(self, query: str, *, source: Optional[str] = None, limit: Optional[int] = None) -> Page[Tool]:
+        """The tools that fit a request best, with a `score`."""
+        return _page(self._http.request("GET", "/tools", query={"query": query, "source": source, "limit": limit}), "tools")
+
+    def get(self, name: str, *, source: Optional[str] = None) -> ToolDetails:
+        """One tool with its schemas; `source` chooses if several sources have it."""
+        return cast(ToolDetails, self._http.request("GET", "/tools/{name}", path={"name": name}, query={"source": source}))
+
+
+class Servers(_Group):
+    """The upstream MCP servers."""
+
+    def list(self) -> Page[Server]:
+        return _page(self._http.request("GET", "/servers"), "servers")
+
+    def get(self, name: str) -> Server:
+        return cast(Server, self._http.request("GET", "/servers/{name}", path={"name": name}))
+
+
+class Agents(_Group):
+    """The agents. Only those kept in the store can be changed; the others are in the settings file (409 `agent_read_only`)."""
+
+    def list(self) -> Page[Agent]:
+        return _page(self._http.request("GET", "/agents"), "agents")
+
+    def get(self, name: str) -> Agent:
+        return cast(Agent, self._http.request("GET", "/agents/{name}", path={"name": name}))
+
+    def create(self, name: str, **config: Any) -> Agent:
+        """Creates an agent; `config` has the fields of `[agents.NAME]` in toolyard.toml."""
+        return cast(Agent, self._http.request("POST", "/agents", body={"name": name, "config": config}))
+
+    def replace(self, name: str, **config: Any) -> Agent:
+        """Replaces all fields of an agent."""
+        return cast(Agent, self._http.request("PUT", "/agents/{name}", path={"name": name}, body={"config": config}))
+
+    def delete(self, name: str) -> None:
+        self._http.request("DELETE", "/agents/{name}", path={"name": name})
+
+
+class Runs(_Group):
+    """The runs of agents."""
+
+    def create(
+        self,
+        question: str,
+        *,
+        agent: Optional[str] = None,
+        history: Optional[Sequence[Message]] = None,
+        conversation: Optional[str] = None,
+        plan_only: Optional[bool] = None,
+        dry_run: Optional[bool] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> "Run":
+        """Starts a run, which continues if this client disconnects. The request is executed once even if it has to be repeated."""
+        fields = {"agent": agent, "history": history, "conversation": conversation, "plan_only": plan_only, "dry_run": dry_run}
+        body = {"question": question, **{name: value for name, value in fields.items() if value is not None}}
+        headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
+        created = cast(CreatedRun, self._http.request("POST", "/runs", body=body, headers=headers))
+        return self.open(created["run"])
+
+    def open(self, run: str) -> "Run":
+        """A run by its id, without a request."""
+        return Run(self._client, run)
+
+    def get(self, run: str) -> RunDetails:
+        return cast(RunDetails, self._http.request("GET", "/runs/{run}", path={"run": run}))
+
+    def list(
+        self, *, state: Optional[str] = None, agent: Optional[str] = None, limit: Optional[int] = None, after: Optional[str] = None
+    ) -> Page[RunSummary]:
+        """One page of the runs, newest first."""
+        query = {"state": state, "agent": agent, "limit": limit, "after": after}
+        return _page(self._http.request("GET", "/runs", query=query), "runs")
+
+    def iterate(self, *, state: Optional[str] = None, agent: Optional[str] = None) -> Iterator[RunSummary]:
+        """All runs, newest first, page by page."""
+        return _all_pages(lambda after: self.list(state=state, agent=agent, after=after))
+
+    def unknown(self) -> Page[UnknownStep]:
+        """The steps of all runs whose outcome is unknown."""
+        return _page(self._http.request("GET", "/runs/unknown"), "steps")
+
+
+class Approvals(_Group):
+    """Tool calls that wait for approval."""
+
+    def list(self) -> Page[Approval]:
+        return _page(self._http.request("GET", "/approvals"), "approvals")
+
+    def decide(self, approval: int, *, allow: bool, scope: Optional[Scope] = None) -> Any:
+        """Allows or denies a call; with `scope="run"` every call of this tool in this run.
+
+        Allowing is refused (403 `approval_not_permitted`) unless the operator set `[serve] remote_approval = true`.
+        """
+        return self._http.request("POST", "/approvals/{approval}", path={"approval": approval}, body=_decision(allow, scope))
+
+
+class Audit(_Group):
+    """The audit log."""
+
+    def list(self, *, limit: Optional[int] = None, after: Optional[str] = None) -> Page[Dict[str, Any]]:
+        """One page of the records, newest first."""
+        return _page(self._http.request("GET", "/audit", query={"limit": limit, "after": after}), "records")
+
+    def iterate(self) -> Iterator[Dict[str, Any]]:
+        """All records, newest first, page by page."""
+        return _all_pages(lambda after: self.list(after=after))
+
+    def verify(self) -> Dict[str, Any]:
+        """Verifies the hash chain of the log."""
+        return cast(Dict[str, Any], self._http.request("GET", "/audit/verify"))
+
+
+class Run:
+    """A run of an agent."""
+
+    def __init__(self, client: "Toolyard", run: str) -> None:
+        self.id = run
+        self._client = client
+        self._http = client._http
+
+    def __repr__(self) -> str:
+        return f"Run({self.id!r})"
+
+    def get(self) -> RunDetails:
+        """The run as it is now."""
+        return self._client.runs.get(self.id)
+
+    def events(self, *, after: Optional[int] = None, timeout: Optional[float] = None) -> Iterator[Event]:
+        """The events of the run, from the first (or the one after number `after`) to `run_ended`.
+
+        A broken connection is restored, and the stream continues after the last numbered event. Events without a number, such as pieces of
+        the answer, may be lost then; `run_ended` has the whole answer. A suspended run sends `run_suspended`, and the stream waits for it to
+        continue. Raises `TimeoutError` after `timeout` seconds.
+        """
+        return _EventReader(self._http, self.id, after, timeout).read()
+
+    async def events_async(self, *, after: Optional[int] = None, timeout: Optional[float] = None) -> AsyncGenerator[Event, None]:
+        """The same as `events` for asyncio. A thread reads the stream."""
+        reader = _EventReader(self._http, self.id, after, timeout)
+        loop = asyncio.get_running_loop()
+        received: asyncio.Queue[Any] = asyncio.Queue()
+
+        def deliver(item: Any) -> None:
+            try:
+                loop.call_soon_threadsafe(received.put_nowait, item)
+            except RuntimeError:
+                reader.stop()  # The loop is closed.
+
+        def pump() -> None:
+            try:
+                for event in reader.read():
+                    deliver(event)
+                deliver(None)
+            except BaseException as error:
+                deliver(error)
+
+        threading.Thread(target=pump, name=f"events of run {self.id}", daemon=True).start()
+        try:
+            while True:
+                item = await received.get()
+                if item is None:
+                    return
+                if isinstance(item, BaseException):
+                    raise item
+                yield item
+        finally:
+            reader.stop()
+
+    def wait(self, *, timeout: Optional[float] = None) -> RunDetails:
+        """Waits until the run is over, also through suspensions, and returns it. Raises `TimeoutError` after `timeout` seconds."""
+        for _ in self.events(timeout=timeout):
+            pass
+        return self.get()
+
+    def cancel(self) -> Any:
+        return self._http.request("POST", "/runs/{run}/cancel", path={"run": self.id}, body={})
+
+    def approve(
+        self, allow: bool, *, scope: Optional[Scope] = None, step: Optional[str] = None, approval: Optional[int] = None
+    ) -> Any:
+        """Allows or denies a call of this run; `step` and `approval` may be absent if only one waits."""
+        body = _decision(allow, scope)
+        body.update({name: value for name, value in (("step", step), ("approval", approval)) if value is not None})
+        return self._http.request("POST", "/runs/{run}/approve", path={"run": self.id}, body=body)
+
+    def resolve(self, step: str, outcome: str) -> Any:
+        """Records whether a step with an unknown outcome took effect (`done`) or not (`not_done`), and resumes the run."""
+        return self._http.request("POST", "/runs/{run}/resolve", path={"run": self.id}, body={"step": step, "outcome": outcome})
+
+
+class Toolyard:
+    """A client of a gateway. It has no connection of its own and may be shared by threads.
+
+    `token` is the token of `toolyard serve`; `timeout` is that of a request, in seconds, not of a run.
+    """
+
+    def __init__(
+        self, base_url: str = DEFAULT_URL, token: Optional[str] = None, *, timeout: float = 60.0, tls: Optional[ssl.SSLContext] = None
+    ) -> None:
+        self._http = Transport(base_url, token, timeout, tls)
+        self.tools = Tools(self)
+        self.servers = Servers(self)
+        self.agents = Agents(self)
+        self.runs = Runs(self)
+        self.approvals = Approvals(self)
+        self.audit = Audit(self)
+
+    def statistics(self) -> Page[ToolStatistics]:
+        """Calls, failures and latencies by tool and source."""
+        return _page(self._http.request("GET", "/statistics"), "statistics")
+
+    def ask(
+        self,
+        question: str,
+        *,
+        on_approval: Optional[Callable[[ApprovalRequested], Decision]] = None,
+        on_event: Optional[Callable[[Event], Any]] = None,
+        timeout: Optional[float] = None,
+        agent: Optional[str] = None,
+        history: Optional[Sequence[Message]] = None,
+        conversation: Optional[str] = None,
+    ) -> str:
+        """Asks an agent and returns its answer.
+
+        `on_approval` decides on tool calls that need approval. Raises `RunIsSuspended` if a decision is missing (the run still waits for it),
+        another `RunError` if the run ends without a complete answer, and `TimeoutError`. After a timeout or an interrupt the run is cancelled.
+        """
+        run = self.runs.create(question, agent=agent, history=history, conversation=conversation)
+        approvals = _ApprovalTracker()
+        try:
+            for event in run.events(timeout=timeout):
+                if on_event is not None:
+                    on_event(event)
+                if event["type"] == "approval_requested" and on_approval is not None:
+                    approvals.record(event, on_approval(event), self)
+                elif (answer := approvals.check(run, event)) is not None:
+                    return answer
+        except (TimeoutError, KeyboardInterrupt):
+            _cancel_quietly(run)
+            raise
+        return _answer_of(run)
+
+    async def ask_async(
+        self,
+        question: str,
+        *,
+        on_approval: Optional[Callable[[ApprovalRequested], Union[Decision, Awaitable[Decision]]]] = None,
+        on_event: Optional[Callable[[Event], Any]] = None,
+        timeout: Optional[float] = None,
+        agent: Optional[str] = None,
+        history: Optional[Sequence[Message]] = None,
+        conversation: Optional[str] = None,
+    ) -> str:
+        """The same as `ask` for asyncio; `on_approval` may be a coroutine function. Cancelling the task cancels the run."""
+        run = await asyncio.to_thread(self.runs.create, question, agent=agent, history=history, conversation=conversation)
+        approvals = _ApprovalTracker()
+        events = run.events_async(timeout=timeout)
+        try:
+            async for event in events:
+                if on_event is not None:
+                    on_event(event)
+                if event["type"] == "approval_requested" and on_approval is not None:
+                    decision = on_approval(event)
+                    if isinstance(decision, Awaitable):
+                        decision = await decision
+                    await asyncio.to_thread(approvals.record, event, decision, self)
+                elif (answer := approvals.check(run, event)) is not None:
+                    return answer
+        except (TimeoutError, asyncio.CancelledError):
+            await asyncio.shield(asyncio.to_thread(_cancel_quietly, run))
+            raise
+        finally:
+            await events.aclose()
+        return await asyncio.to_thread(_answer_of, run)
+
+
+class _ApprovalTracker:
+    """Knows which approvals of a run were decided here."""
+
+    def __init__(self) -> None:
+        self._decided: set[int] = set()
+
+    def record(self, event: ApprovalRequested, decision: Decision, client: Toolyard) -> None:
+        if decision is None:
+            return
+        self._decided.add(event["approval"])
+        try:
+            scope: Optional[Scope] = "run" if decision == "run" else None
+            # Anything else that a callback returns does not allow the call.
+            client.approvals.decide(event["approval"], allow=decision is True or decision in ("once", "run"), scope=scope)
+        except ApiError as error:
+            # Decided elsewhere in the meantime, or by an earlier decision for the whole run.
+            if error.status not in (404, 409):
+                raise
+
+    def check(self, run: Run, event: Event) -> Optional[str]:
+        """The answer if this event ends the run; raises if the run ended otherwise or waits for someone else."""
+        if event["type"] == "run_ended":
+            return _answer_or_error(run, event)
+        if event["type"] == "run_suspended":
+            undecided = [each for each in event.get("approvals") or [] if each not in self._decided]
+            if undecided or event.get("unknown_steps"):
+                raise RunIsSuspended(run, cast(RunSuspended, {**event, "approvals": undecided}))
+        return None
+
+
+class _EventReader:
+    """Reads the events of a run and reconnects when the connection breaks."""
+
+    def __init__(self, transport: Transport, run: str, after: Optional[int], timeout: Optional[float]) -> None:
+        self._http = transport
+        self._run = run
+        self._last = after
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._stopped = threading.Event()
+        self._stream: Optional[EventStream] = None
+
+    def stop(self) -> None:
+        """Ends the iteration from another thread."""
+        self._stopped.set()
+        stream = self._stream
+        if stream is not None:
+            stream.shut_down()
+
+    def read(self) -> Iterator[Event]:
+        failures, retry_delay = 0, FIRST_RECONNECT_DELAY_SECONDS
+        while not self._stopped.is_set():
+            problem: Optional[BaseException] = None
+            try:
+                headers = {} if self._last is None else {"Last-Event-ID": str(self._last)}
+                with self._http.stream("/runs/{run}/events", {"run": self._run}, headers, self._read_timeout) as stream:
+                    self._stream = stream
+                    if stream.is_empty:
+                        return
+                    for message in stream:
+                        if message.retry_ms is not None:
+                            retry_delay = min(message.retry_ms / 1000, MAX_RECONNECT_DELAY_SECONDS)
+                        event = self._accept(message)
+                        if event is None:
+                            continue
+                        failures = 0
+                        yield event
+                        if event["type"] == "run_ended":
+                            return
+            except ApiError as error:
+                if error.status not in TEMPORARY_STATUSES:
+                    raise
+                problem = error
+            except (ConnectionFailed, http.client.HTTPException, OSError) as error:
+                self._read_timeout()
+                problem = error
+            failures += 1
+            if failures > MAX_FAILED_CONNECTIONS:
+                raise ConnectionFailed(f"the events of run {self._run} cannot be read: {problem or 'the stream ends early'}") from problem
+            delay = min(retry_delay * 2 ** (failures - 1), MAX_RECONNECT_DELAY_SECONDS)
+            self._stopped.wait(min(delay, self._read_timeout()))
+
+    def _accept(self, message: ServerSentEvent) -> Optional[Event]:
+        """The event of a message; `None` for one that is unreadable or was delivered before."""
+        try:
+            event = json.loads(message.data)
+        except ValueError:
+            return None
+        if not isinstance(event, dict) or not isinstance(event.get("type"), str):
+            return None
+        number = event.get("number")
+        if number is None and message.id is not None and message.id.isdigit():
+            number = int(message.id)
+        if isinstance(number, int):
+            if self._last is not None and number <= self._last:
+                return None  # Sent again after a reconnection.
+            self._last = number
+        return cast(Event, event)
+
+    def _read_timeout(self) -> float:
+        """The longest time to wait for the next byte; raises `TimeoutError` after the deadline."""
+        if self._deadline is None:
+            return STREAM_IDLE_TIMEOUT_SECONDS
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError(f"run {self._run} is not over yet")
+        return min(STREAM_IDLE_TIMEOUT_SECONDS, left)
+
+
+def _decision(allow: bool, scope: Optional[Scope]) -> Dict[str, Any]:
+    return {"allow": allow} if scope is None else {"allow": allow, "scope": scope}
+
+
+def _answer_or_error(run: Run, event: RunEnded) -> str:
+    if event.get("state") == "answered":
+        return event.get("answer") or ""
+    raise error_of_end(run, event)
+
+
+def _answer_of(run: Run) -> str:
+    """The answer of a run whose stream had nothing more to send."""
+    return _answer_or_error(run, cast(RunEnded, run.get()))
+
+
+def _cancel_quietly(run: Run) -> None:
+    try:
+        run.cancel()
+    except (ApiError, ConnectionFailed):
+        pass  # The run is over already, or the error that led here says more.
+
+
+def _page(body: Any, key: str) -> Page[Any]:
+    if not isinstance(body, dict) or not isinstance(body.get(key), list):
+        raise ApiError(502, "unexpected_response", f"the response has no list `{key}`")
+    page: Page[Any] = Page(body[key])
+    page.next = body.get("next")
+    return page
+
+
+def _all_pages(load: Callable[[Optional[str]], Page[T]]) -> Iterator[T]:
+    after: Optional[str] = None
+    while True:
+        page = load(after)
+        yield from page
+        if page.next is None or page.next == after:
+            return
+        after = page.next

@@ -1,0 +1,343 @@
+"""JSON objects of the API and events of runs.
+
+All of them are ordinary dictionaries, so fields that a newer server adds are kept. Durations are in milliseconds (`_ms`), times are Unix
+milliseconds (`_at`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, List, Literal, Optional, TypedDict, Union
+
+if TYPE_CHECKING:
+    # Known to every type checker, needed by none at run time.
+    from typing_extensions import NotRequired
+
+RunState = Literal["running", "suspended", "answered", "partial", "planned", "failed", "cancelled", "limit_reached"]
+Scope = Literal["once", "run"]
+
+
+class Server(TypedDict):
+    """An upstream MCP server."""
+
+    name: str
+    state: str
+    transport: str
+    trusted: bool
+    tools: int
+    revision: Optional[str]
+    problem: Optional[str]
+
+
+class Tool(TypedDict):
+    """A tool; `score` is set in the results of a search."""
+
+    name: str
+    source: str
+    kind: str
+    title: Optional[str]
+    description: str
+    read_only: bool
+    destructive: bool
+    idempotent: bool
+    open_world: bool
+    score: NotRequired[float]
+
+
+class ToolDetails(Tool):
+    """A tool with its schemas and what earlier calls showed."""
+
+    input_schema: Dict[str, Any]
+    output_schema: Optional[Dict[str, Any]]
+    capabilities: List[Any]
+    statistics: Optional[Dict[str, Any]]
+
+
+class ToolStatistics(TypedDict):
+    """Calls of a tool at a source, as far as the store knows them."""
+
+    tool: str
+    source: str
+    calls: int
+    failures: int
+    success_rate: Optional[float]
+    p50_ms: Optional[int]
+    p95_ms: Optional[int]
+    last_used_at: Optional[int]
+
+
+class Agent(TypedDict):
+    """An agent; `config` has the fields of `[agents.NAME]` in toolyard.toml."""
+
+    name: str
+    description: str
+    model: Optional[str]
+    origin: Literal["settings", "store", "built_in"]
+    config: Dict[str, Any]
+
+
+class Message(TypedDict):
+    """An earlier message of the conversation."""
+
+    role: str
+    content: str
+
+
+class RunRequest(TypedDict):
+    """The body of a request that starts a run."""
+
+    question: str
+    agent: NotRequired[str]
+    history: NotRequired[List[Message]]
+    conversation: NotRequired[str]
+    plan_only: NotRequired[bool]
+    dry_run: NotRequired[bool]
+
+
+class CreatedRun(TypedDict):
+    """The response to a request that starts a run."""
+
+    run: str
+    state: RunState
+    events: str
+
+
+class RunSummary(TypedDict):
+    """A run in a list; `pending_approvals` is their number."""
+
+    run: str
+    state: RunState
+    agent: str
+    question: str
+    created_at: int
+    pending_approvals: int
+
+
+class Approval(TypedDict):
+    """A tool call that waits for approval; `text` shows all its arguments."""
+
+    approval: int
+    run: str
+    step: str
+    tool: str
+    source: str
+    text: str
+    requested_at: int
+
+
+class UnknownStep(TypedDict):
+    """A step whose outcome is unknown."""
+
+    run: str
+    step: str
+
+
+class RunDetails(TypedDict):
+    """A run."""
+
+    run: str
+    state: RunState
+    agent: str
+    question: str
+    conversation: Optional[str]
+    created_at: int
+    answer: Optional[str]
+    sources: Any
+    plan: Any
+    pending_approvals: List[Dict[str, Any]]
+    unknown_steps: List[Any]
+    usage: Dict[str, Any]
+    event_count: int
+
+
+class EventBase(TypedDict):
+    """Fields of every event. Events that are not logged have no number and are not sent again after a reconnection."""
+
+    run: str
+    number: NotRequired[int]
+
+
+class RunCreated(EventBase):
+    type: Literal["run_created"]
+    agent: str
+    question: str
+    conversation: NotRequired[Optional[str]]
+    created_at: NotRequired[int]
+
+
+class ModelRequested(EventBase):
+    type: Literal["model_requested"]
+    task: str
+    step: NotRequired[str]
+
+
+class ModelReplied(EventBase):
+    type: Literal["model_replied"]
+    task: str
+    step: NotRequired[str]
+    duration_ms: int
+    model: NotRequired[str]
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    cost_micros: int
+
+
+class ModelFailed(EventBase):
+    type: Literal["model_failed"]
+    task: str
+    step: NotRequired[str]
+    message: str
+    hint: NotRequired[str]
+
+
+class PlannedStep(TypedDict):
+    """A step of a plan."""
+
+    id: str
+    description: str
+    tool: NotRequired[str]
+    source: NotRequired[str]
+    arguments: Any
+    dependencies: List[str]
+    permission: NotRequired[str]
+
+
+class Planned(EventBase):
+    type: Literal["planned"]
+    steps: List[PlannedStep]
+
+
+class PlanRejected(EventBase):
+    type: Literal["plan_rejected"]
+    problems: List[str]
+
+
+class ToolsSearched(EventBase):
+    type: Literal["tools_searched"]
+    words: str
+
+
+class StepStarted(EventBase):
+    type: Literal["step_started"]
+    step: str
+    arguments_preview: str
+    notes: NotRequired[List[str]]
+
+
+class StepProgress(EventBase):
+    type: Literal["step_progress"]
+    step: str
+    message: str
+
+
+class StepEnded(EventBase):
+    type: Literal["step_ended"]
+    step: str
+    outcome: Literal["done", "failed", "skipped", "denied", "unknown", "simulated"]
+    duration_ms: int
+    source: NotRequired[str]
+    preview: NotRequired[str]
+    size: NotRequired[int]
+    reasoned: NotRequired[bool]
+    message: NotRequired[str]
+    hint: NotRequired[str]
+    error_kind: NotRequired[str]
+    because: NotRequired[str]
+    denied_by: NotRequired[str]
+
+
+class StepRepaired(EventBase):
+    type: Literal["step_repaired"]
+    step: str
+    arguments: Any
+
+
+class RepairFailed(EventBase):
+    type: Literal["repair_failed"]
+    step: str
+    message: str
+
+
+class StepResolved(EventBase):
+    type: Literal["step_resolved"]
+    step: str
+    resolution: Literal["done", "not_done"]
+
+
+class StepVerified(EventBase):
+    type: Literal["step_verified"]
+    step: str
+    verified: bool
+    confidence: float
+    issues: List[str]
+
+
+class ApprovalRequested(EventBase):
+    type: Literal["approval_requested"]
+    step: str
+    approval: int
+    text: str
+
+
+class ApprovalDecided(EventBase):
+    type: Literal["approval_decided"]
+    step: str
+    allowed: bool
+    scope: Scope
+    by: str
+
+
+class AnswerDelta(EventBase):
+    type: Literal["answer_delta"]
+    text: str
+    tentative: NotRequired[bool]
+
+
+class ReasoningDelta(EventBase):
+    type: Literal["reasoning_delta"]
+    text: str
+
+
+class AnswerDiscarded(EventBase):
+    """The pieces of the answer so far are void; another answer follows."""
+
+    type: Literal["answer_discarded"]
+
+
+class UsageChanged(EventBase):
+    type: Literal["usage_changed"]
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    cost_micros: int
+
+
+class RunSuspended(EventBase):
+    type: Literal["run_suspended"]
+    approvals: List[int]
+    unknown_steps: List[str]
+
+
+class RunResumed(EventBase):
+    type: Literal["run_resumed"]
+    owner: str
+
+
+class RunEnded(EventBase):
+    type: Literal["run_ended"]
+    state: Literal["answered", "partial", "planned", "failed", "cancelled", "limit_reached"]
+    answer: NotRequired[str]
+    sources: NotRequired[Any]
+    truncated: NotRequired[bool]
+    unfinished_steps: NotRequired[List[str]]
+    message: NotRequired[str]
+    hint: NotRequired[str]
+    limit: NotRequired[str]
+
+
+#: An event of a run. Servers may send further types; ignore those that you do not know.
+Event = Union[
+    RunCreated, ModelRequested, ModelReplied, ModelFailed, Planned, PlanRejected, ToolsSearched, StepStarted, StepProgress, StepEnded,
+    StepRepaired, RepairFailed, StepResolved, StepVerified, ApprovalRequested, ApprovalDecided, AnswerDelta, ReasoningDelta,
+    AnswerDiscarded, UsageChanged, RunSuspended, RunResumed, RunEnded,
+]
