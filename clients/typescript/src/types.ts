@@ -1,0 +1,335 @@
+// JSON objects of the API and events of runs. Durations are in milliseconds (`_ms`), times are Unix milliseconds (`_at`). A newer server may
+// add fields; they are kept.
+
+export type RunState = "running" | "suspended" | "answered" | "partial" | "planned" | "failed" | "cancelled" | "limit_reached";
+export type Scope = "once" | "run";
+
+/** An upstream MCP server. */
+export interface Server {
+  name: string;
+  state: string;
+  transport: string;
+  trusted: boolean;
+  tools: number;
+  revision: string | null;
+  problem: string | null;
+}
+
+/** A tool; `score` is set in the results of a search. */
+export interface Tool {
+  name: string;
+  source: string;
+  kind: string;
+  title: string | null;
+  description: string;
+  read_only: boolean;
+  destructive: boolean;
+  idempotent: boolean;
+  open_world: boolean;
+  score?: number;
+}
+
+/** A tool with its schemas and what earlier calls showed. */
+export interface ToolDetails extends Tool {
+  input_schema: Record<string, unknown>;
+  output_schema: Record<string, unknown> | null;
+  capabilities: unknown[];
+  statistics: Record<string, unknown> | null;
+}
+
+/** Calls of a tool at a source, as far as the store knows them. */
+export interface ToolStatistics {
+  tool: string;
+  source: string;
+  calls: number;
+  failures: number;
+  success_rate: number | null;
+  p50_ms: number | null;
+  p95_ms: number | null;
+  last_used_at: number | null;
+}
+
+/** An agent; `config` has the fields of `[agents.NAME]` in toolyard.toml. */
+export interface Agent {
+  name: string;
+  description: string;
+  model: string | null;
+  origin: "settings" | "store" | "built_in";
+  config: Record<string, unknown>;
+}
+
+/** An earlier message of the conversation. */
+export interface Message {
+  role: string;
+  content: string;
+}
+
+/** The body of a request that starts a run. */
+export interface RunRequest {
+  question: string;
+  agent?: string;
+  history?: Message[];
+  conversation?: string;
+  plan_only?: boolean;
+  dry_run?: boolean;
+}
+
+/** The response to a request that starts a run. */
+export interface CreatedRun {
+  run: string;
+  state: RunState;
+  events: string;
+}
+
+/** A run in a list; `pending_approvals` is their number. */
+export interface RunSummary {
+  run: string;
+  state: RunState;
+  agent: string;
+  question: string;
+  created_at: number;
+  pending_approvals: number;
+}
+
+/** A tool call that waits for approval; `text` shows all its arguments. */
+export interface Approval {
+  approval: number;
+  run: string;
+  step: string;
+  tool: string;
+  source: string;
+  text: string;
+  requested_at: number;
+}
+
+/** A step whose outcome is unknown. */
+export interface UnknownStep {
+  run: string;
+  step: string;
+}
+
+/** A run. */
+export interface RunDetails {
+  run: string;
+  state: RunState;
+  agent: string;
+  question: string;
+  conversation: string | null;
+  created_at: number;
+  answer: string | null;
+  sources: unknown;
+  plan: unknown;
+  pending_approvals: Record<string, unknown>[];
+  unknown_steps: unknown[];
+  usage: Record<string, unknown>;
+  event_count: number;
+}
+
+/** Fields of every event. Events that are not logged have no number and are not sent again after a reconnection. */
+export interface EventBase {
+  run: string;
+  number?: number;
+}
+
+export interface RunCreated extends EventBase {
+  type: "run_created";
+  agent: string;
+  question: string;
+  conversation?: string | null;
+  created_at?: number;
+}
+
+export interface ModelRequested extends EventBase {
+  type: "model_requested";
+  task: string;
+  step?: string;
+}
+
+export interface ModelReplied extends EventBase {
+  type: "model_replied";
+  task: string;
+  step?: string;
+  duration_ms: number;
+  model?: string;
+  input_tokens: number;
+  cached_tokens: number;
+  output_tokens: number;
+  cost_micros: number;
+}
+
+export interface ModelFailed extends EventBase {
+  type: "model_failed";
+  task: string;
+  step?: string;
+  message: string;
+  hint?: string;
+}
+
+/** A step of a plan. */
+export interface PlannedStep {
+  id: string;
+  description: string;
+  tool?: string;
+  source?: string;
+  arguments: unknown;
+  dependencies: string[];
+  permission?: string;
+}
+
+export interface Planned extends EventBase {
+  type: "planned";
+  steps: PlannedStep[];
+}
+
+export interface PlanRejected extends EventBase {
+  type: "plan_rejected";
+  problems: string[];
+}
+
+export interface ToolsSearched extends EventBase {
+  type: "tools_searched";
+  words: string;
+}
+
+export interface StepStarted extends EventBase {
+  type: "step_started";
+  step: string;
+  arguments_preview: string;
+  notes?: string[];
+}
+
+export interface StepProgress extends EventBase {
+  type: "step_progress";
+  step: string;
+  message: string;
+}
+
+export interface StepEnded extends EventBase {
+  type: "step_ended";
+  step: string;
+  outcome: "done" | "failed" | "skipped" | "denied" | "unknown" | "simulated";
+  duration_ms: number;
+  source?: string;
+  preview?: string;
+  size?: number;
+  reasoned?: boolean;
+  message?: string;
+  hint?: string;
+  error_kind?: string;
+  because?: string;
+  denied_by?: string;
+}
+
+export interface StepRepaired extends EventBase {
+  type: "step_repaired";
+  step: string;
+  arguments: unknown;
+}
+
+export interface RepairFailed extends EventBase {
+  type: "repair_failed";
+  step: string;
+  message: string;
+}
+
+export interface StepResolved extends EventBase {
+  type: "step_resolved";
+  step: string;
+  resolution: "done" | "not_done";
+}
+
+export interface StepVerified extends EventBase {
+  type: "step_verified";
+  step: string;
+  verified: boolean;
+  confidence: number;
+  issues: string[];
+}
+
+export interface ApprovalRequested extends EventBase {
+  type: "approval_requested";
+  step: string;
+  approval: number;
+  text: string;
+}
+
+export interface ApprovalDecided extends EventBase {
+  type: "approval_decided";
+  step: string;
+  allowed: boolean;
+  scope: Scope;
+  by: string;
+}
+
+export interface AnswerDelta extends EventBase {
+  type: "answer_delta";
+  text: string;
+  tentative?: boolean;
+}
+
+export interface ReasoningDelta extends EventBase {
+  type: "reasoning_delta";
+  text: string;
+}
+
+/** The pieces of the answer so far are void; another answer follows. */
+export interface AnswerDiscarded extends EventBase {
+  type: "answer_discarded";
+}
+
+export interface UsageChanged extends EventBase {
+  type: "usage_changed";
+  input_tokens: number;
+  cached_tokens: number;
+  output_tokens: number;
+  cost_micros: number;
+}
+
+export interface RunSuspended extends EventBase {
+  type: "run_suspended";
+  approvals: number[];
+  unknown_steps: string[];
+}
+
+export interface RunResumed extends EventBase {
+  type: "run_resumed";
+  owner: string;
+}
+
+export interface RunEnded extends EventBase {
+  type: "run_ended";
+  state: "answered" | "partial" | "planned" | "failed" | "cancelled" | "limit_reached";
+  answer?: string;
+  sources?: unknown;
+  truncated?: boolean;
+  unfinished_steps?: string[];
+  message?: string;
+  hint?: string;
+  limit?: string;
+}
+
+/** An event of a run. Servers may send further types; ignore those that you do not know. */
+export type RunEvent =
+  | RunCreated
+  | ModelRequested
+  | ModelReplied
+  | ModelFailed
+  | Planned
+  | PlanRejected
+  | ToolsSearched
+  | StepStarted
+  | StepProgress
+  | StepEnded
+  | StepRepaired
+  | RepairFailed
+  | StepResolved
+  | StepVerified
+  | ApprovalRequested
+  | ApprovalDecided
+  | AnswerDelta
+  | ReasoningDelta
+  | AnswerDiscarded
+  | UsageChanged
+  | RunSuspended
+  | RunResumed
+  | RunEnded;
