@@ -4,7 +4,7 @@ import { type EventOptions, readEvents } from "./events.js";
 import { Transport, type TransportOptions } from "./transport.js";
 import type {
   Agent, Approval, ApprovalRequested, CreatedRun, RunDetails, RunEvent, RunRequest, RunSummary, Scope, Server, Tool, ToolDetails,
-  ToolStatistics, UnknownStep,
+  ToolMatch, ToolStatistics, UnknownStep,
 } from "./types.js";
 
 export const DEFAULT_URL = "http://127.0.0.1:7300";
@@ -131,9 +131,9 @@ export class Tools extends Group {
   }
 
   /** The tools that fit a request best, with a `score`. */
-  async search(query: string, options: { source?: string; limit?: number } = {}): Promise<Tool[]> {
+  async search(query: string, options: { source?: string; limit?: number } = {}): Promise<ToolMatch[]> {
     const { source, limit } = options;
-    return page<Tool>(await this.http.request("GET", "/tools", { query: { query, source, limit } }), "tools").items;
+    return page<ToolMatch>(await this.http.request("GET", "/tools", { query: { query, source, limit } }), "tools").items;
   }
 
   /** One tool with its schemas; `source` chooses if several sources have it. */

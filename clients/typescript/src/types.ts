@@ -15,7 +15,7 @@ export interface Server {
   problem: string | null;
 }
 
-/** A tool; `score` is set in the results of a search. */
+/** A tool. */
 export interface Tool {
   name: string;
   source: string;
@@ -26,7 +26,11 @@ export interface Tool {
   destructive: boolean;
   idempotent: boolean;
   open_world: boolean;
-  score?: number;
+}
+
+/** A tool found by a search; a higher `score` is a better match. */
+export interface ToolMatch extends Tool {
+  score: number;
 }
 
 /** A tool with its schemas and what earlier calls showed. */

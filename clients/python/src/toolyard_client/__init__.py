@@ -4,11 +4,11 @@ from .client import Decision, Page, Run, Toolyard
 from .errors import (
     ApiError, ConnectionFailed, LimitReached, PartialAnswer, RunCancelled, RunError, RunFailed, RunIsSuspended, ToolyardError,
 )
-from .types import Agent, Approval, ApprovalRequested, Event, RunDetails, RunState, RunSummary, Server, Tool, ToolDetails, ToolStatistics
+from .types import Agent, Approval, ApprovalRequested, Event, RunDetails, RunState, RunSummary, Server, Tool, ToolDetails, ToolMatch, ToolStatistics
 
 __version__ = "0.1.0"
 __all__ = [
     "Agent", "ApiError", "Approval", "ApprovalRequested", "ConnectionFailed", "Decision", "Event", "LimitReached", "Page", "PartialAnswer",
     "Run", "RunCancelled", "RunDetails", "RunError", "RunFailed", "RunIsSuspended", "RunState", "RunSummary", "Server", "Tool",
-    "ToolDetails", "Toolyard", "ToolyardError", "ToolStatistics",
+    "ToolDetails", "ToolMatch", "Toolyard", "ToolyardError", "ToolStatistics",
 ]

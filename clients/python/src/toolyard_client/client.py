@@ -15,7 +15,7 @@ from .errors import ApiError, ConnectionFailed, RunIsSuspended, error_of_end
 from .transport import STREAM_IDLE_TIMEOUT_SECONDS, TEMPORARY_STATUSES, EventStream, ServerSentEvent, Transport
 from .types import (
     Agent, Approval, ApprovalRequested, CreatedRun, Event, Message, RunDetails, RunEnded, RunSummary, RunSuspended, Scope, Server, Tool,
-    ToolDetails, ToolStatistics, UnknownStep,
+    ToolDetails, ToolMatch, ToolStatistics, UnknownStep,
 )
 
 DEFAULT_URL = "http://127.0.0.1:7300"
@@ -51,7 +51,7 @@ class Tools(_Group):
         """All tools, page by page."""
         return _all_pages(lambda after: self.list(source=source, after=after))
 
-    def search(self, query: str, *, source: Optional[str] = None, limit: Optional[int] = None) -> Page[Tool]:
+    def search(self, query: str, *, source: Optional[str] = None, limit: Optional[int] = None) -> Page[ToolMatch]:
         """The tools that fit a request best, with a `score`."""
         return _page(self._http.request("GET", "/tools", query={"query": query, "source": source, "limit": limit}), "tools")
 

@@ -29,7 +29,7 @@ class Server(TypedDict):
 
 
 class Tool(TypedDict):
-    """A tool; `score` is set in the results of a search."""
+    """A tool."""
 
     name: str
     source: str
@@ -40,7 +40,12 @@ class Tool(TypedDict):
     destructive: bool
     idempotent: bool
     open_world: bool
-    score: NotRequired[float]
+
+
+class ToolMatch(Tool):
+    """A tool found by a search; a higher `score` is a better match."""
+
+    score: float
 
 
 class ToolDetails(Tool):
