@@ -121,7 +121,7 @@ export interface RunDetails {
   conversation: string | null;
   created_at: number;
   answer: string | null;
-  sources: unknown;
+  sources: string[] | null;
   plan: unknown;
   pending_approvals: Record<string, unknown>[];
   unknown_steps: unknown[];
@@ -145,16 +145,15 @@ export interface RunCreated extends EventBase {
 
 export interface ModelRequested extends EventBase {
   type: "model_requested";
-  task: string;
+  task: "plan" | "reason" | "repair" | "judge" | "answer";
   step?: string;
 }
 
 export interface ModelReplied extends EventBase {
   type: "model_replied";
-  task: string;
+  task: "plan" | "reason" | "repair" | "judge" | "answer";
   step?: string;
   duration_ms: number;
-  model?: string;
   input_tokens: number;
   cached_tokens: number;
   output_tokens: number;
@@ -163,7 +162,7 @@ export interface ModelReplied extends EventBase {
 
 export interface ModelFailed extends EventBase {
   type: "model_failed";
-  task: string;
+  task: "plan" | "reason" | "repair" | "judge" | "answer";
   step?: string;
   message: string;
   hint?: string;
@@ -175,9 +174,9 @@ export interface PlannedStep {
   description: string;
   tool?: string;
   source?: string;
-  arguments: unknown;
+  arguments: Record<string, unknown>;
   dependencies: string[];
-  permission?: string;
+  permission?: "allow" | "ask" | "deny";
 }
 
 export interface Planned extends EventBase {
@@ -227,7 +226,7 @@ export interface StepEnded extends EventBase {
 export interface StepRepaired extends EventBase {
   type: "step_repaired";
   step: string;
-  arguments: unknown;
+  arguments: Record<string, unknown>;
 }
 
 export interface RepairFailed extends EventBase {
@@ -268,7 +267,7 @@ export interface ApprovalDecided extends EventBase {
 export interface AnswerDelta extends EventBase {
   type: "answer_delta";
   text: string;
-  tentative?: boolean;
+  tentative: boolean;
 }
 
 export interface ReasoningDelta extends EventBase {
@@ -304,7 +303,7 @@ export interface RunEnded extends EventBase {
   type: "run_ended";
   state: "answered" | "partial" | "planned" | "failed" | "cancelled" | "limit_reached";
   answer?: string;
-  sources?: unknown;
+  sources?: string[];
   truncated?: boolean;
   unfinished_steps?: string[];
   message?: string;

@@ -146,7 +146,7 @@ class RunDetails(TypedDict):
     conversation: Optional[str]
     created_at: int
     answer: Optional[str]
-    sources: Any
+    sources: Optional[List[str]]
     plan: Any
     pending_approvals: List[Dict[str, Any]]
     unknown_steps: List[Any]
@@ -171,16 +171,15 @@ class RunCreated(EventBase):
 
 class ModelRequested(EventBase):
     type: Literal["model_requested"]
-    task: str
+    task: Literal["plan", "reason", "repair", "judge", "answer"]
     step: NotRequired[str]
 
 
 class ModelReplied(EventBase):
     type: Literal["model_replied"]
-    task: str
+    task: Literal["plan", "reason", "repair", "judge", "answer"]
     step: NotRequired[str]
     duration_ms: int
-    model: NotRequired[str]
     input_tokens: int
     cached_tokens: int
     output_tokens: int
@@ -189,7 +188,7 @@ class ModelReplied(EventBase):
 
 class ModelFailed(EventBase):
     type: Literal["model_failed"]
-    task: str
+    task: Literal["plan", "reason", "repair", "judge", "answer"]
     step: NotRequired[str]
     message: str
     hint: NotRequired[str]
@@ -202,9 +201,9 @@ class PlannedStep(TypedDict):
     description: str
     tool: NotRequired[str]
     source: NotRequired[str]
-    arguments: Any
+    arguments: Dict[str, Any]
     dependencies: List[str]
-    permission: NotRequired[str]
+    permission: NotRequired[Literal["allow", "ask", "deny"]]
 
 
 class Planned(EventBase):
@@ -254,7 +253,7 @@ class StepEnded(EventBase):
 class StepRepaired(EventBase):
     type: Literal["step_repaired"]
     step: str
-    arguments: Any
+    arguments: Dict[str, Any]
 
 
 class RepairFailed(EventBase):
@@ -295,7 +294,7 @@ class ApprovalDecided(EventBase):
 class AnswerDelta(EventBase):
     type: Literal["answer_delta"]
     text: str
-    tentative: NotRequired[bool]
+    tentative: bool
 
 
 class ReasoningDelta(EventBase):
@@ -332,7 +331,7 @@ class RunEnded(EventBase):
     type: Literal["run_ended"]
     state: Literal["answered", "partial", "planned", "failed", "cancelled", "limit_reached"]
     answer: NotRequired[str]
-    sources: NotRequired[Any]
+    sources: NotRequired[List[str]]
     truncated: NotRequired[bool]
     unfinished_steps: NotRequired[List[str]]
     message: NotRequired[str]
