@@ -9,7 +9,7 @@ import unittest
 
 from stub_server import RUN, TOKEN, StubServer, event
 from toolyard_client import (
-    ApiError, ConnectionFailed, LimitReached, PartialAnswer, RunCancelled, RunFailed, RunIsSuspended, Toolyard, client as client_module,
+    ApiError, ConnectionFailed, LimitReached, PartialAnswer, RunCancelled, RunFailed, RunIsSuspended, Toolyard, events as events_module,
 )
 
 APPROVAL_SCRIPT = [
@@ -28,8 +28,8 @@ class ClientTest(unittest.TestCase):
     def setUp(self) -> None:
         self.server = StubServer()
         self.client = Toolyard(self.server.url, TOKEN)
-        client_module.FIRST_RECONNECT_DELAY_SECONDS = 0.01
-        client_module.MAX_RECONNECT_DELAY_SECONDS = 0.05
+        events_module.FIRST_RECONNECT_DELAY_SECONDS = 0.01
+        events_module.MAX_RECONNECT_DELAY_SECONDS = 0.05
 
     def tearDown(self) -> None:
         self.server.decided.set()
