@@ -25,17 +25,20 @@
 //! | `surface` | [`HubService`]: the tools of a profile, all of them or behind a search |
 //! | `naming` | unique names of tools, prompts and skills |
 //! | `bridge` | [`ServerContentBridge`] and [`LocalSkills`]: prompts, resources and skills |
-//! | `agents` | [`AgentService`]: the OpenAI-compatible API, runs over HTTP, and the tool `ask_agent` |
+//! | `agents` | [`AgentService`]: agents for clients, their runs, and the tool `ask_agent` |
+//! | `api` | [`HttpApi`]: the HTTP API beside MCP, for servers, tools, agents, runs and the audit log |
 
 mod agents;
+mod api;
 mod bridge;
 mod endpoint;
 mod naming;
 mod surface;
 
 pub use agents::{
-    AgentApi, AgentLookupError, AgentProvider, AgentService, AgentServiceConfig, OrphanAdopter, OrphanedRuns,
+    AgentLookupError, AgentProvider, AgentService, AgentServiceConfig, OrphanAdopter, OrphanedRuns,
 };
+pub use api::{CallerCredential, HttpApi, HttpApiConfig};
 pub use bridge::{ForwardInputToCaller, LocalSkills, ServerContentBridge};
 pub use endpoint::GatewayConfig;
 pub use surface::HubService;

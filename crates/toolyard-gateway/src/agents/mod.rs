@@ -11,7 +11,7 @@
 //! ask_agent.rs       the tool `ask_agent`; with_ask_agent.rs adds it to a tool service
 //! run_text.rs        texts for clients about a run without an answer yet: progress lines, notices
 //! unix_time.rs       Unix time as the run log stores it
-//! api/               HTTP: /v1 (OpenAI-compatible) and /runs
+//! api/               handlers of HTTP: /v1 (OpenAI-compatible) and /api/v1/runs
 //! testing.rs         agents with a scripted model, for tests
 //! ```
 
@@ -37,8 +37,11 @@ mod with_ask_agent;
 #[path = "../../../toolyard-agent/tests/support/wrapped_log.rs"]
 mod wrapped_log;
 
-pub use api::AgentApi;
 pub use config::{AgentLookupError, AgentProvider, AgentServiceConfig};
 pub use orphaned_runs::{OrphanAdopter, OrphanedRuns};
 pub use service::AgentService;
-pub(crate) use {ask_agent::AskAgent, with_ask_agent::WithAskAgent};
+pub(crate) use {
+    api::{AgentApi, ApiError, openai_routes, run_routes},
+    ask_agent::AskAgent,
+    with_ask_agent::WithAskAgent,
+};

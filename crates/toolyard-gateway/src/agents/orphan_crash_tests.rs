@@ -25,7 +25,8 @@ use toolyard_mcp_server::{HttpRoutes as _, RouteBody, RouteRequest};
 use toolyard_model::{ModelReply, ScriptedModel, ToolCalling};
 use toolyard_store::{Location, Store};
 
-use super::{AgentApi, AgentService, testing::TestAgents};
+use super::{AgentService, testing::TestAgents};
+use crate::HttpApi;
 
 const RUNS: usize = 6;
 const STEPS: usize = 6;
@@ -109,13 +110,13 @@ async fn agents(location: &Location, owner: &str, ledger: &Ledger) -> (TestAgent
     (agents, store)
 }
 
-fn serve(agents: &TestAgents) -> (AgentService, AgentApi) {
+fn serve(agents: &TestAgents) -> (AgentService, HttpApi) {
     let clients_may_approve = true;
     let service = agents.service_with(Profile::default(), clients_may_approve);
-    (service.clone(), AgentApi::new(service))
+    (service.clone(), HttpApi::of_agents(service))
 }
 
-async fn post(api: &AgentApi, path: String, body: Value) -> (u16, Value) {
+async fn post(api: &HttpApi, path: String, body: Value) -> (u16, Value) {
     let request = RouteRequest {
         method: Method::POST,
         path,

@@ -10,10 +10,10 @@ use toolyard_core::{Journal as _, JournalError, JournalFuture, RunState};
 use toolyard_mcp_server::{HttpRoutes as _, RouteBody, RouteRequest, RouteResponse};
 
 use super::{
-    AgentApi,
     testing::TestAgents,
     wrapped_log::{LogInterceptor, WrappedLog},
 };
+use crate::HttpApi;
 
 /// A store that is away: it fails, or does not answer until it is back.
 struct Outage {
@@ -101,7 +101,7 @@ async fn a_run_is_refused_at_once_while_the_store_is_away_and_never_runs_later()
     for away in [StoreState::Failing, StoreState::Hanging] {
         for headers in [&[][..], &[("idempotency-key", "k")], &[("x-stainless-retry-count", "1")]] {
             let (agents, log, store) = agents_with_outage();
-            let api = AgentApi::new(agents.service());
+            let api = HttpApi::of_agents(agents.service());
             store.send_replace(away);
             let started = Instant::now();
             let response = api.handle(start_request(headers)).await;

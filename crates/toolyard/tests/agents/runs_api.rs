@@ -145,7 +145,7 @@ async fn unknown_runs_and_invalid_requests_are_rejected() {
     assert_eq!(runs.post("/runs", &json!({"question": " "})).await.0, 400);
     assert_eq!(runs.post("/runs", &json!({"question": "x", "agent": "nobody"})).await.0, 404);
     assert_eq!(runs.post("/runs", &json!({"quesiton": "x"})).await.0, 400);
-    assert_eq!(runs.get("/runs").await.0, 405);
+    assert_eq!(runs.get("/runs/x/cancel").await.0, 405);
 }
 
 #[tokio::test]

@@ -2,18 +2,21 @@
 
 use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
-use http::HeaderValue;
+use http::{HeaderValue, Method, StatusCode};
 use serde_json::{Value, json};
 use toolyard_agent::{AGENT_RUN_KIND, RunEnd, RunEvent, RunRequest};
-use toolyard_core::{ApprovalKind, ContentHash, Lease, RawJson, ServiceCall, StepIntent, ToolCallRequest};
-use toolyard_mcp_server::RouteBody;
+use toolyard_core::{
+    ApprovalKind, ContentHash, Lease, RawJson, RunId, ServiceCall, StepIntent, ToolCallRequest,
+};
+use toolyard_mcp_server::{HttpRoutes as _, RouteBody, RouteResponse};
 use toolyard_model::{ModelMessage, Role};
 
 use super::{completion_handlers::resolve_suspended_notices, *};
+use crate::HttpApi;
 use crate::agents::{ask_agent::AskAgent, run_text::suspended_notice, testing::TestAgents};
 
-fn api(agents: &TestAgents) -> AgentApi {
-    AgentApi::new(agents.service())
+fn api(agents: &TestAgents) -> HttpApi {
+    HttpApi::of_agents(agents.service())
 }
 
 fn post(path: &str, headers: &[(&'static str, &str)], body: &Value) -> RouteRequest {
@@ -70,7 +73,7 @@ async fn drop_after<T>(polls: usize, future: impl Future<Output = T>) -> Option<
 }
 
 /// Repeats a request until its run is started.
-async fn start_until_accepted(api: &AgentApi, key: &str) -> (u16, Value) {
+async fn start_until_accepted(api: &HttpApi, key: &str) -> (u16, Value) {
     for _ in 0..500 {
         let (status, response) = parse(api.handle(start_request(key)).await);
         if status == 202 {
@@ -144,7 +147,7 @@ async fn a_service_that_shuts_down_starts_no_runs() {
     let folder = tempfile::tempdir().unwrap();
     let agents = TestAgents::in_folder(&folder).await;
     let service = agents.service();
-    let (api, ask_agent) = (AgentApi::new(service.clone()), AskAgent::new(service.clone()));
+    let (api, ask_agent) = (HttpApi::of_agents(service.clone()), AskAgent::new(service.clone()));
     service.stop_accepting();
     let completion = json!({"model": "assistant", "messages": [{"role": "user", "content": "hello"}]});
     for request in [start_request("late"), post("/v1/chat/completions", &[], &completion)] {
@@ -307,13 +310,24 @@ async fn notices_of_the_latest_suspended_runs_are_replaced_by_their_answers_once
     assert_eq!(resolved.iter().filter(|message| message.role == Role::User).count(), 25);
 }
 
-#[test]
-fn an_unknown_path_is_answered_with_the_known_ones() {
-    for clients_may_approve in [false, true] {
-        let error = no_route(&Method::GET, &["nothing"], clients_may_approve);
-        let approve =
-            if clients_may_approve { "POST /runs/ID/approve " } else { "POST /runs/ID/approve (deny only)" };
-        assert!(error.message.contains(approve), "{}", error.message);
+#[tokio::test]
+async fn unknown_paths_and_methods_get_errors_in_the_form_of_the_api() {
+    let api = api(&TestAgents::in_memory());
+    let request = |method: Method, path: &str| RouteRequest { method, ..post(path, &[], &json!({})) };
+    for (method, path, status, code) in [
+        (Method::GET, "/runs/1/nothing", 404, "route_not_found"),
+        (Method::GET, "/api/nothing", 404, "route_not_found"),
+        (Method::GET, "/v1/chat/completions", 405, "method_not_allowed"),
+        (Method::DELETE, "/api/v1/runs/1/cancel", 405, "method_not_allowed"),
+        (Method::GET, "/runs/%ff", 400, "invalid_request"),
+        (Method::GET, "/runs/1/", 404, "run_not_found"),
+        (Method::GET, "/api/v1/runs/1", 404, "run_not_found"),
+    ] {
+        let response = api.handle(request(method, path)).await;
+        let content_types = response.headers.iter().filter(|(name, _)| name == "content-type").count();
+        let (found, error) = parse(response);
+        assert_eq!((found, error["error"]["code"].as_str()), (status, Some(code)), "{path}: {error}");
+        assert_eq!(content_types, 1, "{path}");
     }
 }
 

@@ -53,7 +53,7 @@ fn errors_have_the_form_of_openai_errors() {
     let value = ApiError::invalid_param("messages", "`messages` is empty").to_json();
     assert_eq!(
         value,
-        json!({"error": {"message": "`messages` is empty", "type": "invalid_request_error", "param": "messages", "code": null}})
+        json!({"error": {"message": "`messages` is empty", "type": "invalid_request_error", "param": "messages", "code": "invalid_request"}})
     );
 }
 

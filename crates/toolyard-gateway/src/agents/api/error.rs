@@ -19,36 +19,36 @@ static SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("2");
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ApiError {
-    pub(super) status: StatusCode,
+pub(crate) struct ApiError {
+    pub(crate) status: StatusCode,
     /// OpenAI's error type, such as `invalid_request_error` or `server_error`.
-    pub(super) kind: &'static str,
-    pub(super) message: String,
-    pub(super) param: Option<&'static str>,
-    pub(super) code: Option<&'static str>,
+    pub(crate) kind: &'static str,
+    pub(crate) message: String,
+    pub(crate) param: Option<&'static str>,
+    pub(crate) code: Option<&'static str>,
 }
 
 impl ApiError {
-    pub(super) fn bad_request(message: impl Into<String>) -> Self {
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self {
             status: StatusCode::BAD_REQUEST,
             kind: "invalid_request_error",
             message: message.into(),
             param: None,
-            code: None,
+            code: Some("invalid_request"),
         }
     }
 
-    pub(super) fn invalid_param(param: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn invalid_param(param: &'static str, message: impl Into<String>) -> Self {
         Self { param: Some(param), ..Self::bad_request(message) }
     }
 
-    pub(super) fn not_found(code: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn not_found(code: &'static str, message: impl Into<String>) -> Self {
         Self { status: StatusCode::NOT_FOUND, code: Some(code), ..Self::bad_request(message) }
     }
 
     /// A request that was refused before it got to a handler, with OpenAI's code.
-    pub(super) fn refused(status: StatusCode, message: &str) -> Self {
+    pub(crate) fn refused(status: StatusCode, message: &str) -> Self {
         let code = match status {
             StatusCode::UNAUTHORIZED => "invalid_api_key",
             StatusCode::FORBIDDEN => "forbidden",
@@ -59,7 +59,7 @@ impl ApiError {
     }
 
     /// A failure of Toolyard, with a status that does not make clients repeat the request.
-    pub(super) fn failed(code: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn failed(code: &'static str, message: impl Into<String>) -> Self {
         Self {
             status: StatusCode::UNPROCESSABLE_ENTITY,
             kind: "server_error",
@@ -69,12 +69,12 @@ impl ApiError {
     }
 
     /// A failure after which the client may repeat the request, because nothing was started.
-    pub(super) fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
         Self { status: StatusCode::SERVICE_UNAVAILABLE, ..Self::failed(code, message) }
     }
 
     /// The store does not answer.
-    pub(super) fn store_unavailable(detail: impl std::fmt::Display) -> Self {
+    pub(crate) fn store_unavailable(detail: impl std::fmt::Display) -> Self {
         Self::unavailable(STORE_UNAVAILABLE, format!("{detail}; retry"))
     }
 
@@ -82,7 +82,7 @@ impl ApiError {
         matches!(self.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::CONFLICT)
     }
 
-    pub(super) fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         let Self { kind, message, param, code, .. } = self;
         let message = redact(message);
         json!({"error": {"message": sanitize(&message).0, "type": kind, "param": param, "code": code}})
@@ -186,7 +186,7 @@ pub(super) async fn before<T, E: Into<ApiError>>(
 }
 
 /// A response without unsafe characters: questions, plans and answers come from clients, tools and models.
-pub(super) fn json_response(status: StatusCode, value: &Value) -> RouteResponse {
+pub(crate) fn json_response(status: StatusCode, value: &Value) -> RouteResponse {
     RouteResponse::json(status, Bytes::from(sanitized_json(value)))
 }
 

@@ -19,7 +19,7 @@ use tokio::{net::TcpListener, sync::oneshot, time::Instant};
 use toolyard::{
     Toolyard,
     core::BoxFuture,
-    gateway::{AgentApi, AgentService, ForwardInputToCaller, GatewayConfig, OrphanedRuns},
+    gateway::{AgentService, ForwardInputToCaller, GatewayConfig, HttpApi, HttpApiConfig, OrphanedRuns},
     settings::{JournalSetting, ServeSettings},
 };
 use toolyard_core::JournalError;
@@ -131,7 +131,7 @@ async fn run_http(
         access: access.clone(),
         legacy_sse: arguments.legacy_sse,
         readiness: Some(Arc::clone(&readiness) as _),
-        routes: agents.clone().map(|agents| Arc::new(AgentApi::new(agents)) as _),
+        routes: Some(Arc::new(HttpApi::new(HttpApiConfig { agents: agents.clone() }))),
         ..HttpConfig::new(Access::Open)
     };
     let drain_period = drain::drain_period(serve, context.store.as_ref().map(Store::engine), is_interactive);

@@ -1,0 +1,98 @@
+//! Reads requests. What cannot be read is refused in the form of the API.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, rejection::BytesRejection};
+use bytes::Bytes;
+use http::{StatusCode, request::Parts};
+use serde::de::DeserializeOwned;
+use toolyard_mcp_server::RouteRequest;
+
+use super::ApiState;
+use crate::agents::{AgentApi, ApiError};
+
+/// Identifies the caller of a request, such as by the hash of its credential: an extension of the request, set by whoever
+/// authenticates it. Conversations and idempotency keys belong to a caller.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CallerCredential(pub [u8; 32]);
+
+/// The whole request, with its body as text.
+impl FromRequest<ApiState> for RouteRequest {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &ApiState) -> Result<Self, ApiError> {
+        let (parts, body) = request.into_parts();
+        let credential = parts.extensions.get::<CallerCredential>().copied().unwrap_or_default();
+        let head = Self {
+            method: parts.method.clone(),
+            path: parts.uri.path().to_owned(),
+            query: parts.uri.query().unwrap_or_default().to_owned(),
+            headers: parts.headers.clone(),
+            credential_hash: credential.0,
+            body: String::new(),
+        };
+        let body = read_text(Request::from_parts(parts, body), state).await?;
+        Ok(Self { body, ..head })
+    }
+}
+
+/// The body as text, within its limit.
+pub(crate) struct TextBody(pub(crate) String);
+
+impl FromRequest<ApiState> for TextBody {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &ApiState) -> Result<Self, ApiError> {
+        read_text(request, state).await.map(Self)
+    }
+}
+
+async fn read_text(request: Request, state: &ApiState) -> Result<String, ApiError> {
+    let bytes = Bytes::from_request(request, state).await.map_err(|rejection: BytesRejection| {
+        let message = match rejection.status() {
+            StatusCode::PAYLOAD_TOO_LARGE => "the body is too long",
+            _ => "the body cannot be read",
+        };
+        ApiError::refused(rejection.status(), message)
+    })?;
+    String::from_utf8(bytes.into())
+        .map_err(|_| ApiError::refused(StatusCode::BAD_REQUEST, "the body cannot be read as UTF-8 text"))
+}
+
+/// Parameters in the path.
+pub(crate) struct ApiPath<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<ApiState> for ApiPath<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, ApiError> {
+        let path = Path::from_request_parts(parts, state).await;
+        path.map(|Path(path)| Self(path)).map_err(|rejection| ApiError::bad_request(rejection.body_text()))
+    }
+}
+
+/// Parameters in the query.
+pub(crate) struct ApiQuery<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequestParts<ApiState> for ApiQuery<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &ApiState) -> Result<Self, ApiError> {
+        let query = Query::try_from_uri(&parts.uri);
+        query
+            .map(|Query(query)| Self(query))
+            .map_err(|rejection| ApiError::bad_request(rejection.body_text()))
+    }
+}
+
+/// The agents; an error if the gateway offers none.
+pub(crate) struct Agents(pub(crate) Arc<AgentApi>);
+
+impl FromRequestParts<ApiState> for Agents {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(_: &mut Parts, state: &ApiState) -> Result<Self, ApiError> {
+        let agents = state.agents.clone().map(Self);
+        agents.ok_or_else(|| ApiError::not_found("agents_not_offered", "this gateway offers no agents"))
+    }
+}

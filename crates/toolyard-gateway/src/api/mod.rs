@@ -1,0 +1,130 @@
+//! The HTTP API beside MCP: `/api/v1`, the OpenAI-compatible `/v1`, and `/runs`, as one axum router.
+//!
+//! ```text
+//! mod.rs         HttpApi: what is served, as routes of the MCP server or as a router for an application of one's own
+//! router.rs      the routes, their layers, and what answers to unknown paths and methods
+//! extract.rs     reads requests; what cannot be read is refused in the form of the API
+//! response.rs    responses of handlers as axum responses, and these as responses of the MCP server
+//! request_id.rs  numbers requests for logs
+//! ```
+
+pub(crate) mod extract;
+mod request_id;
+pub(crate) mod response;
+mod router;
+
+use std::{fmt, sync::Arc};
+
+use axum::{Router, body::Body, extract::DefaultBodyLimit, middleware::map_response};
+use bytes::Bytes;
+use http::{Request, StatusCode, Uri};
+use toolyard_core::BoxFuture;
+use toolyard_mcp_server::{HttpRoutes, RouteRequest, RouteResponse};
+use tower::ServiceExt as _;
+
+pub use self::extract::CallerCredential;
+use self::response::{into_route_response, keep_event_streams_alive};
+use crate::agents::{AgentApi, AgentService, ApiError};
+
+/// Bodies of requests to a router that an application mounts; the MCP server has a limit of its own.
+const MAX_BODY_BYTES: usize = 4 << 20;
+
+/// What the HTTP API serves. Routes of parts that are absent answer 404.
+#[derive(Debug, Clone, Default)]
+pub struct HttpApiConfig {
+    /// The agents and their runs.
+    pub agents: Option<AgentService>,
+}
+
+/// The HTTP API beside MCP.
+///
+/// It is served by the MCP server, as [`HttpConfig::routes`](toolyard_mcp_server::HttpConfig::routes), or mounted in another
+/// axum application:
+///
+/// ```
+/// use toolyard_gateway::{HttpApi, HttpApiConfig};
+///
+/// let api = HttpApi::new(HttpApiConfig::default());
+/// let application: axum::Router = axum::Router::new().nest("/toolyard", api.router());
+/// ```
+pub struct HttpApi {
+    routes: Router,
+    /// The same for the MCP server, which has limited bodies already.
+    unlimited_routes: Router,
+}
+
+/// What handlers share.
+#[derive(Debug, Clone)]
+pub(crate) struct ApiState {
+    pub(crate) agents: Option<Arc<AgentApi>>,
+}
+
+impl HttpApi {
+    /// Builds the routes.
+    pub fn new(config: HttpApiConfig) -> Self {
+        let agents = config.agents.map(|agents| Arc::new(AgentApi::new(agents)));
+        let routes = router::build(ApiState { agents });
+        Self { unlimited_routes: routes.clone().layer(DefaultBodyLimit::disable()), routes }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of_agents(agents: AgentService) -> Self {
+        Self::new(HttpApiConfig { agents: Some(agents) })
+    }
+
+    /// The routes, to be mounted in an axum application.
+    ///
+    /// The router authenticates nobody: the application does that in a layer of its own, and tells callers apart by a
+    /// [`CallerCredential`] in the extensions of each request. Without one, all requests are of the same caller. Event
+    /// streams of runs end with their run, so an application that shuts down gracefully closes them itself.
+    pub fn router(&self) -> Router {
+        let limit = DefaultBodyLimit::max(MAX_BODY_BYTES);
+        self.routes.clone().layer(map_response(keep_event_streams_alive)).layer(limit)
+    }
+}
+
+impl fmt::Debug for HttpApi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpApi").finish_non_exhaustive()
+    }
+}
+
+impl HttpRoutes for HttpApi {
+    fn matches(&self, path: &str) -> bool {
+        ["/api", "/v1", "/runs"].iter().any(|prefix| {
+            path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    }
+
+    fn handle(&self, request: RouteRequest) -> BoxFuture<'_, RouteResponse> {
+        Box::pin(async move {
+            let request = match axum_request(request) {
+                Ok(request) => request,
+                Err(error) => return error.into(),
+            };
+            let Ok(response) = self.unlimited_routes.clone().oneshot(request).await;
+            into_route_response(response).await
+        })
+    }
+
+    fn error_body(&self, status: StatusCode, message: &str) -> Bytes {
+        Bytes::from(ApiError::refused(status, message).to_json().to_string())
+    }
+}
+
+/// An authenticated request of the MCP server as a request to the router.
+fn axum_request(request: RouteRequest) -> Result<Request<Body>, ApiError> {
+    let RouteRequest { method, path, query, headers, credential_hash, body } = request;
+    let path = match path.trim_end_matches('/') {
+        "" => "/",
+        path => path,
+    };
+    let uri = if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") };
+    let uri: Uri = uri.parse().map_err(|_| ApiError::bad_request("the path cannot be read"))?;
+    let mut request = Request::new(Body::from(body));
+    *request.method_mut() = method;
+    *request.uri_mut() = uri;
+    *request.headers_mut() = headers;
+    request.extensions_mut().insert(CallerCredential(credential_hash));
+    Ok(request)
+}

@@ -1,0 +1,66 @@
+//! The routes, their layers, and what answers to unknown paths and methods.
+
+use std::any::Any;
+
+use axum::{
+    Router,
+    extract::Request,
+    middleware::{Next, from_fn},
+    response::{IntoResponse as _, Response},
+};
+use http::{Method, StatusCode};
+use tokio::time::Instant;
+use tower_http::{
+    catch_panic::CatchPanicLayer,
+    request_id::{PropagateRequestIdLayer, RequestId, SetRequestIdLayer},
+};
+use utoipa_axum::router::OpenApiRouter;
+
+use super::{ApiState, request_id::RequestNumbers};
+use crate::agents::{ApiError, openai_routes, run_routes};
+
+/// All routes with their state and layers.
+pub(super) fn build(state: ApiState) -> Router {
+    let (routes, _) =
+        OpenApiRouter::new().nest("/api/v1", run_routes()).merge(openai_routes()).split_for_parts();
+    // An alias of the routes of runs, from before there was a version in the path.
+    let routes = routes.merge(run_routes().split_for_parts().0);
+    routes
+        .fallback(unknown_path)
+        .method_not_allowed_fallback(unknown_method)
+        .with_state(state)
+        .layer(from_fn(log_request))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(PropagateRequestIdLayer::x_request_id())
+        .layer(SetRequestIdLayer::x_request_id(RequestNumbers::default()))
+}
+
+async fn unknown_path() -> ApiError {
+    ApiError::not_found("route_not_found", "unknown path; GET /api/openapi.json describes all paths")
+}
+
+async fn unknown_method(method: Method) -> ApiError {
+    let error = ApiError::bad_request(format!("{method} is not supported for this path"));
+    ApiError { status: StatusCode::METHOD_NOT_ALLOWED, code: Some("method_not_allowed"), ..error }
+}
+
+/// Logs how a request was answered. Queries are left out: they may have private text.
+async fn log_request(request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let id = request.extensions().get::<RequestId>().map(|id| id.header_value().clone());
+    let response = next.run(request).await;
+    let (status, elapsed) = (response.status().as_u16(), started.elapsed());
+    tracing::debug!(request_id = ?id, %method, path, status, ?elapsed, "HTTP API");
+    response
+}
+
+/// The response to a request whose handler panicked.
+#[expect(clippy::needless_pass_by_value, reason = "the signature that the layer needs")]
+fn panicked(panic: Box<dyn Any + Send>) -> Response {
+    let reason = panic.downcast_ref::<String>().map(String::as_str);
+    let reason = reason.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown");
+    tracing::error!(reason, "a handler of the HTTP API panicked");
+    let error = ApiError::failed("internal_error", "the gateway failed to handle the request");
+    ApiError { status: StatusCode::INTERNAL_SERVER_ERROR, ..error }.into_response()
+}
