@@ -128,7 +128,11 @@ async fn suspended_runs_use_little_memory_and_resume() {
     let pending = store.pending_approvals().await.unwrap();
     assert_eq!(pending.len(), *SUSPENDED_RUNS);
     for approval in pending.iter().step_by(*SUSPENDED_RUNS / RESUMED_RUNS) {
-        assert!(decide_approval(&store, &store, approval.id, true, "ada").await.unwrap());
+        assert!(
+            decide_approval(&store, &store, approval.id, toolyard_agent::ApprovalDecision::Allow, "ada")
+                .await
+                .unwrap()
+        );
         let end = agent.drive(&approval.run, &NoWatcher, &CancelToken::new()).await.unwrap();
         let RunEnd::Answered { answer, sources, .. } = end else { unreachable!("{end:?}") };
         assert_eq!((answer.as_str(), sources.len()), ("Written.", 2));

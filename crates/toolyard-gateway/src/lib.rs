@@ -28,6 +28,7 @@
 //! | `agents` | [`AgentService`]: agents for clients, their runs, and the tool `ask_agent` |
 //! | `api` | [`HttpApi`]: the HTTP API beside MCP, for servers, tools, agents, runs and the audit log |
 
+mod admin;
 mod agents;
 mod api;
 mod bridge;
@@ -35,6 +36,10 @@ mod endpoint;
 mod naming;
 mod surface;
 
+pub use admin::{
+    AdminError, AdminProvider, AgentDefinition, AgentOrigin, AuditLogRecord, AuditLogVerification,
+    CallStatistics,
+};
 pub use agents::{
     AgentLookupError, AgentProvider, AgentService, AgentServiceConfig, OrphanAdopter, OrphanedRuns,
 };

@@ -66,6 +66,8 @@ pub struct ToolStatistics {
     pub p95_milliseconds: f64,
     /// Time of the last success, in milliseconds since 1970.
     pub last_success: Option<i64>,
+    /// Time of the last call, in milliseconds since 1970.
+    pub last_used: Option<i64>,
     /// Number of failures by error kind, weighted by age.
     pub errors: HashMap<String, f64>,
 }
@@ -253,6 +255,7 @@ impl CallStatistics {
             median_milliseconds: quantile_millis(0.5),
             p95_milliseconds: quantile_millis(0.95),
             last_success: self.last_success,
+            last_used: self.last_success.max(self.last_failure),
             errors: decayed.errors,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolyard_core::{BoxFuture, Caller};
+use toolyard_core::{ApprovalOutcome, BoxFuture, Caller};
 
 use crate::RunUpdate;
 
@@ -56,6 +56,17 @@ pub enum ApprovalDecision {
     AllowAlways,
     /// Deny this call.
     Deny,
+}
+
+impl ApprovalDecision {
+    /// The decision as it is stored.
+    pub fn outcome(self) -> ApprovalOutcome {
+        match self {
+            Self::Allow => ApprovalOutcome::Approved,
+            Self::AllowAlways => ApprovalOutcome::ApprovedForRun,
+            Self::Deny => ApprovalOutcome::Denied,
+        }
+    }
 }
 
 /// Ignores updates and decides nothing.

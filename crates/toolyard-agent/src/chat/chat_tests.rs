@@ -73,7 +73,9 @@ async fn an_answer_joins_the_conversation_when_its_run_has_one() {
     assert!(matches!(end, RunEnd::Suspended { .. }), "{end:?}");
     assert_eq!(texts(&chat), ["Note it"]);
     let approval = fixture.log.approvals_of_run(&run).await.unwrap().pop().unwrap().id;
-    crate::decide_approval(&fixture.log, &fixture.log, approval, true, "test").await.unwrap();
+    crate::decide_approval(&fixture.log, &fixture.log, approval, crate::ApprovalDecision::Allow, "test")
+        .await
+        .unwrap();
     agent.drive(&run, &NoWatcher, &CancelToken::new()).await.unwrap();
     let mut later = open(&fixture, &conversations, id("", "c")).await;
     assert_eq!(later.resolve_pending().await.unwrap(), [(run, "Written.".to_owned())]);

@@ -346,7 +346,8 @@ impl Approvals for MemoryRunLog {
         let mut log = self.lock();
         let id = i64::try_from(log.approvals.len()).unwrap_or(i64::MAX).saturating_add(1);
         let (run, step, text) = (run.clone(), step.map(str::to_owned), redact(text).into_owned());
-        log.approvals.push(ApprovalRecord { id, run, step, kind, text, outcome: None, decided_by: None });
+        let (outcome, decided_by, requested_at) = (None, None, self.now_millis());
+        log.approvals.push(ApprovalRecord { id, run, step, kind, text, outcome, decided_by, requested_at });
         Box::pin(std::future::ready(Ok(id)))
     }
 

@@ -11,7 +11,7 @@ use toolyard_core::{
 
 pub use memory::MemoryRunLog;
 
-use crate::{AgentError, RequestFingerprint, Run, RunEnd, RunEvent, RunUpdate};
+use crate::{AgentError, ApprovalDecision, RequestFingerprint, Run, RunEnd, RunEvent, RunUpdate};
 
 /// The kind of run that agents create.
 pub const AGENT_RUN_KIND: &str = "agent";
@@ -142,7 +142,7 @@ pub async fn decide_approval(
     log: &dyn RunLog,
     approvals: &dyn Approvals,
     id: i64,
-    allowed: bool,
+    decision: ApprovalDecision,
     by: &str,
 ) -> Result<bool, AgentError> {
     let request = approvals.approval(id).await.map_err(AgentError::Approvals)?;
@@ -150,8 +150,7 @@ pub async fn decide_approval(
     if load_run(log, &request.run).await?.0.is_finished() {
         return Err(AgentError::Finished(request.run));
     }
-    let outcome = if allowed { ApprovalOutcome::Approved } else { ApprovalOutcome::Denied };
-    approvals.decide(id, outcome, by).await.map_err(AgentError::Approvals)
+    approvals.decide(id, decision.outcome(), by).await.map_err(AgentError::Approvals)
 }
 
 /// The fingerprint of the client request that created a run.

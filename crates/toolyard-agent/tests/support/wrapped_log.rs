@@ -99,7 +99,10 @@ impl<B: LogInterceptor> Journal for WrappedLog<B> {
     }
 
     fn run<'a>(&'a self, run: &'a RunId) -> JournalFuture<'a, RunRecord> {
-        self.0.log().run(run)
+        Box::pin(async move {
+            self.0.admit().await?;
+            self.0.log().run(run).await
+        })
     }
 
     fn runs<'a>(&'a self, limit: usize) -> JournalFuture<'a, Vec<RunRecord>> {

@@ -31,15 +31,27 @@ pub struct ApprovalRecord {
     pub outcome: Option<ApprovalOutcome>,
     /// Who decided.
     pub decided_by: Option<String>,
+    /// Milliseconds since 1970.
+    pub requested_at: i64,
 }
 
 /// The decision of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum ApprovalOutcome {
+    /// This call is approved.
     Approved,
+    /// Every call of the same tool in the same run is approved.
+    ApprovedForRun,
+    /// This call is denied.
     Denied,
+}
+
+impl ApprovalOutcome {
+    /// Whether the call may be made.
+    pub fn is_approved(self) -> bool {
+        self != Self::Denied
+    }
 }
 
 /// Stores requests for approval and decisions. The first decision counts.

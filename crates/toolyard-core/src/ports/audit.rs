@@ -29,6 +29,8 @@ pub enum AuditedDecision {
     GiveName,
     /// The operator's settings file is changed.
     ChangeSettings,
+    /// An agent that is kept in the store is added, changed or removed.
+    ChangeAgent,
     /// A request of a run, such as a tool call, is approved.
     Approve,
     /// A request of a run is denied.
@@ -45,6 +47,7 @@ impl AuditedDecision {
             Self::ApproveDefinition => "approve definition",
             Self::GiveName => "give name",
             Self::ChangeSettings => "change settings",
+            Self::ChangeAgent => "change agent",
             Self::Approve => "approve",
             Self::Deny => "deny",
         }

@@ -323,6 +323,26 @@ pub trait Journal: Send + Sync {
     /// The latest runs, newest first.
     fn runs<'a>(&'a self, limit: usize) -> JournalFuture<'a, Vec<RunRecord>>;
 
+    /// Runs of a kind, newest first: those older than `after`, or the newest.
+    fn runs_page<'a>(
+        &'a self,
+        kind: &'a str,
+        after: Option<&'a RunId>,
+        limit: usize,
+    ) -> JournalFuture<'a, Vec<RunRecord>> {
+        Box::pin(async move {
+            let mut runs = self.runs(usize::MAX).await?;
+            if let Some(after) = after {
+                let unknown = || JournalError::UnknownRun(after.clone());
+                let position = runs.iter().position(|run| run.id == *after).ok_or_else(unknown)?;
+                runs.drain(..=position);
+            }
+            runs.retain(|run| run.kind == kind);
+            runs.truncate(limit);
+            Ok(runs)
+        })
+    }
+
     /// All runs of a kind created since a time (milliseconds since 1970), newest first.
     fn runs_since<'a>(&'a self, kind: &'a str, since: i64) -> JournalFuture<'a, Vec<RunRecord>> {
         Box::pin(async move {

@@ -1,6 +1,7 @@
 //! Extension traits ("ports"): what the hub and the agent need from outside. The store and the models implement them, and
 //! the `toolyard` crate wires them together. One file per port.
 
+pub(crate) mod agents;
 pub(crate) mod approvals;
 pub(crate) mod argument_examples;
 pub(crate) mod audit;

@@ -33,4 +33,9 @@ pub trait RunLog: Journal {
 
     /// The events of a run from this position on.
     fn events<'a>(&'a self, run: &'a RunId, from: i64) -> JournalFuture<'a, Vec<LoggedEvent>>;
+
+    /// The last event of a run, if it has any.
+    fn last_event<'a>(&'a self, run: &'a RunId) -> JournalFuture<'a, Option<LoggedEvent>> {
+        Box::pin(async move { Ok(self.events(run, 0).await?.pop()) })
+    }
 }

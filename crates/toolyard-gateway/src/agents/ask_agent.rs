@@ -81,6 +81,7 @@ impl AskAgent {
                 failure(ErrorKind::InvalidArguments, format!("invalid arguments: {error}"))
             })?;
         let name = arguments.agent.as_deref().unwrap_or(DEFAULT_AGENT);
+        self.runs.config.agents.refresh().await;
         let agent =
             self.runs.agent(name).map_err(|error| failure(ErrorKind::InvalidArguments, error.to_string()))?;
         let conversation =

@@ -3,13 +3,19 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use toolyard_agent::AgentParts;
-use toolyard_core::{Approvals, Conversations, RunLog};
+use toolyard_core::{Approvals, BoxFuture, Conversations, RunLog};
 use toolyard_hub::Profile;
 
 /// Knows the configured agents.
 pub trait AgentProvider: Send + Sync + fmt::Debug {
     /// The names of all agents.
     fn names(&self) -> Vec<String>;
+
+    /// Reads changes that other processes made to the agents. Called before agents are used; returns soon, also if the
+    /// store does not answer.
+    fn refresh(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 
     /// What the agent of this name is built from.
     fn parts(&self, name: &str) -> Result<AgentParts, AgentLookupError>;

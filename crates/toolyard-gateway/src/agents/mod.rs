@@ -41,7 +41,7 @@ pub use config::{AgentLookupError, AgentProvider, AgentServiceConfig};
 pub use orphaned_runs::{OrphanAdopter, OrphanedRuns};
 pub use service::AgentService;
 pub(crate) use {
-    api::{AgentApi, ApiError, openai_routes, run_routes},
+    api::{AgentApi, ApiError, approval_routes, json_of, openai_routes, run_routes},
     ask_agent::AskAgent,
     with_ask_agent::WithAskAgent,
 };

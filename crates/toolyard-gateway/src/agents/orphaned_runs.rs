@@ -207,6 +207,7 @@ impl OrphanAdopter {
             Action::Resume(name) => (name, false),
             Action::ResumeIfDecided(name) => (name, true),
         };
+        runs.config.agents.refresh().await;
         let Some(agent) = runs.agent(name).ok().filter(|agent| agent.may_take_over(&run)) else {
             return Ok(if must_be_decided { Verdict::Wait } else { Verdict::LeaveToUser });
         };

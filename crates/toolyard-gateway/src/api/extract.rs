@@ -9,7 +9,10 @@ use serde::de::DeserializeOwned;
 use toolyard_mcp_server::RouteRequest;
 
 use super::ApiState;
-use crate::agents::{AgentApi, ApiError};
+use crate::{
+    admin::AdminProvider,
+    agents::{AgentApi, ApiError},
+};
 
 /// Identifies the caller of a request, such as by the hash of its credential: an extension of the request, set by whoever
 /// authenticates it. Conversations and idempotency keys belong to a caller.
@@ -36,17 +39,6 @@ impl FromRequest<ApiState> for RouteRequest {
     }
 }
 
-/// The body as text, within its limit.
-pub(crate) struct TextBody(pub(crate) String);
-
-impl FromRequest<ApiState> for TextBody {
-    type Rejection = ApiError;
-
-    async fn from_request(request: Request, state: &ApiState) -> Result<Self, ApiError> {
-        read_text(request, state).await.map(Self)
-    }
-}
-
 async fn read_text(request: Request, state: &ApiState) -> Result<String, ApiError> {
     let bytes = Bytes::from_request(request, state).await.map_err(|rejection: BytesRejection| {
         let message = match rejection.status() {
@@ -57,6 +49,19 @@ async fn read_text(request: Request, state: &ApiState) -> Result<String, ApiErro
     })?;
     String::from_utf8(bytes.into())
         .map_err(|_| ApiError::refused(StatusCode::BAD_REQUEST, "the body cannot be read as UTF-8 text"))
+}
+
+/// A body in JSON.
+pub(crate) struct JsonBody<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<ApiState> for JsonBody<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &ApiState) -> Result<Self, ApiError> {
+        let text = read_text(request, state).await?;
+        let body = serde_json::from_str(&text);
+        body.map(Self).map_err(|error| ApiError::bad_request(format!("invalid body: {error}")))
+    }
 }
 
 /// Parameters in the path.
@@ -92,7 +97,24 @@ impl FromRequestParts<ApiState> for Agents {
     type Rejection = ApiError;
 
     async fn from_request_parts(_: &mut Parts, state: &ApiState) -> Result<Self, ApiError> {
-        let agents = state.agents.clone().map(Self);
-        agents.ok_or_else(|| ApiError::not_found("agents_not_offered", "this gateway offers no agents"))
+        let agents = state.agents.clone();
+        if let Some(agents) = &agents {
+            agents.refresh().await;
+        }
+        agents
+            .map(Self)
+            .ok_or_else(|| ApiError::not_found("agents_not_offered", "this gateway offers no agents"))
+    }
+}
+
+/// What is beyond the hub and its runs; an error if the gateway does not have it.
+pub(crate) struct Admin(pub(crate) Arc<dyn AdminProvider>);
+
+impl FromRequestParts<ApiState> for Admin {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(_: &mut Parts, state: &ApiState) -> Result<Self, ApiError> {
+        let admin = state.admin.clone().map(Self);
+        admin.ok_or_else(|| ApiError::not_found("not_offered", "this gateway does not offer this"))
     }
 }

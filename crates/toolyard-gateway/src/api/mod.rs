@@ -6,12 +6,21 @@
 //! extract.rs     reads requests; what cannot be read is refused in the form of the API
 //! response.rs    responses of handlers as axum responses, and these as responses of the MCP server
 //! request_id.rs  numbers requests for logs
+//! pages.rs       pages of long lists
+//! openapi.rs     the OpenAPI document
+//! servers.rs, tools.rs, agents.rs, audit.rs   the handlers of /api/v1, besides those of runs and approvals
 //! ```
 
+mod agents;
+mod audit;
 pub(crate) mod extract;
+pub(crate) mod openapi;
+pub(crate) mod pages;
 mod request_id;
 pub(crate) mod response;
 mod router;
+mod servers;
+mod tools;
 
 use std::{fmt, sync::Arc};
 
@@ -19,12 +28,17 @@ use axum::{Router, body::Body, extract::DefaultBodyLimit, middleware::map_respon
 use bytes::Bytes;
 use http::{Request, StatusCode, Uri};
 use toolyard_core::BoxFuture;
+use toolyard_hub::ToolHub;
+use toolyard_mcp_client::McpManager;
 use toolyard_mcp_server::{HttpRoutes, RouteRequest, RouteResponse};
 use tower::ServiceExt as _;
 
 pub use self::extract::CallerCredential;
 use self::response::{into_route_response, keep_event_streams_alive};
-use crate::agents::{AgentApi, AgentService, ApiError};
+use crate::{
+    admin::AdminProvider,
+    agents::{AgentApi, AgentService, ApiError},
+};
 
 /// Bodies of requests to a router that an application mounts; the MCP server has a limit of its own.
 const MAX_BODY_BYTES: usize = 4 << 20;
@@ -34,6 +48,14 @@ const MAX_BODY_BYTES: usize = 4 << 20;
 pub struct HttpApiConfig {
     /// The agents and their runs.
     pub agents: Option<AgentService>,
+    /// The tools.
+    pub hub: Option<Arc<ToolHub>>,
+    /// The upstream servers.
+    pub servers: Option<Arc<McpManager>>,
+    /// Statistics, the audit log and the definitions of agents.
+    pub admin: Option<Arc<dyn AdminProvider>>,
+    /// Whether HTTP clients may add, change and remove agents. That is as powerful as editing the settings.
+    pub clients_may_change_agents: bool,
 }
 
 /// The HTTP API beside MCP.
@@ -57,19 +79,24 @@ pub struct HttpApi {
 #[derive(Debug, Clone)]
 pub(crate) struct ApiState {
     pub(crate) agents: Option<Arc<AgentApi>>,
+    hub: Option<Arc<ToolHub>>,
+    servers: Option<Arc<McpManager>>,
+    admin: Option<Arc<dyn AdminProvider>>,
+    clients_may_change_agents: bool,
 }
 
 impl HttpApi {
     /// Builds the routes.
     pub fn new(config: HttpApiConfig) -> Self {
-        let agents = config.agents.map(|agents| Arc::new(AgentApi::new(agents)));
-        let routes = router::build(ApiState { agents });
+        let HttpApiConfig { agents, hub, servers, admin, clients_may_change_agents } = config;
+        let agents = agents.map(|agents| Arc::new(AgentApi::new(agents)));
+        let routes = router::build(ApiState { agents, hub, servers, admin, clients_may_change_agents });
         Self { unlimited_routes: routes.clone().layer(DefaultBodyLimit::disable()), routes }
     }
 
     #[cfg(test)]
     pub(crate) fn of_agents(agents: AgentService) -> Self {
-        Self::new(HttpApiConfig { agents: Some(agents) })
+        Self::new(HttpApiConfig { agents: Some(agents), ..HttpApiConfig::default() })
     }
 
     /// The routes, to be mounted in an axum application.

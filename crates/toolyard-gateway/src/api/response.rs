@@ -8,10 +8,11 @@ use axum::{
 };
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream};
-use http::{HeaderValue, header};
+use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
 use toolyard_mcp_server::{RouteBody, RouteResponse};
 
-use crate::agents::ApiError;
+use crate::agents::{self, ApiError};
 
 /// How long an event stream of a mounted router may be silent before a comment is sent.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
@@ -22,6 +23,11 @@ pub(crate) struct ApiResponse(pub(crate) RouteResponse);
 
 /// What handlers return.
 pub(crate) type ApiResult = Result<ApiResponse, ApiError>;
+
+/// A JSON response with a typed body.
+pub(crate) fn json_of(status: StatusCode, body: &impl Serialize) -> ApiResponse {
+    agents::json_of(status, body).into()
+}
 
 /// Marks a response as an event stream.
 #[derive(Debug, Clone, Copy)]

@@ -7,6 +7,7 @@ use axum::{
     extract::Request,
     middleware::{Next, from_fn},
     response::{IntoResponse as _, Response},
+    routing::get,
 };
 use http::{Method, StatusCode};
 use tokio::time::Instant;
@@ -14,15 +15,31 @@ use tower_http::{
     catch_panic::CatchPanicLayer,
     request_id::{PropagateRequestIdLayer, RequestId, SetRequestIdLayer},
 };
+use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 
-use super::{ApiState, request_id::RequestNumbers};
-use crate::agents::{ApiError, openai_routes, run_routes};
+use super::{
+    ApiState, agents, audit,
+    openapi::{self, DOCUMENT_PATH, Document},
+    request_id::RequestNumbers,
+    servers, tools,
+};
+use crate::agents::{ApiError, approval_routes, openai_routes, run_routes};
 
 /// All routes with their state and layers.
 pub(super) fn build(state: ApiState) -> Router {
-    let (routes, _) =
-        OpenApiRouter::new().nest("/api/v1", run_routes()).merge(openai_routes()).split_for_parts();
+    let version_1 = servers::routes()
+        .merge(tools::routes())
+        .merge(agents::routes())
+        .merge(run_routes())
+        .merge(approval_routes())
+        .merge(audit::routes());
+    let (routes, mut document) = OpenApiRouter::with_openapi(Document::openapi())
+        .nest("/api/v1", version_1)
+        .merge(openai_routes())
+        .split_for_parts();
+    openapi::complete(&mut document);
+    let routes = routes.route(DOCUMENT_PATH, get(openapi::serve(&document)));
     // An alias of the routes of runs, from before there was a version in the path.
     let routes = routes.merge(run_routes().split_for_parts().0);
     routes

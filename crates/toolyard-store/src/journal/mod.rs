@@ -191,6 +191,28 @@ impl Journal for Store {
         })
     }
 
+    fn runs_page<'a>(
+        &'a self,
+        kind: &'a str,
+        after: Option<&'a RunId>,
+        limit: usize,
+    ) -> JournalFuture<'a, Vec<RunRecord>> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        Box::pin(async move {
+            let (created_at, id) = match after {
+                Some(after) => (self.run(after).await?.created_at, after.to_string()),
+                None => (i64::MAX, String::new()),
+            };
+            let sql = format!(
+                "{} WHERE kind = $1 AND (created_at < $2 OR (created_at = $2 AND id < $3))
+                 ORDER BY created_at DESC, id DESC LIMIT $4",
+                select_runs(self.engine())
+            );
+            let query = sqlx::query(statement(sql)).bind(kind).bind(created_at).bind(id).bind(limit);
+            Ok(self.select(query, run_record).await?)
+        })
+    }
+
     fn runs_since<'a>(&'a self, kind: &'a str, since: i64) -> JournalFuture<'a, Vec<RunRecord>> {
         Box::pin(async move {
             let sql = format!(

@@ -109,7 +109,7 @@ fn decision_record(
     caller: Option<&str>,
 ) -> AuditRecord {
     let decision = match outcome {
-        ApprovalOutcome::Approved => AuditedDecision::Approve,
+        ApprovalOutcome::Approved | ApprovalOutcome::ApprovedForRun => AuditedDecision::Approve,
         ApprovalOutcome::Denied => AuditedDecision::Deny,
     };
     let mut subject = format!("{} of run {}", enum_to_text(&approval.kind), approval.run);
@@ -118,6 +118,9 @@ fn decision_record(
     }
     if let Some(step) = &approval.step {
         subject = format!("{subject}, step {step}");
+    }
+    if outcome == ApprovalOutcome::ApprovedForRun {
+        subject = format!("{subject}, and every call of its tool in this run");
     }
     AuditRecord::decision(at, decision, by, &subject, ContentHash::of(&approval.text))
 }
@@ -132,5 +135,6 @@ fn approval_record(row: &AnyRow) -> Result<ApprovalRecord, StoreError> {
         text: row.try_get("text")?,
         outcome: outcome.map(enum_from_text).transpose()?,
         decided_by: row.try_get("decided_by")?,
+        requested_at: row.try_get("requested_at")?,
     })
 }

@@ -45,6 +45,13 @@ impl RunLog for Store {
             Ok(self.select(sqlx::query(sql).bind(run.as_str()).bind(from), logged_event).await?)
         })
     }
+
+    fn last_event<'a>(&'a self, run: &'a RunId) -> JournalFuture<'a, Option<LoggedEvent>> {
+        Box::pin(async move {
+            let sql = "SELECT * FROM run_events WHERE run = $1 ORDER BY number DESC LIMIT 1";
+            Ok(self.select_optional(sqlx::query(sql).bind(run.as_str()), logged_event).await?)
+        })
+    }
 }
 
 struct NewEvents {

@@ -94,6 +94,7 @@ pub(crate) const TABLES: &[Table] = &[
         columns: "number INTEGER, day INTEGER, at INTEGER, caller TEXT, call TEXT, tool TEXT, \
                   sources TEXT, arguments TEXT, result TEXT, outcome TEXT, milliseconds INTEGER, hash TEXT",
     },
+    Table { name: "agents", columns: "name TEXT, config TEXT, updated_at INTEGER" },
     Table { name: "audit_writers", columns: "writer TEXT, batch INTEGER" },
     Table { name: "audit_checkpoints", columns: "number INTEGER, hash TEXT, at INTEGER" },
 ];

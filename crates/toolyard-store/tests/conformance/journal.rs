@@ -272,3 +272,24 @@ pub(crate) async fn unknown_runs_are_rejected(engine: Engine) {
     let lease = toolyard_core::Lease { run: run.clone(), owner: "one".to_owned(), fence: 1 };
     assert_eq!(store.begin(&lease, &write_intent("a")).await, Err(JournalError::UnknownRun(run)));
 }
+
+pub(crate) async fn runs_are_listed_page_by_page(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
+    let mut created = Vec::new();
+    for _ in 0..5 {
+        created.push(store.create_run("agent", &RawJson::empty_object()).await.unwrap());
+        store.create_run("call", &RawJson::empty_object()).await.unwrap();
+    }
+    let (mut listed, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.runs_page("agent", after.as_ref(), 2).await.unwrap();
+        let Some(last) = page.last() else { break };
+        after = Some(last.id.clone());
+        listed.extend(page.into_iter().map(|run| run.id));
+    }
+    let newest_first = store.runs(100).await.unwrap().into_iter().filter(|run| run.kind == "agent");
+    assert_eq!(listed, newest_first.map(|run| run.id).collect::<Vec<_>>());
+    assert_eq!(listed.len(), created.len());
+    assert!(store.runs_page("agent", Some(&RunId::from("none")), 2).await.is_err());
+}

@@ -6,6 +6,7 @@
     reason = "a panic in a test helper fails the test, as intended"
 )]
 
+mod agents;
 #[path = "../common/mod.rs"]
 mod common;
 mod journal;
@@ -24,11 +25,11 @@ use std::{
 use common::{TestStore, json, repeatable_intent, write_intent};
 use sqlx::{Connection as _, Executor as _};
 use toolyard_core::{
-    ApprovalKind, ApprovalOutcome, Approvals, ArgumentExample, ArgumentExamples as _, Audit, AuditRecord,
-    CallRecord, ContentHash, ConversationId, ConversationMessage, Conversations, ErrorKind,
-    ExampleRequests as _, FinishedStep, History, Journal, JournalError, PastRequest, PastRequests, RawJson,
-    Resolution, ResultRef, ResultShape, ResultShapes as _, Results, ResultsError, RevisionFamily, RunId,
-    RunLog, RunState, ServerRecord, Servers, SkillDescriptionCache, SourceId, StepStart, StepState,
+    AgentDefinitions as _, ApprovalKind, ApprovalOutcome, Approvals, ArgumentExample, ArgumentExamples as _,
+    Audit, AuditRecord, CallRecord, ContentHash, ConversationId, ConversationMessage, Conversations,
+    ErrorKind, ExampleRequests as _, FinishedStep, History, Journal, JournalError, PastRequest, PastRequests,
+    RawJson, Resolution, ResultRef, ResultShape, ResultShapes as _, Results, ResultsError, RevisionFamily,
+    RunId, RunLog, RunState, ServerRecord, Servers, SkillDescriptionCache, SourceId, StepStart, StepState,
     StoredDefinition, ToolExampleRequests, TrustDecision,
 };
 use toolyard_store::{
@@ -36,6 +37,7 @@ use toolyard_store::{
     StoredAudit, StoredExampleRequests, StoredHistory, StoredPastRequests,
 };
 
+use agents::*;
 use journal::*;
 use maintenance::*;
 use records::*;
@@ -59,6 +61,8 @@ on_both_engines!(
     servers_and_definitions_are_stored,
     trust_and_program_descriptions_are_stored,
     results_are_paged_deduplicated_and_expire,
+    agents_are_added_replaced_and_removed,
+    runs_are_listed_page_by_page,
     conversations_are_stored_and_queried,
     messages_of_one_append_stay_together,
     history_survives_a_restart_and_decays,

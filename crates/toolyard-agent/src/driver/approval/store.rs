@@ -34,8 +34,9 @@ pub(in crate::driver) struct Decision {
 
 impl Decision {
     pub(super) fn of(record: &ApprovalRecord) -> Option<Self> {
-        let allowed = record.outcome? == ApprovalOutcome::Approved;
-        Some(Self { allowed, always: false, by: record.decided_by.clone().unwrap_or_default() })
+        let outcome = record.outcome?;
+        let (allowed, always) = (outcome.is_approved(), outcome == ApprovalOutcome::ApprovedForRun);
+        Some(Self { allowed, always, by: record.decided_by.clone().unwrap_or_default() })
     }
 
     pub(super) fn into_event(self, step: String) -> RunEvent {
@@ -116,24 +117,16 @@ pub(super) async fn decide(
     let Some(decision) = context.watcher.decide(request).await else {
         return Ok(None);
     };
-    let allowed = decision != ApprovalDecision::Deny;
-    let outcome = if allowed { ApprovalOutcome::Approved } else { ApprovalOutcome::Denied };
-    let by = "the caller".to_owned();
-    let mut attempts = 0_usize;
-    let is_first = retry(context.retry_window(), always_transient, || {
-        attempts += 1;
-        approvals.decide(request.id, outcome, &by)
-    });
+    let (outcome, by) = (decision.outcome(), "the caller".to_owned());
+    let is_first =
+        retry(context.retry_window(), always_transient, || approvals.decide(request.id, outcome, &by));
     if is_first.await? {
-        return Ok(Some(Decision { allowed, always: decision == ApprovalDecision::AllowAlways, by }));
+        let (allowed, always) = (outcome.is_approved(), decision == ApprovalDecision::AllowAlways);
+        return Ok(Some(Decision { allowed, always, by }));
     }
+    // Another decision was first, or an attempt that reported a failure has stored this one.
     let stored = retry(context.retry_window(), always_transient, || approvals.approval(request.id)).await?;
-    // An attempt that reported a failure may have stored our decision.
-    let is_ours = stored
-        .as_ref()
-        .is_some_and(|stored| attempts > 1 && stored.decided_by.as_deref() == Some(by.as_str()));
-    let always = is_ours && decision == ApprovalDecision::AllowAlways;
-    Ok(stored.as_ref().and_then(Decision::of).map(|stored| Decision { always, ..stored }))
+    Ok(stored.as_ref().and_then(Decision::of))
 }
 
 /// Reads the decisions that were made elsewhere.

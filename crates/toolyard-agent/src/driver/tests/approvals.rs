@@ -74,7 +74,11 @@ async fn approvers_see_how_the_plan_was_repaired() {
     let notes = ["`formula`: added `=` to `C2*D2`", "dropped `again`: repeats this call"];
     let approval = fixture.log.pending_approvals().await.unwrap().remove(0);
     assert!(notes.iter().all(|note| approval.text.contains(note)), "{}", approval.text);
-    assert!(decide_approval(&fixture.log, &fixture.log, approval.id, true, "ada").await.unwrap());
+    assert!(
+        decide_approval(&fixture.log, &fixture.log, approval.id, ApprovalDecision::Allow, "ada")
+            .await
+            .unwrap()
+    );
     fixture.resume(&run).await;
     assert_eq!(fixture.arguments_of("write"), [json!({"at": "A1", "formula": "=C2*D2"})]);
     let logged = fixture.events(&run).await.into_iter().find_map(|event| match event {
@@ -129,7 +133,8 @@ async fn a_suspended_run_resumes_with_the_stored_decision() {
         assert_eq!(fixture.resume(&run).await, end, "there is no decision yet");
         assert_eq!(fixture.log.pending_approvals().await.unwrap().len(), 1, "the request is not repeated");
 
-        assert!(decide_approval(&fixture.log, &fixture.log, question.id, allowed, "ada").await.unwrap());
+        let decision = if allowed { ApprovalDecision::Allow } else { ApprovalDecision::Deny };
+        assert!(decide_approval(&fixture.log, &fixture.log, question.id, decision, "ada").await.unwrap());
         let end = fixture.resume(&run).await;
         assert_eq!(matches!(end, RunEnd::Answered { .. }), allowed, "a denied step is not done: {end:?}");
         let calls_made = fixture.calls().iter().filter(|call| *call == "write").count();
@@ -137,11 +142,15 @@ async fn a_suspended_run_resumes_with_the_stored_decision() {
         assert_eq!(fixture.model.requests().len(), 2, "no model request is repeated");
         let state = if allowed { RunState::Done } else { RunState::Failed };
         assert_eq!(fixture.log.run(&run).await.unwrap().state, state);
-        let late = decide_approval(&fixture.log, &fixture.log, question.id, true, "bob").await;
+        let late =
+            decide_approval(&fixture.log, &fixture.log, question.id, ApprovalDecision::Allow, "bob").await;
         assert_eq!(late, Err(AgentError::Finished(run)));
     }
     let log = crate::MemoryRunLog::new();
-    assert_eq!(decide_approval(&log, &log, 7, true, "ada").await, Err(AgentError::UnknownApproval(7)));
+    assert_eq!(
+        decide_approval(&log, &log, 7, ApprovalDecision::Allow, "ada").await,
+        Err(AgentError::UnknownApproval(7))
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -179,6 +188,27 @@ async fn a_tool_approved_for_the_run_needs_no_further_approval() {
     let (_, end) = fixture.agent.ask(request("?"), &watcher, &CancelToken::new()).await.unwrap();
     assert!(matches!(end, RunEnd::Answered { .. }), "{end:?}");
     assert_eq!((fixture.calls().len(), watcher.requests.lock().unwrap().len()), (3, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stored_approval_for_the_run_covers_its_tool_and_no_other() {
+    let steps = plan(&[
+        ("a", "write", json!({"x": 1}), &[]),
+        ("b", "write", json!({"x": 2}), &["a"]),
+        ("c", "erase", json!({"x": 3}), &["b"]),
+    ]);
+    let tools = [tool("write", Behavior::Echo).writes(), tool("erase", Behavior::Echo).writes()];
+    let fixture = Fixture::new(replying([steps, "Done.".to_owned()]), &tools);
+    let (run, _) = fixture.ask(request("?")).await;
+    let first = fixture.log.pending_approvals().await.unwrap().remove(0);
+    let decision = ApprovalDecision::AllowAlways;
+    assert!(decide_approval(&fixture.log, &fixture.log, first.id, decision, "ada").await.unwrap());
+    let end = fixture.resume(&run).await;
+    assert!(matches!(end, RunEnd::Suspended { .. }), "another tool is asked for: {end:?}");
+    assert_eq!(fixture.calls(), ["write", "write"], "the second call of the tool is not");
+    let waiting = fixture.log.pending_approvals().await.unwrap();
+    assert_eq!(waiting.len(), 1);
+    assert!(waiting[0].text.contains("erase"), "{}", waiting[0].text);
 }
 
 #[tokio::test(start_paused = true)]
@@ -353,7 +383,9 @@ async fn a_decision_made_elsewhere_counts_while_the_watcher_is_asked() {
     let elsewhere = async {
         tokio::time::sleep(std::time::Duration::from_secs(2)).await;
         let question = fixture.log.pending_approvals().await.unwrap().remove(0);
-        decide_approval(&fixture.log, &fixture.log, question.id, true, "ada").await.unwrap()
+        decide_approval(&fixture.log, &fixture.log, question.id, ApprovalDecision::Allow, "ada")
+            .await
+            .unwrap()
     };
     let stop = CancelToken::new();
     let (result, is_first_decision) =

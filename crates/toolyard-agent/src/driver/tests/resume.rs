@@ -216,7 +216,9 @@ async fn secrets_are_passed_in_memory_and_never_stored() {
     let question = toolyard_core::Approvals::pending_approvals(&fixture.log).await.unwrap().remove(0);
     assert!(!question.text.contains(secret));
     // Another process does not have the secret, and fails the step rather than call with something else.
-    crate::decide_approval(&fixture.log, &fixture.log, question.id, true, "ada").await.unwrap();
+    crate::decide_approval(&fixture.log, &fixture.log, question.id, crate::ApprovalDecision::Allow, "ada")
+        .await
+        .unwrap();
     let end = fixture.resume(&run).await;
     assert!(fixture.arguments_of("write").is_empty());
     let StepEnd::Failed { message, .. } = fixture.step_end(&run, "use").await else { panic!("{end:?}") };

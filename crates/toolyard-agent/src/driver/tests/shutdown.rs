@@ -225,7 +225,9 @@ async fn suspended_time_does_not_count_towards_the_time_limit() {
     assert!(matches!(end, RunEnd::Suspended { .. }));
     tokio::time::advance(Duration::from_hours(48)).await;
     let question = toolyard_core::Approvals::pending_approvals(&fixture.log).await.unwrap().remove(0);
-    crate::decide_approval(&fixture.log, &fixture.log, question.id, true, "ada").await.unwrap();
+    crate::decide_approval(&fixture.log, &fixture.log, question.id, crate::ApprovalDecision::Allow, "ada")
+        .await
+        .unwrap();
     assert!(matches!(fixture.resume(&run).await, RunEnd::Answered { .. }));
 }
 

@@ -2,13 +2,17 @@
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode, header::RETRY_AFTER};
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 use toolyard_agent::AgentError;
 use toolyard_core::{JournalError, RawJson, redact, sanitize, text::sanitize_json};
 use toolyard_mcp_server::RouteResponse;
 
-use crate::agents::{active_runs::StartError, config::AgentLookupError, idempotency::IdempotencyError};
+use crate::{
+    admin::AdminError,
+    agents::{active_runs::StartError, config::AgentLookupError, idempotency::IdempotencyError},
+};
 
 const STORE_UNAVAILABLE: &str = "store_unavailable";
 
@@ -78,8 +82,10 @@ impl ApiError {
         Self::unavailable(STORE_UNAVAILABLE, format!("{detail}; retry"))
     }
 
+    /// Whether the same request may succeed later. Of conflicts, only that with a request in progress goes away.
     fn is_retryable(&self) -> bool {
-        matches!(self.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::CONFLICT)
+        self.status == StatusCode::SERVICE_UNAVAILABLE
+            || (self.status == StatusCode::CONFLICT && self.code == Some("already_started"))
     }
 
     pub(crate) fn to_json(&self) -> Value {
@@ -140,6 +146,25 @@ impl From<JournalError> for ApiError {
     }
 }
 
+impl From<AdminError> for ApiError {
+    fn from(error: AdminError) -> Self {
+        let message = error.to_string();
+        let conflict = |code| Self {
+            status: StatusCode::CONFLICT,
+            code: Some(code),
+            ..Self::bad_request(message.clone())
+        };
+        match error {
+            AdminError::NoStore => Self::not_found("no_store", message),
+            AdminError::Storage(_) => Self::store_unavailable(message),
+            AdminError::UnknownAgent(_) => Self::not_found("agent_not_found", message),
+            AdminError::AgentExists(_) => conflict("agent_exists"),
+            AdminError::ReadOnlyAgent(_) => conflict("agent_read_only"),
+            AdminError::InvalidAgent(_) => Self::bad_request(message),
+        }
+    }
+}
+
 impl From<StartError> for ApiError {
     fn from(error: StartError) -> Self {
         if error.is_store_failure() {
@@ -188,6 +213,14 @@ pub(super) async fn before<T, E: Into<ApiError>>(
 /// A response without unsafe characters: questions, plans and answers come from clients, tools and models.
 pub(crate) fn json_response(status: StatusCode, value: &Value) -> RouteResponse {
     RouteResponse::json(status, Bytes::from(sanitized_json(value)))
+}
+
+/// A response with the JSON of a typed body.
+pub(crate) fn json_of(status: StatusCode, body: &impl Serialize) -> RouteResponse {
+    match serde_json::to_value(body) {
+        Ok(value) => json_response(status, &value),
+        Err(error) => ApiError::failed("internal_error", error.to_string()).into(),
+    }
 }
 
 /// The JSON text of a value, without unsafe characters.

@@ -1,13 +1,16 @@
 //! Agents over HTTP: the OpenAI-compatible API at `/v1`, where models are agents, and runs at `/api/v1/runs`.
 
+mod approval_handlers;
 mod completion;
 mod completion_handlers;
 mod completion_stream;
 mod error;
 mod parameters;
 mod routes;
+mod run_bodies;
 mod run_event_stream;
 mod run_handlers;
+mod run_list;
 mod run_state;
 
 use std::sync::Arc;
@@ -16,8 +19,8 @@ use toolyard_core::ConversationId;
 use toolyard_mcp_server::RouteRequest;
 
 pub(crate) use self::{
-    error::ApiError,
-    routes::{openai_routes, run_routes},
+    error::{ApiError, json_of},
+    routes::{approval_routes, openai_routes, run_routes},
 };
 use super::{
     active_runs::ActiveRuns, conversation_owner::http_conversation, idempotency::RequestCache,
@@ -44,6 +47,11 @@ impl AgentApi {
     /// Serves the agents of a service.
     pub(crate) fn new(service: AgentService) -> Self {
         Self { runs: service.0, requests: RequestCache::default() }
+    }
+
+    /// Reads changes of the agents that other processes made.
+    pub(crate) async fn refresh(&self) {
+        self.runs.config.agents.refresh().await;
     }
 }
 

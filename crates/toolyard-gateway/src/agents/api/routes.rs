@@ -1,27 +1,39 @@
-//! The routes of agents: runs, and the OpenAI-compatible API.
+//! The routes of agents: runs, approvals, and the OpenAI-compatible API.
 
 use http::HeaderMap;
 use toolyard_core::RunId;
 use toolyard_mcp_server::RouteRequest;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{completion_handlers, run_handlers};
+use super::{
+    approval_handlers::{self, ApprovalList, DecidedApproval, DecisionBody, RunDecisionBody},
+    completion_handlers,
+    run_bodies::{CancelledRun, ResolutionBody, ResolvedStep, StartRunBody, StartedRun, UnknownSteps},
+    run_handlers,
+    run_list::{self, RunList, RunQuery},
+};
 use crate::api::{
     ApiState,
-    extract::{Agents, ApiPath, TextBody},
+    extract::{Agents, ApiPath, ApiQuery, JsonBody},
+    openapi::ErrorBody,
     response::ApiResult,
 };
 
 /// Runs, below `/api/v1` and as an alias at the root.
 pub(crate) fn run_routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
-        .routes(routes!(start_run))
+        .routes(routes!(list_runs, start_run))
         .routes(routes!(unknown_steps))
         .routes(routes!(show_run))
         .routes(routes!(run_events))
         .routes(routes!(decide_of_run))
         .routes(routes!(resolve_step))
         .routes(routes!(cancel_run))
+}
+
+/// Approvals of all runs.
+pub(crate) fn approval_routes() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(list_approvals)).routes(routes!(decide))
 }
 
 /// The API of OpenAI, in which models are agents.
@@ -32,70 +44,115 @@ pub(crate) fn openai_routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(show_model))
 }
 
-/// Starts a run.
-#[utoipa::path(post, path = "/runs", tag = "runs")]
+/// Lists runs, newest first.
+#[utoipa::path(get, path = "/runs", tag = "runs", params(RunQuery),
+    responses((status = 200, body = RunList), (status = 400, body = ErrorBody)))]
+async fn list_runs(Agents(api): Agents, ApiQuery(query): ApiQuery<RunQuery>) -> ApiResult {
+    Ok(run_list::list(&api.runs, &query).await?.into())
+}
+
+/// Starts a run. Repeating the request with the same idempotency key returns the same run.
+#[utoipa::path(post, path = "/runs", tag = "runs", request_body = StartRunBody,
+    params(("Idempotency-Key" = Option<String>, Header, description = "identifies the request for a day")),
+    responses((status = 202, body = StartedRun), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody), (status = 422, body = ErrorBody), (status = 503, body = ErrorBody)))]
 async fn start_run(Agents(api): Agents, request: RouteRequest) -> ApiResult {
     Ok(run_handlers::start(&api.runs, &api.requests, &request).await?.into())
 }
 
 /// Lists all steps whose outcome is unknown.
-#[utoipa::path(get, path = "/runs/unknown", tag = "runs")]
+#[utoipa::path(get, path = "/runs/unknown", tag = "runs", responses((status = 200, body = UnknownSteps)))]
 async fn unknown_steps(Agents(api): Agents) -> ApiResult {
     Ok(run_handlers::unknown(&api.runs).await?.into())
 }
 
 /// Shows a run.
-#[utoipa::path(get, path = "/runs/{run}", tag = "runs")]
+#[utoipa::path(get, path = "/runs/{run}", tag = "runs", params(("run" = String, Path)),
+    responses((status = 200, body = Object), (status = 404, body = ErrorBody)))]
 async fn show_run(Agents(api): Agents, ApiPath(run): ApiPath<String>) -> ApiResult {
     Ok(run_handlers::show(&api.runs, &RunId::from(run)).await?.into())
 }
 
-/// Follows the events of a run.
-#[utoipa::path(get, path = "/runs/{run}/events", tag = "runs")]
+/// Follows the events of a run as server-sent events.
+#[utoipa::path(get, path = "/runs/{run}/events", tag = "runs",
+    params(("run" = String, Path), ("Last-Event-ID" = Option<i64>, Header, description = "continues after this event")),
+    responses((status = 200, content_type = "text/event-stream", body = String),
+        (status = 204, description = "the run is over and nothing follows"), (status = 404, body = ErrorBody)))]
 async fn run_events(Agents(api): Agents, ApiPath(run): ApiPath<String>, headers: HeaderMap) -> ApiResult {
     Ok(run_handlers::follow(&api.runs, &RunId::from(run), &headers).await?.into())
 }
 
 /// Decides on a pending approval of a run.
-#[utoipa::path(post, path = "/runs/{run}/approve", tag = "approvals")]
+#[utoipa::path(post, path = "/runs/{run}/approve", tag = "approvals", params(("run" = String, Path)),
+    request_body = RunDecisionBody,
+    responses((status = 202, body = DecidedApproval), (status = 400, body = ErrorBody),
+        (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
 async fn decide_of_run(
     Agents(api): Agents,
     ApiPath(run): ApiPath<String>,
-    TextBody(body): TextBody,
+    JsonBody(body): JsonBody<RunDecisionBody>,
 ) -> ApiResult {
-    Ok(run_handlers::decide(&api.runs, &RunId::from(run), &body).await?.into())
+    Ok(approval_handlers::decide_of_run(&api.runs, &RunId::from(run), body).await?.into())
 }
 
-/// Records whether a step with an unknown outcome took effect.
-#[utoipa::path(post, path = "/runs/{run}/resolve", tag = "runs")]
+/// Records whether a step with an unknown outcome took effect, and continues the run.
+#[utoipa::path(post, path = "/runs/{run}/resolve", tag = "runs", params(("run" = String, Path)),
+    request_body = ResolutionBody,
+    responses((status = 202, body = ResolvedStep), (status = 400, body = ErrorBody),
+        (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
 async fn resolve_step(
     Agents(api): Agents,
     ApiPath(run): ApiPath<String>,
-    TextBody(body): TextBody,
+    JsonBody(body): JsonBody<ResolutionBody>,
 ) -> ApiResult {
-    Ok(run_handlers::resolve(&api.runs, &RunId::from(run), &body).await?.into())
+    Ok(run_handlers::resolve(&api.runs, &RunId::from(run), body).await?.into())
 }
 
-/// Cancels a run.
-#[utoipa::path(post, path = "/runs/{run}/cancel", tag = "runs")]
+/// Cancels a run. 202 if it is still ending.
+#[utoipa::path(post, path = "/runs/{run}/cancel", tag = "runs", params(("run" = String, Path)),
+    responses((status = 200, body = CancelledRun), (status = 202, body = CancelledRun),
+        (status = 400, body = ErrorBody), (status = 404, body = ErrorBody)))]
 async fn cancel_run(Agents(api): Agents, ApiPath(run): ApiPath<String>) -> ApiResult {
     Ok(run_handlers::cancel(&api.runs, &RunId::from(run)).await?.into())
 }
 
-/// Completes a chat. The model is the name of an agent.
-#[utoipa::path(post, path = "/v1/chat/completions", tag = "openai")]
+/// Lists all pending approvals, oldest first.
+#[utoipa::path(get, path = "/approvals", tag = "approvals", responses((status = 200, body = ApprovalList)))]
+async fn list_approvals(Agents(api): Agents) -> ApiResult {
+    Ok(approval_handlers::list(&api.runs).await?.into())
+}
+
+/// Decides on a pending approval.
+#[utoipa::path(post, path = "/approvals/{approval}", tag = "approvals", params(("approval" = i64, Path)),
+    request_body = DecisionBody,
+    responses((status = 202, body = DecidedApproval), (status = 400, body = ErrorBody),
+        (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
+async fn decide(
+    Agents(api): Agents,
+    ApiPath(approval): ApiPath<i64>,
+    JsonBody(body): JsonBody<DecisionBody>,
+) -> ApiResult {
+    Ok(approval_handlers::decide(&api.runs, approval, body).await?.into())
+}
+
+/// Completes a chat, as OpenAI's API does. The model is the name of an agent.
+#[utoipa::path(post, path = "/v1/chat/completions", tag = "openai", request_body = Object,
+    responses((status = 200, body = Object, description = "a completion, or its chunks as server-sent events"),
+        (status = 400, body = ErrorBody), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
+        (status = 422, body = ErrorBody), (status = 503, body = ErrorBody)))]
 async fn complete_chat(Agents(api): Agents, request: RouteRequest) -> ApiResult {
     Ok(completion_handlers::complete(&api.runs, &api.requests, &request).await?.into())
 }
 
 /// Lists the agents as models.
-#[utoipa::path(get, path = "/v1/models", tag = "openai")]
+#[utoipa::path(get, path = "/v1/models", tag = "openai", responses((status = 200, body = Object)))]
 async fn list_models(Agents(api): Agents) -> ApiResult {
     Ok(completion_handlers::models(&api.runs).into())
 }
 
 /// Shows an agent as a model.
-#[utoipa::path(get, path = "/v1/models/{name}", tag = "openai")]
+#[utoipa::path(get, path = "/v1/models/{name}", tag = "openai", params(("name" = String, Path)),
+    responses((status = 200, body = Object), (status = 404, body = ErrorBody)))]
 async fn show_model(Agents(api): Agents, ApiPath(name): ApiPath<String>) -> ApiResult {
     Ok(completion_handlers::model(&api.runs, &name)?.into())
 }

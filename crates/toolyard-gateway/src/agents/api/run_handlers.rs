@@ -1,4 +1,4 @@
-//! Handlers of `/runs`: start a run, show it, follow its events, decide on an approval, resolve an unknown outcome, cancel it.
+//! Handlers of `/runs`: start a run, show it, follow its events, resolve an unknown outcome, cancel it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,15 +8,18 @@ use serde_json::{Value, json};
 use tokio::{sync::broadcast::error::RecvError, time::Instant};
 use toolyard_agent::{
     AGENT_RUN_KIND, Agent, AgentError, DEFAULT_AGENT, RunEnd, RunEvent, RunOwner, RunRequest, RunUpdate,
-    cancel_run, decide_approval, load_run, request_cancellation,
+    cancel_run, load_run, request_cancellation,
 };
 use toolyard_core::{ApprovalRecord, JournalError, Resolution, RunId, RunState, StepRecord};
 use toolyard_mcp_server::{RouteBody, RouteRequest, RouteResponse};
 use toolyard_model::{ModelMessage, Usage};
 
 use super::{
-    error::{ApiError, before, json_response},
+    error::{ApiError, before, json_of, json_response},
     requested_conversation,
+    run_bodies::{
+        CancelledRun, ResolutionBody, ResolvedStep, StartRunBody, StartedRun, UnknownStep, UnknownSteps,
+    },
     run_event_stream::run_events,
     run_state::{READ_TIMEOUT, add_usage, logged_updates},
 };
@@ -28,42 +31,6 @@ use crate::agents::{
 
 /// How long a cancelled run may take to end before the client is told that it is still ending.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
-
-/// The body of `POST /runs`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct StartRunBody {
-    question: String,
-    #[serde(default)]
-    agent: Option<String>,
-    #[serde(default)]
-    history: Vec<ModelMessage>,
-    #[serde(default)]
-    conversation: Option<String>,
-    #[serde(default)]
-    plan_only: bool,
-    #[serde(default)]
-    dry_run: bool,
-}
-
-/// The body of `POST /runs/ID/approve`. `approval` and `step` may be absent if only one approval is pending.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DecisionBody {
-    #[serde(default)]
-    approval: Option<i64>,
-    #[serde(default)]
-    step: Option<String>,
-    allow: bool,
-}
-
-/// The body of `POST /runs/ID/resolve`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ResolutionBody {
-    step: String,
-    outcome: Resolution,
-}
 
 /// `POST /runs`. Repeating the request with the same idempotency key returns the same run.
 pub(super) async fn start(
@@ -87,7 +54,7 @@ pub(super) async fn start(
     };
     let request = RunRequest {
         detached: true,
-        history: start.history,
+        history: start.history.into_iter().map(ModelMessage::from).collect(),
         conversation,
         caller: "http".into(),
         owner: Some(Box::new(RunOwner(owner))),
@@ -103,7 +70,9 @@ pub(super) async fn start(
 }
 
 fn started_response(run: &RunId) -> RouteResponse {
-    json_response(StatusCode::ACCEPTED, &json!({"run": run, "events": format!("/runs/{run}/events")}))
+    let started =
+        StartedRun { run: run.to_string(), state: "running", events: format!("/api/v1/runs/{run}/events") };
+    json_of(StatusCode::ACCEPTED, &started)
 }
 
 /// `GET /runs/ID`.
@@ -173,69 +142,24 @@ pub(super) async fn follow(
     Ok(RouteResponse { status: StatusCode::OK, headers: Vec::new(), body })
 }
 
-/// `POST /runs/ID/approve`: decides on an approval and resumes the run.
-pub(super) async fn decide(
-    runs: &Arc<ActiveRuns>,
-    run: &RunId,
-    body: &str,
-) -> Result<RouteResponse, ApiError> {
-    let decision: DecisionBody = parse_body(body)?;
-    if decision.allow && !runs.config.clients_may_approve {
-        // A model may read this, so it does not say how to give the approval.
-        let message = "HTTP clients may only deny tool calls; the operator of this hub approves them";
-        return Err(ApiError {
-            status: StatusCode::FORBIDDEN,
-            code: Some("approval_not_permitted"),
-            ..ApiError::invalid_param("allow", message)
-        });
-    }
-    let agent = agent_to_resume(runs, run).await?;
-    let mut matching = pending_approvals(runs, run).await?;
-    matching.retain(|approval| {
-        decision.approval.is_none_or(|id| approval.id == id)
-            && decision.step.as_deref().is_none_or(|step| approval.step.as_deref() == Some(step))
-    });
-    let approval = match matching.as_slice() {
-        [] => {
-            let message = format!("run {run} has no such pending approval");
-            return Err(ApiError::not_found("approval_not_found", message));
-        }
-        [approval] => approval.id,
-        several => {
-            let message =
-                format!("run {run} has {} pending approvals; set `approval` or `step`", several.len());
-            return Err(ApiError::invalid_param("approval", message));
-        }
-    };
-    let (log, approvals) = (runs.config.log.as_ref(), runs.config.approvals.as_ref());
-    decide_approval(log, approvals, approval, decision.allow, "http").await?;
-    let is_resumed = agent.map(|agent| runs.spawn(agent, run)).is_some();
-    let decided = json!({"run": run, "approval": approval, "allowed": decision.allow, "resumed": is_resumed});
-    Ok(json_response(StatusCode::ACCEPTED, &decided))
-}
-
 /// `GET /runs/unknown`: all steps whose outcome is unknown, of agents and of single calls.
 pub(super) async fn unknown(runs: &ActiveRuns) -> Result<RouteResponse, ApiError> {
     let steps = before(Instant::now() + READ_TIMEOUT, runs.config.log.unknown_steps()).await?;
-    let steps: Vec<Value> = steps.iter().map(unknown_step_json).collect();
-    Ok(json_response(StatusCode::OK, &json!({ "steps": steps })))
+    let steps = steps.iter().map(UnknownStep::of).collect();
+    Ok(json_of(StatusCode::OK, &UnknownSteps { steps }))
 }
 
 fn unknown_step_json(step: &StepRecord) -> Value {
-    let StepRecord { run, step, tool, source, redacted_arguments, started_at, .. } = step;
-    json!({
-        "run": run, "step": step, "tool": tool, "source": source, "arguments": redacted_arguments,
-        "started_at": started_at,
-    })
+    json!(UnknownStep::of(step))
 }
 
 /// `POST /runs/ID/resolve`: records whether a step with an unknown outcome took effect, and resumes the run.
 pub(super) async fn resolve(
     runs: &Arc<ActiveRuns>,
     run: &RunId,
-    body: &str,
+    body: ResolutionBody,
 ) -> Result<RouteResponse, ApiError> {
-    let ResolutionBody { step, outcome } = parse_body(body)?;
+    let ResolutionBody { step, outcome } = body;
     if outcome == Resolution::NotDone && !runs.config.clients_may_approve {
         // The call may be made again, which is as good as an approval.
         let message = "HTTP clients may only resolve steps as `done`; the operator of this hub may permit a call to be repeated";
@@ -259,13 +183,13 @@ pub(super) async fn resolve(
         error => error.into(),
     })?;
     let is_resumed = agent.map(|agent| runs.spawn(agent, run)).is_some();
-    let resolved = json!({"run": run, "step": step, "outcome": outcome, "resumed": is_resumed});
-    Ok(json_response(StatusCode::ACCEPTED, &resolved))
+    let resolved = ResolvedStep { run: run.to_string(), step, outcome, resumed: is_resumed };
+    Ok(json_of(StatusCode::ACCEPTED, &resolved))
 }
 
 /// The agent that continues a run after a decision: none if this process may not take the run over, because its rules,
 /// profile or tools differ, or because `toolyard ask` started the run.
-async fn agent_to_resume(runs: &ActiveRuns, run: &RunId) -> Result<Option<Agent>, ApiError> {
+pub(super) async fn agent_to_resume(runs: &ActiveRuns, run: &RunId) -> Result<Option<Agent>, ApiError> {
     let loading = load_run(runs.config.log.as_ref(), run);
     let (state, _) = before(Instant::now() + READ_TIMEOUT, loading).await?;
     let agent = state.request().and_then(|request| runs.agent(&request.agent).ok());
@@ -276,7 +200,8 @@ async fn agent_to_resume(runs: &ActiveRuns, run: &RunId) -> Result<Option<Agent>
 pub(super) async fn cancel(runs: &ActiveRuns, run: &RunId) -> Result<RouteResponse, ApiError> {
     let log = runs.config.log.as_ref();
     logged_updates(log, run).await?;
-    let cancelled_response = |status| Ok(json_response(status, &json!({"run": run, "cancelled": true})));
+    let cancelled_response =
+        |status| Ok(json_of(status, &CancelledRun { run: run.to_string(), cancelled: true }));
     if let Some(active) = runs.find(run) {
         active.cancel.cancel();
         let mut updates = active.subscribe();
@@ -304,11 +229,14 @@ pub(super) async fn cancel(runs: &ActiveRuns, run: &RunId) -> Result<RouteRespon
     }
 }
 
-fn parse_body<'a, T: Deserialize<'a>>(body: &'a str) -> Result<T, ApiError> {
+pub(super) fn parse_body<'a, T: Deserialize<'a>>(body: &'a str) -> Result<T, ApiError> {
     serde_json::from_str(body).map_err(|error| ApiError::bad_request(format!("invalid body: {error}")))
 }
 
-async fn pending_approvals(runs: &ActiveRuns, run: &RunId) -> Result<Vec<ApprovalRecord>, ApiError> {
+pub(super) async fn pending_approvals(
+    runs: &ActiveRuns,
+    run: &RunId,
+) -> Result<Vec<ApprovalRecord>, ApiError> {
     let mut approvals = runs
         .config
         .approvals

@@ -93,7 +93,7 @@ pub(super) async fn decide(
                 return Err(CliError::denied("the call was not approved"));
             }
         }
-        decide_approval(store, store, approval.id, approve, "cli").await?;
+        decide_approval(store, store, approval.id, decision, "cli").await?;
         let verb = if approve { "Approved" } else { "Denied" };
         let step = approval.step.as_deref().unwrap_or_default();
         let call = match effects_and_arguments(&approval.text) {

@@ -1,0 +1,162 @@
+//! What the HTTP API shows and changes beyond the hub, its servers and runs: statistics, the audit log, and stored agents.
+//! The application that embeds the gateway provides it.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+use toolyard_core::BoxFuture;
+use utoipa::ToSchema;
+
+/// Knows statistics, the audit log and the definitions of agents.
+pub trait AdminProvider: Send + Sync + fmt::Debug {
+    /// Call statistics by tool and source.
+    fn statistics(&self) -> Vec<CallStatistics>;
+
+    /// Audit records with a number smaller than `before`, newest first.
+    fn audit(
+        &self,
+        before: Option<i64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<AuditLogRecord>, AdminError>>;
+
+    /// Verifies the hash chain of the audit log.
+    fn verify_audit(&self) -> BoxFuture<'_, Result<AuditLogVerification, AdminError>>;
+
+    /// All agents, by name.
+    fn agents(&self) -> BoxFuture<'_, Result<Vec<AgentDefinition>, AdminError>>;
+
+    /// Adds an agent to the store.
+    fn add_agent<'a>(
+        &'a self,
+        name: &'a str,
+        config: Value,
+    ) -> BoxFuture<'a, Result<AgentDefinition, AdminError>>;
+
+    /// Replaces the configuration of a stored agent.
+    fn replace_agent<'a>(
+        &'a self,
+        name: &'a str,
+        config: Value,
+    ) -> BoxFuture<'a, Result<AgentDefinition, AdminError>>;
+
+    /// Removes a stored agent.
+    fn remove_agent<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), AdminError>>;
+}
+
+/// Why an [`AdminProvider`] cannot do what it is asked for.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AdminError {
+    /// There is no store.
+    #[error("this gateway has no store")]
+    NoStore,
+    /// The store failed.
+    #[error("{0}")]
+    Storage(String),
+    /// No agent has this name.
+    #[error("agent `{0}` does not exist")]
+    UnknownAgent(String),
+    /// There is an agent of this name.
+    #[error("agent `{0}` exists already")]
+    AgentExists(String),
+    /// The agent is not one of the store.
+    #[error("agent `{0}` is not kept in the store; it can be changed in the settings file only")]
+    ReadOnlyAgent(String),
+    /// The name or the configuration is invalid.
+    #[error("{0}")]
+    InvalidAgent(String),
+}
+
+/// Calls of one tool of one source.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct CallStatistics {
+    /// The tool's name.
+    pub tool: String,
+    /// The source.
+    pub source: String,
+    /// Number of calls; older calls count less.
+    pub calls: f64,
+    /// Number of calls that failed; older calls count less.
+    pub failures: f64,
+    /// Fraction of calls that succeeded.
+    pub success_rate: f64,
+    /// Median duration in milliseconds.
+    pub p50_ms: u64,
+    /// 95th percentile of the duration in milliseconds.
+    pub p95_ms: u64,
+    /// When it was last called.
+    pub last_used_at: Option<i64>,
+}
+
+/// One record of the audit log. Arguments and results are there as hashes only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct AuditLogRecord {
+    /// Position in the chain, from 1.
+    pub number: i64,
+    /// When it was recorded.
+    pub recorded_at: i64,
+    /// The caller: `cli`, a client's name, a run.
+    pub caller: String,
+    /// The call's id.
+    pub call: String,
+    /// The requested tool, or the kind of decision.
+    pub tool: String,
+    /// The sources of the result, or the one that failed.
+    pub sources: Vec<String>,
+    /// Hash of the arguments, or of what was decided on.
+    pub arguments_hash: String,
+    /// Hash of the result, if there is one.
+    pub result_hash: Option<String>,
+    /// `ok`, the kind of error, or the decision.
+    pub outcome: String,
+    /// How long the call took.
+    pub duration_ms: i64,
+    /// Hash of this record and all before it.
+    pub hash: String,
+}
+
+/// The result of verifying the audit log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct AuditLogVerification {
+    /// Whether every record is as it was written.
+    pub intact: bool,
+    /// The number of records, if all are intact.
+    pub records: Option<i64>,
+    /// Hash of the last record. Kept elsewhere, it later proves that no record before it was changed.
+    pub head: Option<String>,
+    /// Calls without a record, as other records say.
+    pub lost: Option<u64>,
+    /// Number of the first record that is wrong or missing.
+    pub broken_at: Option<i64>,
+    /// What is wrong.
+    pub problem: Option<String>,
+}
+
+/// Where an agent is defined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentOrigin {
+    /// In the settings file, or by the application.
+    Settings,
+    /// In the store; it can be changed while the gateway runs.
+    Store,
+    /// The default agent without settings.
+    BuiltIn,
+}
+
+/// An agent and where it is defined.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct AgentDefinition {
+    /// Its name, which is also its model name under `/v1`.
+    pub name: String,
+    /// Its purpose.
+    pub description: String,
+    /// The model it uses, by its name in the settings; the default model if absent.
+    pub model: Option<String>,
+    /// Where it is defined.
+    pub origin: AgentOrigin,
+    /// The fields of `[agents.NAME]` in the settings file.
+    #[schema(value_type = Object)]
+    pub config: Value,
+}

@@ -1,0 +1,197 @@
+//! Handlers of approvals: list those that are pending, and decide on them.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+use toolyard_agent::{ApprovalDecision, ApprovalState, Run, StepRun, decide_approval, load_run};
+use toolyard_core::{ApprovalKind, ApprovalRecord, RunId, StorageError};
+use toolyard_mcp_server::RouteResponse;
+use utoipa::ToSchema;
+
+use super::{
+    error::{ApiError, before, json_of},
+    run_handlers::{agent_to_resume, pending_approvals},
+    run_state::READ_TIMEOUT,
+};
+use crate::agents::active_runs::ActiveRuns;
+
+/// What an approval is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ApprovalScope {
+    /// This call.
+    #[default]
+    Once,
+    /// Every call of this tool in this run.
+    Run,
+}
+
+/// A decision on an approval.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DecisionBody {
+    allow: bool,
+    #[serde(default)]
+    scope: ApprovalScope,
+}
+
+/// A decision on an approval of a run. `approval` and `step` may be absent if only one approval is pending.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RunDecisionBody {
+    #[serde(default)]
+    approval: Option<i64>,
+    #[serde(default)]
+    step: Option<String>,
+    allow: bool,
+    #[serde(default)]
+    scope: ApprovalScope,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct DecidedApproval {
+    run: String,
+    approval: i64,
+    allowed: bool,
+    scope: ApprovalScope,
+    /// Whether this gateway continues the run.
+    resumed: bool,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ApprovalList {
+    /// Oldest first.
+    approvals: Vec<PendingApproval>,
+}
+
+/// A tool call that waits for approval.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct PendingApproval {
+    approval: i64,
+    run: String,
+    step: Option<String>,
+    tool: Option<String>,
+    source: Option<String>,
+    /// What the call does, with its arguments; secrets are redacted.
+    text: String,
+    requested_at: i64,
+}
+
+/// `GET /approvals`.
+pub(super) async fn list(runs: &ActiveRuns) -> Result<RouteResponse, ApiError> {
+    let pending = before(Instant::now() + READ_TIMEOUT, async {
+        runs.config.approvals.pending_approvals().await.map_err(unavailable)
+    });
+    let mut approvals = Vec::new();
+    let mut loaded: Option<(RunId, Option<Run>)> = None;
+    for record in pending.await? {
+        if record.kind != ApprovalKind::ToolCall {
+            continue;
+        }
+        let state = match &loaded {
+            Some((run, state)) if *run == record.run => state,
+            _ => {
+                let state =
+                    load_run(runs.config.log.as_ref(), &record.run).await.ok().map(|(state, _)| state);
+                &loaded.insert((record.run.clone(), state)).1
+            }
+        };
+        let step = state.as_ref().and_then(|state| step_of_approval(state, record.id));
+        approvals.push(PendingApproval::of(record, step));
+    }
+    Ok(json_of(StatusCode::OK, &ApprovalList { approvals }))
+}
+
+/// The step that waits for an approval.
+fn step_of_approval(run: &Run, approval: i64) -> Option<&StepRun> {
+    run.steps()
+        .iter()
+        .find(|step| matches!(&step.approval, ApprovalState::Requested { id, .. } if *id == approval))
+}
+
+impl PendingApproval {
+    fn of(record: ApprovalRecord, step: Option<&StepRun>) -> Self {
+        Self {
+            approval: record.id,
+            run: record.run.to_string(),
+            step: step.map(|step| step.step.id.clone()).or(record.step),
+            tool: step.map(|step| step.step.tool_type.clone()),
+            source: step.and_then(|step| step.tool.source.as_ref()).map(ToString::to_string),
+            text: record.text,
+            requested_at: record.requested_at,
+        }
+    }
+}
+
+/// `POST /approvals/ID`.
+pub(super) async fn decide(
+    runs: &Arc<ActiveRuns>,
+    approval: i64,
+    body: DecisionBody,
+) -> Result<RouteResponse, ApiError> {
+    let reading = async { runs.config.approvals.approval(approval).await.map_err(unavailable) };
+    let record = before(Instant::now() + READ_TIMEOUT, reading).await?;
+    let is_pending =
+        |record: &ApprovalRecord| record.outcome.is_none() && record.kind == ApprovalKind::ToolCall;
+    let not_found =
+        || ApiError::not_found("approval_not_found", format!("no pending approval has the id {approval}"));
+    let run = record.filter(is_pending).ok_or_else(not_found)?.run;
+    let DecisionBody { allow, scope } = body;
+    decide_of_run(runs, &run, RunDecisionBody { approval: Some(approval), step: None, allow, scope }).await
+}
+
+/// `POST /runs/ID/approve`: decides on an approval and resumes the run.
+pub(super) async fn decide_of_run(
+    runs: &Arc<ActiveRuns>,
+    run: &RunId,
+    body: RunDecisionBody,
+) -> Result<RouteResponse, ApiError> {
+    let RunDecisionBody { approval, step, allow, scope } = body;
+    if allow && !runs.config.clients_may_approve {
+        // A model may read this, so it does not say how to give the approval.
+        let message = "HTTP clients may only deny tool calls; the operator of this hub approves them";
+        return Err(ApiError {
+            status: StatusCode::FORBIDDEN,
+            code: Some("approval_not_permitted"),
+            ..ApiError::invalid_param("allow", message)
+        });
+    }
+    let decision = match (allow, scope) {
+        (true, ApprovalScope::Once) => ApprovalDecision::Allow,
+        (true, ApprovalScope::Run) => ApprovalDecision::AllowAlways,
+        (false, ApprovalScope::Once) => ApprovalDecision::Deny,
+        (false, ApprovalScope::Run) => {
+            return Err(ApiError::invalid_param("scope", "only an approval can be for all calls of the run"));
+        }
+    };
+    let agent = agent_to_resume(runs, run).await?;
+    let mut matching = pending_approvals(runs, run).await?;
+    matching.retain(|record| {
+        approval.is_none_or(|id| record.id == id)
+            && step.as_deref().is_none_or(|step| record.step.as_deref() == Some(step))
+    });
+    let approval = match matching.as_slice() {
+        [] => {
+            let message = format!("run {run} has no such pending approval");
+            return Err(ApiError::not_found("approval_not_found", message));
+        }
+        [approval] => approval.id,
+        several => {
+            let message =
+                format!("run {run} has {} pending approvals; set `approval` or `step`", several.len());
+            return Err(ApiError::invalid_param("approval", message));
+        }
+    };
+    let (log, approvals) = (runs.config.log.as_ref(), runs.config.approvals.as_ref());
+    decide_approval(log, approvals, approval, decision, "http").await?;
+    let resumed = agent.map(|agent| runs.spawn(agent, run)).is_some();
+    let decided = DecidedApproval { run: run.to_string(), approval, allowed: allow, scope, resumed };
+    Ok(json_of(StatusCode::ACCEPTED, &decided))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the signature that `map_err` needs")]
+fn unavailable(error: StorageError) -> ApiError {
+    ApiError::store_unavailable(error)
+}

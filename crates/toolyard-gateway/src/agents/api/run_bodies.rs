@@ -1,0 +1,120 @@
+//! Bodies of requests about runs, and of the responses.
+
+use serde::{Deserialize, Serialize};
+use toolyard_core::{Resolution, StepRecord};
+use toolyard_model::{ModelMessage, Role};
+use utoipa::ToSchema;
+
+/// The body of `POST /runs`.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StartRunBody {
+    /// What the agent shall do.
+    pub(super) question: String,
+    /// The agent; `assistant` by default.
+    #[serde(default)]
+    pub(super) agent: Option<String>,
+    /// Earlier messages of a conversation that the client keeps.
+    #[serde(default)]
+    pub(super) history: Vec<HistoryMessage>,
+    /// Name of a conversation that the gateway keeps.
+    #[serde(default)]
+    pub(super) conversation: Option<String>,
+    /// Make a plan and call no tool.
+    #[serde(default)]
+    pub(super) plan_only: bool,
+    /// Simulate calls of tools that change something.
+    #[serde(default)]
+    pub(super) dry_run: bool,
+}
+
+/// An earlier message.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HistoryMessage {
+    role: HistoryRole,
+    #[serde(alias = "text")]
+    content: String,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum HistoryRole {
+    User,
+    Assistant,
+}
+
+impl From<HistoryMessage> for ModelMessage {
+    fn from(message: HistoryMessage) -> Self {
+        let role = match message.role {
+            HistoryRole::User => Role::User,
+            HistoryRole::Assistant => Role::Assistant,
+        };
+        Self::new(role, message.content)
+    }
+}
+
+/// A run that was started.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct StartedRun {
+    pub(super) run: String,
+    pub(super) state: &'static str,
+    /// Where its events are.
+    pub(super) events: String,
+}
+
+/// The body of `POST /runs/ID/resolve`.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ResolutionBody {
+    pub(super) step: String,
+    /// `done` or `not_done`.
+    #[schema(value_type = String)]
+    pub(super) outcome: Resolution,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ResolvedStep {
+    pub(super) run: String,
+    pub(super) step: String,
+    #[schema(value_type = String)]
+    pub(super) outcome: Resolution,
+    /// Whether this gateway continues the run.
+    pub(super) resumed: bool,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct CancelledRun {
+    pub(super) run: String,
+    pub(super) cancelled: bool,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct UnknownSteps {
+    pub(super) steps: Vec<UnknownStep>,
+}
+
+/// A step whose outcome is unknown.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct UnknownStep {
+    run: String,
+    step: String,
+    tool: String,
+    source: Option<String>,
+    /// The arguments, with secrets redacted.
+    arguments: String,
+    started_at: i64,
+}
+
+impl UnknownStep {
+    pub(super) fn of(step: &StepRecord) -> Self {
+        Self {
+            run: step.run.to_string(),
+            step: step.step.clone(),
+            tool: step.tool.clone(),
+            source: step.source.as_ref().map(ToString::to_string),
+            arguments: step.redacted_arguments.clone(),
+            started_at: step.started_at,
+        }
+    }
+}

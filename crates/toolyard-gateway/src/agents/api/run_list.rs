@@ -1,0 +1,166 @@
+//! `GET /runs`: the runs of agents, newest first.
+
+use std::collections::HashMap;
+
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::time::Instant;
+use toolyard_agent::{AGENT_RUN_KIND, RunEnd, RunEvent};
+use toolyard_core::{JournalError, LoggedEvent, RunId, RunRecord, RunState};
+use toolyard_mcp_server::RouteResponse;
+use utoipa::{IntoParams, ToSchema};
+
+use super::{
+    error::{ApiError, before, json_of},
+    run_state::READ_TIMEOUT,
+};
+use crate::{agents::active_runs::ActiveRuns, api::pages::page_limit};
+
+/// Runs that one request looks at. With a rare state or agent, a page may have fewer entries than its limit.
+const MAX_SCANNED_RUNS: usize = 2_000;
+/// Runs that are read at once.
+const BATCH_SIZE: usize = 100;
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct RunQuery {
+    /// Only runs in this state.
+    #[param(value_type = Option<String>)]
+    state: Option<RunStateWord>,
+    /// Only runs of this agent.
+    agent: Option<String>,
+    /// Number of runs, 50 by default and 500 at most.
+    limit: Option<usize>,
+    /// `next` of the previous page.
+    after: Option<String>,
+}
+
+/// The state of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum RunStateWord {
+    Running,
+    /// It waits for an approval, or for an unknown outcome to be resolved.
+    Suspended,
+    Answered,
+    Partial,
+    Planned,
+    Failed,
+    Cancelled,
+    LimitReached,
+}
+
+impl RunStateWord {
+    /// The state of a run with this last event.
+    pub(super) fn of(record: &RunRecord, last: Option<&LoggedEvent>) -> Self {
+        match last.and_then(|last| last.event.read::<RunEvent>().ok()) {
+            Some(RunEvent::Ended { end }) => Self::of_end(&end),
+            // Withdrawn before it was started.
+            _ if record.state == RunState::Cancelled => Self::Cancelled,
+            _ => Self::Running,
+        }
+    }
+
+    /// The state of a run that ended like this.
+    pub(super) fn of_end(end: &RunEnd) -> Self {
+        match end {
+            RunEnd::Answered { .. } => Self::Answered,
+            RunEnd::Partial { .. } => Self::Partial,
+            RunEnd::Planned => Self::Planned,
+            RunEnd::Failed { .. } => Self::Failed,
+            RunEnd::Suspended { .. } => Self::Suspended,
+            RunEnd::Cancelled => Self::Cancelled,
+            RunEnd::LimitReached { .. } => Self::LimitReached,
+        }
+    }
+
+    /// Whether a run with this record may be in this state.
+    fn may_be(self, record: &RunRecord) -> bool {
+        match record.state {
+            RunState::Open => matches!(self, Self::Running | Self::Suspended),
+            RunState::Done => matches!(self, Self::Answered | Self::Planned),
+            RunState::Failed => matches!(self, Self::Partial | Self::Failed | Self::LimitReached),
+            RunState::Cancelled => self == Self::Cancelled,
+        }
+    }
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct RunList {
+    /// Newest first.
+    runs: Vec<RunSummary>,
+    /// To be given back as `after`; null if this is the last page.
+    next: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct RunSummary {
+    run: String,
+    state: RunStateWord,
+    agent: Option<String>,
+    question: Option<String>,
+    created_at: i64,
+    /// Number of tool calls that wait for approval.
+    pending_approvals: usize,
+}
+
+/// `GET /runs`.
+pub(super) async fn list(runs: &ActiveRuns, query: &RunQuery) -> Result<RouteResponse, ApiError> {
+    let list = before(Instant::now() + READ_TIMEOUT, read_page(runs, query)).await?;
+    Ok(json_of(StatusCode::OK, &list))
+}
+
+async fn read_page(runs: &ActiveRuns, query: &RunQuery) -> Result<RunList, ApiError> {
+    let limit = page_limit(query.limit)?;
+    let log = runs.config.log.as_ref();
+    let mut pending: HashMap<RunId, usize> = HashMap::new();
+    let approvals = runs.config.approvals.pending_approvals().await.map_err(ApiError::store_unavailable)?;
+    for approval in approvals {
+        *pending.entry(approval.run).or_default() += 1;
+    }
+    let mut list = RunList { runs: Vec::new(), next: None };
+    let mut after = query.after.as_deref().map(RunId::from);
+    let mut scanned = 0;
+    loop {
+        let batch =
+            log.runs_page(AGENT_RUN_KIND, after.as_ref(), BATCH_SIZE).await.map_err(|error| match error {
+                JournalError::UnknownRun(_) => ApiError::invalid_param("after", "`after` is no run"),
+                error => error.into(),
+            })?;
+        let is_last = batch.len() < BATCH_SIZE;
+        for record in batch {
+            if list.runs.len() == limit || scanned == MAX_SCANNED_RUNS {
+                list.next = after.map(|run| run.to_string());
+                return Ok(list);
+            }
+            scanned += 1;
+            after = Some(record.id.clone());
+            if query.state.is_some_and(|state| !state.may_be(&record)) {
+                continue;
+            }
+            let detail = record.detail.to_value();
+            let text = |name: &str| detail.get(name).and_then(Value::as_str).map(str::to_owned);
+            let agent = text("agent");
+            if query.agent.is_some() && query.agent != agent {
+                continue;
+            }
+            let Some(last) = log.last_event(&record.id).await? else { continue };
+            let state = RunStateWord::of(&record, Some(&last));
+            if query.state.is_some_and(|wanted| wanted != state) {
+                continue;
+            }
+            list.runs.push(RunSummary {
+                state,
+                agent,
+                question: text("question"),
+                created_at: record.created_at,
+                pending_approvals: pending.get(&record.id).copied().unwrap_or_default(),
+                run: record.id.to_string(),
+            });
+        }
+        if is_last {
+            return Ok(list);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! `/api/v1/agents`: the agents, of which those in the store can be changed.
+
+use axum::extract::State;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolyard_mcp_server::{RouteBody, RouteResponse};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    ApiState,
+    extract::{Admin, ApiPath, JsonBody},
+    response::{ApiResult, json_of},
+};
+use crate::{admin::AgentDefinition, agents::ApiError};
+
+#[derive(Debug, Serialize, ToSchema)]
+struct AgentList {
+    agents: Vec<AgentDefinition>,
+}
+
+/// A new agent.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct NewAgent {
+    /// ASCII letters, digits, `-` and `_`.
+    name: String,
+    /// The fields of `[agents.NAME]` in the settings file.
+    #[serde(default = "empty_object")]
+    #[schema(value_type = Object)]
+    config: Value,
+}
+
+/// The new configuration of an agent.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct ChangedAgent {
+    /// The fields of `[agents.NAME]` in the settings file. Absent fields get their defaults.
+    #[schema(value_type = Object)]
+    config: Value,
+}
+
+fn empty_object() -> Value {
+    Value::Object(serde_json::Map::new())
+}
+
+pub(super) fn routes() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(list_agents, add_agent)).routes(routes!(
+        show_agent,
+        replace_agent,
+        remove_agent
+    ))
+}
+
+/// Lists all agents.
+#[utoipa::path(get, path = "/agents", tag = "agents", responses((status = 200, body = AgentList)))]
+async fn list_agents(Admin(admin): Admin) -> ApiResult {
+    Ok(json_of(StatusCode::OK, &AgentList { agents: admin.agents().await? }))
+}
+
+/// Shows an agent.
+#[utoipa::path(get, path = "/agents/{name}", tag = "agents", params(("name" = String, Path)),
+    responses((status = 200, body = AgentDefinition), (status = 404, body = super::openapi::ErrorBody)))]
+async fn show_agent(Admin(admin): Admin, ApiPath(name): ApiPath<String>) -> ApiResult {
+    let agent = admin.agents().await?.into_iter().find(|agent| agent.name == name);
+    let unknown = || ApiError::not_found("agent_not_found", format!("agent `{name}` does not exist"));
+    Ok(json_of(StatusCode::OK, &agent.ok_or_else(unknown)?))
+}
+
+/// Adds an agent to the store.
+#[utoipa::path(post, path = "/agents", tag = "agents", request_body = NewAgent,
+    responses((status = 201, body = AgentDefinition), (status = 400, body = super::openapi::ErrorBody),
+        (status = 403, body = super::openapi::ErrorBody), (status = 409, body = super::openapi::ErrorBody)))]
+async fn add_agent(
+    State(state): State<ApiState>,
+    Admin(admin): Admin,
+    JsonBody(agent): JsonBody<NewAgent>,
+) -> ApiResult {
+    check_permission(&state)?;
+    Ok(json_of(StatusCode::CREATED, &admin.add_agent(&agent.name, agent.config).await?))
+}
+
+/// Replaces the configuration of an agent in the store. Runs under way keep the one they began with.
+#[utoipa::path(put, path = "/agents/{name}", tag = "agents", params(("name" = String, Path)),
+    request_body = ChangedAgent,
+    responses((status = 200, body = AgentDefinition), (status = 400, body = super::openapi::ErrorBody),
+        (status = 403, body = super::openapi::ErrorBody), (status = 404, body = super::openapi::ErrorBody),
+        (status = 409, body = super::openapi::ErrorBody)))]
+async fn replace_agent(
+    State(state): State<ApiState>,
+    Admin(admin): Admin,
+    ApiPath(name): ApiPath<String>,
+    JsonBody(agent): JsonBody<ChangedAgent>,
+) -> ApiResult {
+    check_permission(&state)?;
+    Ok(json_of(StatusCode::OK, &admin.replace_agent(&name, agent.config).await?))
+}
+
+/// Removes an agent from the store. Runs under way go on.
+#[utoipa::path(delete, path = "/agents/{name}", tag = "agents", params(("name" = String, Path)),
+    responses((status = 204), (status = 403, body = super::openapi::ErrorBody),
+        (status = 404, body = super::openapi::ErrorBody), (status = 409, body = super::openapi::ErrorBody)))]
+async fn remove_agent(
+    State(state): State<ApiState>,
+    Admin(admin): Admin,
+    ApiPath(name): ApiPath<String>,
+) -> ApiResult {
+    check_permission(&state)?;
+    admin.remove_agent(&name).await?;
+    Ok(RouteResponse { status: StatusCode::NO_CONTENT, headers: Vec::new(), body: RouteBody::Empty }.into())
+}
+
+/// An agent decides what is called without a question, so that changing one is as powerful as editing the settings.
+fn check_permission(state: &ApiState) -> Result<(), ApiError> {
+    if state.clients_may_change_agents {
+        return Ok(());
+    }
+    let message = "HTTP clients may not change agents: the operator of this gateway permits it with \
+                   `remote_approval = true` in `[serve]`";
+    let error = ApiError { code: Some("change_not_permitted"), ..ApiError::bad_request(message) };
+    Err(ApiError { status: StatusCode::FORBIDDEN, ..error })
+}

@@ -1,0 +1,68 @@
+//! `/api/v1/audit` and `/api/v1/statistics`.
+
+use axum::extract::State;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    ApiState,
+    extract::{Admin, ApiQuery},
+    pages::{cut_page, page_limit},
+    response::{ApiResult, json_of},
+};
+use crate::admin::{AuditLogRecord, AuditLogVerification, CallStatistics};
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+struct AuditPageQuery {
+    /// Number of records, 50 by default and 500 at most.
+    limit: Option<usize>,
+    /// `next` of the previous page.
+    after: Option<i64>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct AuditPage {
+    /// Newest first.
+    records: Vec<AuditLogRecord>,
+    /// To be given back as `after`; null if this is the last page.
+    next: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct StatisticsList {
+    statistics: Vec<CallStatistics>,
+}
+
+pub(super) fn routes() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new()
+        .routes(routes!(list_audit))
+        .routes(routes!(verify_audit))
+        .routes(routes!(list_statistics))
+}
+
+/// Lists audit records, newest first.
+#[utoipa::path(get, path = "/audit", tag = "audit", params(AuditPageQuery),
+    responses((status = 200, body = AuditPage), (status = 404, body = super::openapi::ErrorBody)))]
+async fn list_audit(Admin(admin): Admin, ApiQuery(query): ApiQuery<AuditPageQuery>) -> ApiResult {
+    let limit = page_limit(query.limit)?;
+    let mut records = admin.audit(query.after, limit.saturating_add(1)).await?;
+    let next = cut_page(&mut records, limit, |record| record.number.to_string());
+    Ok(json_of(StatusCode::OK, &AuditPage { records, next }))
+}
+
+/// Verifies the hash chain of the audit log.
+#[utoipa::path(get, path = "/audit/verify", tag = "audit",
+    responses((status = 200, body = AuditLogVerification), (status = 404, body = super::openapi::ErrorBody)))]
+async fn verify_audit(Admin(admin): Admin) -> ApiResult {
+    Ok(json_of(StatusCode::OK, &admin.verify_audit().await?))
+}
+
+/// Lists call statistics by tool and source.
+#[utoipa::path(get, path = "/statistics", tag = "tools", responses((status = 200, body = StatisticsList)))]
+async fn list_statistics(State(state): State<ApiState>) -> ApiResult {
+    let statistics = state.admin.as_ref().map(|admin| admin.statistics()).unwrap_or_default();
+    Ok(json_of(StatusCode::OK, &StatisticsList { statistics }))
+}

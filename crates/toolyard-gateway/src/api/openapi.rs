@@ -1,0 +1,78 @@
+//! The OpenAPI document, generated from the handlers.
+
+use bytes::Bytes;
+use http::StatusCode;
+use serde::Serialize;
+use toolyard_mcp_server::RouteResponse;
+use utoipa::{
+    OpenApi, ToSchema,
+    openapi::{
+        OpenApi as OpenApiDocument,
+        path::{HttpMethod, OperationBuilder, PathItem},
+        response::ResponseBuilder,
+        security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+    },
+};
+
+use super::response::{ApiResponse, ApiResult};
+
+/// The path of the document.
+pub(super) const DOCUMENT_PATH: &str = "/api/openapi.json";
+
+/// What describes the whole API.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Toolyard HTTP API",
+        version = "1",
+        description = "Servers, tools, agents, runs and the audit log of a Toolyard gateway, and an OpenAI-compatible API \
+                       in which models are agents. Times are Unix milliseconds and end in `_at`, durations are \
+                       milliseconds and end in `_ms`. `/runs…` is an alias of `/api/v1/runs…`."
+    ),
+    components(schemas(ErrorBody)),
+    security(("token" = []))
+)]
+pub(super) struct Document;
+
+/// The body of every error.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ErrorBody {
+    error: ErrorDetail,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct ErrorDetail {
+    /// What failed and why.
+    message: String,
+    /// `invalid_request_error` or `server_error`.
+    r#type: String,
+    /// The parameter that is wrong, if it is one.
+    param: Option<String>,
+    /// A stable word, such as `run_not_found`.
+    code: Option<String>,
+}
+
+/// Adds what is not generated: the security scheme, and the path of the document itself.
+pub(super) fn complete(document: &mut OpenApiDocument) {
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+    let components = document.components.get_or_insert_default();
+    components.security_schemes.insert("token".to_owned(), SecurityScheme::Http(bearer));
+    let response = ResponseBuilder::new().description("this document").build();
+    let operation = OperationBuilder::new()
+        .summary(Some("Describes the API. Needs no token."))
+        .operation_id(Some("openapi"))
+        .response("200", response)
+        .securities(Some([]))
+        .build();
+    let path = PathItem::new(HttpMethod::Get, operation);
+    document.paths.paths.insert(DOCUMENT_PATH.to_owned(), path);
+}
+
+/// A handler that responds with the document.
+pub(super) fn serve(
+    document: &OpenApiDocument,
+) -> impl Fn() -> std::future::Ready<ApiResult> + Clone + Send + Sync + 'static {
+    // The document consists of strings and maps with string keys, which always serialize.
+    let text = Bytes::from(serde_json::to_vec(document).unwrap_or_default());
+    move || std::future::ready(Ok(ApiResponse(RouteResponse::json(StatusCode::OK, text.clone()))))
+}

@@ -1,0 +1,88 @@
+//! `/api/v1/servers`: the upstream MCP servers.
+
+use axum::extract::State;
+use http::StatusCode;
+use serde::Serialize;
+use toolyard_core::redact;
+use toolyard_mcp_client::{
+    ManagedServer, ServerState,
+    config::{HttpKind, TransportConfig},
+};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    ApiState,
+    extract::ApiPath,
+    response::{ApiResult, json_of},
+};
+use crate::agents::ApiError;
+
+/// An upstream MCP server.
+#[derive(Debug, Serialize, ToSchema)]
+struct ServerView {
+    name: String,
+    /// `disabled`, `configured`, `stopped`, `starting`, `ready`, `degraded`, `stopping` or `down`.
+    state: &'static str,
+    /// `stdio`, `http` or `sse`.
+    transport: &'static str,
+    /// Whether its declarations about the effects of its tools are believed.
+    trusted: bool,
+    /// Number of tools that may be used.
+    tools: usize,
+    /// The MCP revision of its session, if it is connected.
+    revision: Option<&'static str>,
+    /// What is wrong with the server or with some of its tools.
+    problem: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct ServerList {
+    servers: Vec<ServerView>,
+}
+
+pub(super) fn routes() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(list_servers)).routes(routes!(show_server))
+}
+
+/// Lists the upstream MCP servers.
+#[utoipa::path(get, path = "/servers", tag = "servers", responses((status = 200, body = ServerList)))]
+async fn list_servers(State(state): State<ApiState>) -> ApiResult {
+    let servers = state.servers.iter().flat_map(|manager| manager.servers());
+    let mut servers: Vec<ServerView> = servers.map(|server| ServerView::of(&server)).collect();
+    servers.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(json_of(StatusCode::OK, &ServerList { servers }))
+}
+
+/// Shows an upstream MCP server.
+#[utoipa::path(get, path = "/servers/{name}", tag = "servers", params(("name" = String, Path)),
+    responses((status = 200, body = ServerView), (status = 404, body = super::openapi::ErrorBody)))]
+async fn show_server(State(state): State<ApiState>, ApiPath(name): ApiPath<String>) -> ApiResult {
+    let server = state.servers.as_ref().and_then(|manager| manager.server(&name));
+    let unknown = || ApiError::not_found("server_not_found", format!("server `{name}` does not exist"));
+    let server = server.ok_or_else(unknown)?;
+    Ok(json_of(StatusCode::OK, &ServerView::of(&server)))
+}
+
+impl ServerView {
+    fn of(server: &ManagedServer) -> Self {
+        let (config, approvals, state) = (server.config(), server.tool_approvals(), server.state());
+        let failure = match &state {
+            ServerState::Degraded { reason, .. } | ServerState::Down { reason, .. } => Some(reason.clone()),
+            _ => None,
+        };
+        Self {
+            name: config.id.to_string(),
+            state: state.label(),
+            transport: match &config.transport {
+                TransportConfig::Stdio { .. } => "stdio",
+                TransportConfig::Http { kind: HttpKind::Sse, .. } => "sse",
+                TransportConfig::Http { .. } => "http",
+            },
+            trusted: config.trusted,
+            tools: approvals.approved().len(),
+            revision: server.live_session().map(|session| session.revision()),
+            problem: failure.or_else(|| approvals.problem_summary()).map(|text| redact(&text).into_owned()),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! `/api/v1/tools`: the tools of all sources.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolyard_core::RawJson;
+use toolyard_hub::{NameTarget, Snapshot, ToolCandidate, ToolHub};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    ApiState,
+    extract::{ApiPath, ApiQuery},
+    pages::{cut_page, page_limit},
+    response::{ApiResult, json_of},
+};
+use crate::{admin::CallStatistics, agents::ApiError};
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+struct ToolQuery {
+    /// What the tool shall do, in words: the best matches come first.
+    query: Option<String>,
+    /// Only tools of this source.
+    source: Option<String>,
+    /// Number of tools, 50 by default and 500 at most.
+    limit: Option<usize>,
+    /// `next` of the previous page; not with `query`.
+    after: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+struct SourceQuery {
+    /// The tool of this source.
+    source: Option<String>,
+}
+
+/// A tool.
+#[derive(Debug, Serialize, ToSchema)]
+struct ToolView {
+    name: String,
+    source: String,
+    /// `native`, `skill` or `mcp`.
+    #[schema(value_type = String)]
+    kind: toolyard_core::SourceKind,
+    title: Option<String>,
+    description: String,
+    /// Whether it changes nothing.
+    read_only: bool,
+    /// Whether it may destroy something.
+    destructive: bool,
+    /// Whether calls can be repeated safely.
+    idempotent: bool,
+    /// Whether it passes its arguments to systems outside; null if nothing believable was declared.
+    open_world: Option<bool>,
+    /// Whether the operator denies its calls.
+    denied: bool,
+    /// The name by which a call reaches it; null if none does.
+    call_as: Option<String>,
+    /// Relevance, with `query` only; comparable within one response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    score: Option<f32>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct ToolList {
+    tools: Vec<ToolView>,
+    /// To be given back as `after`; null if this is the last page.
+    next: Option<String>,
+}
+
+/// A tool with its schemas and statistics.
+#[derive(Debug, Serialize, ToSchema)]
+struct ToolDetails {
+    #[serde(flatten)]
+    tool: ToolView,
+    /// JSON Schema of the arguments.
+    #[schema(value_type = Object)]
+    input_schema: Value,
+    /// JSON Schema of structured results.
+    #[schema(value_type = Option<Object>)]
+    output_schema: Option<Value>,
+    capabilities: Vec<String>,
+    /// Null if the tool was never called, or if there is no store.
+    statistics: Option<CallStatistics>,
+}
+
+pub(super) fn routes() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(list_tools)).routes(routes!(show_tool))
+}
+
+/// Lists tools, or searches them.
+#[utoipa::path(get, path = "/tools", tag = "tools", params(ToolQuery), responses((status = 200, body = ToolList)))]
+async fn list_tools(State(state): State<ApiState>, ApiQuery(query): ApiQuery<ToolQuery>) -> ApiResult {
+    let limit = page_limit(query.limit)?;
+    let Some(hub) = &state.hub else {
+        return Ok(json_of(StatusCode::OK, &ToolList { tools: Vec::new(), next: None }));
+    };
+    if let Some(source) = &query.source
+        && !hub.snapshot().has_source(source)
+    {
+        return Err(ApiError::not_found("source_not_found", format!("source `{source}` does not exist")));
+    }
+    let source = query.source.as_deref();
+    let list = match &query.query {
+        Some(words) => search(hub, words, source, limit).await,
+        None => list(&hub.snapshot(), source, query.after.as_deref(), limit),
+    };
+    Ok(json_of(StatusCode::OK, &list))
+}
+
+async fn search(hub: &ToolHub, words: &str, source: Option<&str>, limit: usize) -> ToolList {
+    hub.wait_until_searchable().await;
+    // The source is not part of the search, so that its tools may be behind those of others.
+    let found = hub.search(words, if source.is_some() { usize::MAX } else { limit });
+    let snapshot = hub.snapshot();
+    let is_selected = |tool: &ToolCandidate| source.is_none_or(|source| tool.source_id().as_str() == source);
+    let found = found.iter().filter(|found| is_selected(&found.tool)).take(limit);
+    let view = |found: &toolyard_hub::ToolMatch| ToolView {
+        score: Some(found.score),
+        ..ToolView::of(&snapshot, &found.tool)
+    };
+    ToolList { tools: found.map(view).collect(), next: None }
+}
+
+fn list(snapshot: &Snapshot, source: Option<&str>, after: Option<&str>, limit: usize) -> ToolList {
+    let sources = snapshot.sources();
+    let selected = sources.iter().filter(|entry| source.is_none_or(|id| entry.source.info.id.as_str() == id));
+    let mut tools: Vec<(String, &Arc<ToolCandidate>)> =
+        selected.flat_map(|entry| entry.tools.iter()).map(|tool| (cursor(tool), tool)).collect();
+    tools.sort_by(|(one, _), (other, _)| one.cmp(other));
+    tools.retain(|(cursor, _)| after.is_none_or(|after| cursor.as_str() > after));
+    tools.truncate(limit.saturating_add(1));
+    let next = cut_page(&mut tools, limit, |(cursor, _)| cursor.clone());
+    ToolList { tools: tools.iter().map(|(_, tool)| ToolView::of(snapshot, tool)).collect(), next }
+}
+
+/// Identifies a tool in the order of the list.
+fn cursor(tool: &ToolCandidate) -> String {
+    format!("{}@{}", tool.name, tool.source_id())
+}
+
+/// Shows a tool.
+#[utoipa::path(get, path = "/tools/{name}", tag = "tools", params(("name" = String, Path), SourceQuery),
+    responses((status = 200, body = ToolDetails), (status = 404, body = super::openapi::ErrorBody),
+        (status = 409, body = super::openapi::ErrorBody, description = "several sources have a tool of this name")))]
+async fn show_tool(
+    State(state): State<ApiState>,
+    ApiPath(name): ApiPath<String>,
+    ApiQuery(query): ApiQuery<SourceQuery>,
+) -> ApiResult {
+    let unknown = || ApiError::not_found("tool_not_found", format!("tool `{name}` does not exist"));
+    let snapshot = state.hub.as_ref().ok_or_else(unknown)?.snapshot();
+    let tool = match &query.source {
+        Some(source) => snapshot.find_in(&name, source).map(Arc::clone).ok_or_else(unknown)?,
+        None => match snapshot.resolve_name(&name, None) {
+            NameTarget::Qualified(tool) => tool,
+            NameTarget::Callable(tools) => tools.into_iter().next().ok_or_else(unknown)?,
+            NameTarget::Ambiguous(tools) => {
+                let sources: Vec<&str> = tools.iter().map(|tool| tool.source_id().as_str()).collect();
+                let message =
+                    format!("tool `{name}` is ambiguous: set `source` to one of {}", sources.join(", "));
+                let error =
+                    ApiError { code: Some("tool_ambiguous"), ..ApiError::invalid_param("source", message) };
+                return Err(ApiError { status: StatusCode::CONFLICT, ..error });
+            }
+            NameTarget::Unknown => snapshot
+                .find(&name)
+                .and_then(|found| found.all().next().map(Arc::clone))
+                .ok_or_else(unknown)?,
+        },
+    };
+    let statistics = state.admin.as_ref().map(|admin| admin.statistics()).unwrap_or_default();
+    let is_of_tool =
+        |entry: &CallStatistics| entry.tool == *tool.name && entry.source == tool.source_id().as_str();
+    let details = ToolDetails {
+        tool: ToolView::of(&snapshot, &tool),
+        input_schema: tool.spec().input_schema.to_value(),
+        output_schema: tool.spec().output_schema.as_ref().map(RawJson::to_value),
+        capabilities: tool.capabilities.iter().map(|capability| capability.as_str().to_owned()).collect(),
+        statistics: statistics.into_iter().find(is_of_tool),
+    };
+    Ok(json_of(StatusCode::OK, &details))
+}
+
+impl ToolView {
+    fn of(snapshot: &Snapshot, tool: &ToolCandidate) -> Self {
+        let (spec, hints) = (tool.spec(), &tool.hints);
+        Self {
+            name: tool.name.to_string(),
+            source: tool.source_id().to_string(),
+            kind: tool.source.info.kind,
+            title: spec.title.clone(),
+            description: spec.description.clone(),
+            read_only: hints.read_only,
+            destructive: hints.destructive,
+            idempotent: hints.idempotent,
+            open_world: hints.open_world,
+            denied: tool.denied,
+            call_as: snapshot.callable_name(tool, None).map(|name| name.to_string()),
+            score: None,
+        }
+    }
+}
