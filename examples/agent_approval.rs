@@ -18,7 +18,10 @@ struct Note {
 
 /// Asks at the terminal. A graphical program would show a dialog here.
 async fn ask_at_the_terminal(request: ApprovalRequest) -> ApprovalDecision {
-    println!("{} wants to call {} with {} ({})", request.step, request.tool, request.arguments, request.effects);
+    println!(
+        "{} wants to call {} with {} ({})",
+        request.step, request.tool, request.arguments, request.effects
+    );
     println!("allow? [y/n/a for always]");
     let mut line = String::new();
     let _ = std::io::stdin().read_line(&mut line);

@@ -17,7 +17,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .prompt("welcome", "Asks for a welcome", |g: Greet| async move {
             Ok::<_, String>(format!("Write a short welcome for {}.", g.name))
         })
-        .resource("memo://opening-hours", "Opening hours", "text/plain", || async { Ok::<_, String>("9 to 17") })
+        .resource("memo://opening-hours", "Opening hours", "text/plain", || async {
+            Ok::<_, String>("9 to 17")
+        })
         .build()
         .await?;
     let endpoint = toolyard.serve("greeter", "1.0.0");

@@ -8,12 +8,14 @@ use toolyard_agent::{
     O200k,
 };
 use toolyard_core::{
-    Approvals, ArgumentExample, ArgumentExamples, ConversationId, Conversations, InvalidConversationName,
-    ResultShapes, RunLog, StorageError,
+    AgentDefinitions, Approvals, ArgumentExample, ArgumentExamples, ConversationId, Conversations,
+    InvalidConversationName, MemoryAgentDefinitions, ResultShapes, RunLog, StorageError,
 };
 use toolyard_hub::ToolHub;
 
-use crate::{Models, ModelsError, Settings, settings::AgentSettings};
+use crate::{Models, ModelsError, Settings, settings::AgentSettings, stored_agents::StoredAgents};
+
+const MAX_NAME_BYTES: usize = 64;
 
 /// Why an agent is not available.
 #[derive(Debug, thiserror::Error)]
@@ -27,9 +29,32 @@ pub enum AgentsError {
         /// Names of the agents that exist.
         known: Vec<String>,
     },
+    /// An agent of this name exists.
+    #[error("agent `{0}` exists already")]
+    Exists(String),
+    /// The agent comes from the settings, or is the default one.
+    #[error("agent `{0}` is not kept in the store")]
+    ReadOnly(String),
+    /// The name cannot be that of an agent.
+    #[error("`{0}` cannot be the name of an agent: 1 to 64 ASCII letters, digits, `-` and `_` are allowed")]
+    InvalidName(String),
+    /// The store of agents failed.
+    #[error("failed to access the stored agents: {0}")]
+    Storage(#[from] StorageError),
     /// The agent's model is not available.
     #[error(transparent)]
     Models(#[from] ModelsError),
+}
+
+/// Where an agent is defined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentOrigin {
+    /// In the settings; it changes with them.
+    Settings,
+    /// In the store; it can be changed while the program runs.
+    Store,
+    /// The default agent, which exists without a definition.
+    BuiltIn,
 }
 
 /// Why a conversation cannot be continued.
@@ -49,6 +74,7 @@ pub enum ChatError {
 pub struct Agents {
     pub(crate) hub: Arc<ToolHub>,
     pub(crate) settings: Arc<BTreeMap<String, AgentSettings>>,
+    pub(crate) stored: Arc<StoredAgents>,
     pub(crate) approval_rules: ApprovalRules,
     /// How long a tool call may go without progress, if set.
     pub(crate) tool_timeout: Option<Duration>,
@@ -63,6 +89,7 @@ pub struct Agents {
 
 /// Where agents keep their runs and what they learn.
 pub(crate) struct AgentStores {
+    definitions: Arc<dyn AgentDefinitions>,
     log: Arc<dyn RunLog>,
     approvals: Arc<dyn Approvals>,
     conversations: Arc<dyn Conversations>,
@@ -74,6 +101,7 @@ impl AgentStores {
     #[cfg(feature = "store")]
     pub(crate) fn of_store(store: &toolyard_store::Store) -> Self {
         Self {
+            definitions: Arc::new(store.clone()),
             log: Arc::new(store.clone()),
             approvals: Arc::new(store.clone()),
             conversations: Arc::new(store.clone()),
@@ -85,6 +113,7 @@ impl AgentStores {
     pub(crate) fn in_memory() -> Self {
         let log = Arc::new(MemoryRunLog::default());
         Self {
+            definitions: Arc::new(MemoryAgentDefinitions::default()),
             log: Arc::clone(&log) as _,
             approvals: log,
             conversations: Arc::new(MemoryConversations::default()),
@@ -102,10 +131,12 @@ impl Agents {
         stores: AgentStores,
         owner: String,
     ) -> Self {
-        let AgentStores { log, approvals, conversations, result_shapes, argument_examples } = stores;
+        let AgentStores { definitions, log, approvals, conversations, result_shapes, argument_examples } =
+            stores;
         Self {
             hub: Arc::clone(hub),
             settings: Arc::new(settings.agents.clone()),
+            stored: Arc::new(StoredAgents::new(definitions)),
             approval_rules: settings.approvals.rules(),
             tool_timeout: settings.call.timeout.map(|timeout| timeout.0),
             models,
@@ -118,21 +149,98 @@ impl Agents {
         }
     }
 
-    /// All names; the default agent exists without settings.
+    /// All names: those of the settings, those of the store as far as they were read, and the default agent, which exists
+    /// without settings.
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = self.settings.keys().cloned().collect();
-        if !self.settings.contains_key(DEFAULT_AGENT) {
+        let is_other = |name: &&String| !self.settings.contains_key(name.as_str());
+        names.extend(self.stored.current().keys().filter(is_other).cloned());
+        if !names.iter().any(|name| name == DEFAULT_AGENT) {
             names.push(DEFAULT_AGENT.to_owned());
         }
         names
     }
 
+    /// Where an agent is defined; `None` if there is none of this name. The settings precede the store.
+    pub fn origin(&self, name: &str) -> Option<AgentOrigin> {
+        if self.settings.contains_key(name) {
+            return Some(AgentOrigin::Settings);
+        }
+        if self.stored.current().contains_key(name) {
+            return Some(AgentOrigin::Store);
+        }
+        (name == DEFAULT_AGENT).then_some(AgentOrigin::BuiltIn)
+    }
+
+    /// The settings of an agent; those of the default agent if it has none.
+    pub fn agent_settings(&self, name: &str) -> Result<AgentSettings, AgentsError> {
+        let stored = self.stored.current();
+        match self.settings.get(name).or_else(|| stored.get(name)) {
+            Some(settings) => Ok(settings.clone()),
+            None if name == DEFAULT_AGENT => Ok(AgentSettings::default()),
+            None => Err(AgentsError::Unknown { name: name.to_owned(), known: self.names() }),
+        }
+    }
+
+    /// Adds an agent to the store, for this and all other processes. `by` is who does it, for the audit log. Without a durable
+    /// store, the agent lives as long as this `Toolyard`.
+    pub async fn add(&self, name: &str, settings: &AgentSettings, by: &str) -> Result<(), AgentsError> {
+        self.stored.refresh_now().await?;
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.bytes().all(is_name) {
+            return Err(AgentsError::InvalidName(name.to_owned()));
+        }
+        // The default agent can be replaced by one of the store.
+        if matches!(self.origin(name), Some(AgentOrigin::Settings | AgentOrigin::Store)) {
+            return Err(AgentsError::Exists(name.to_owned()));
+        }
+        if !self.stored.add(name, settings, by).await? {
+            return Err(AgentsError::Exists(name.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Replaces the settings of an agent in the store. Runs under way keep those they began with.
+    pub async fn replace(&self, name: &str, settings: &AgentSettings, by: &str) -> Result<(), AgentsError> {
+        self.require_stored(name).await?;
+        if !self.stored.replace(name, settings, by).await? {
+            return Err(self.unknown(name));
+        }
+        Ok(())
+    }
+
+    /// Removes an agent from the store. Runs under way go on.
+    pub async fn remove(&self, name: &str, by: &str) -> Result<(), AgentsError> {
+        self.require_stored(name).await?;
+        if !self.stored.remove(name, by).await? {
+            return Err(self.unknown(name));
+        }
+        Ok(())
+    }
+
+    /// Reads the agents in the store, which other processes may have changed, unless that was done less than a second ago.
+    pub async fn refresh(&self) {
+        self.stored.refresh().await;
+    }
+
+    async fn require_stored(&self, name: &str) -> Result<(), AgentsError> {
+        self.stored.refresh_now().await?;
+        match self.origin(name) {
+            Some(AgentOrigin::Store) => Ok(()),
+            Some(_) => Err(AgentsError::ReadOnly(name.to_owned())),
+            None => Err(self.unknown(name)),
+        }
+    }
+
+    fn unknown(&self, name: &str) -> AgentsError {
+        AgentsError::Unknown { name: name.to_owned(), known: self.names() }
+    }
+
     /// An agent's configuration.
     pub fn config(&self, name: &str) -> Result<AgentConfig, AgentsError> {
-        let config = match self.settings.get(name) {
-            Some(settings) => settings.config(name),
-            None if name == DEFAULT_AGENT => AgentConfig::new(name),
-            None => return Err(AgentsError::Unknown { name: name.to_owned(), known: self.names() }),
+        let config = match self.origin(name) {
+            Some(AgentOrigin::BuiltIn) => AgentConfig::new(name),
+            _ => self.agent_settings(name)?.config(name),
         };
         Ok(AgentConfig { tool_timeout: self.tool_timeout, ..config })
     }

@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use toolyard_agent::AgentParts;
-use toolyard_gateway::{AgentLookupError, AgentProvider, AgentService, AgentServiceConfig, GatewayConfig};
+use toolyard_core::BoxFuture;
+use toolyard_gateway::{
+    AgentLookupError, AgentProvider, AgentService, AgentServiceConfig, GatewayConfig, HttpApiConfig,
+};
 use toolyard_hub::Profile;
 
 use crate::{AgentsError, Toolyard, agents::ReloadableAgents};
@@ -17,6 +20,18 @@ impl Toolyard {
             config.content.push(Arc::clone(&self.content) as _);
         }
         config
+    }
+
+    /// What the HTTP API of a gateway serves, without agents: see [`Toolyard::agent_service`]. `clients_may_change_agents`
+    /// lets HTTP clients add, change and remove agents in the store.
+    pub fn http_api_config(&self, clients_may_change_agents: bool) -> HttpApiConfig {
+        HttpApiConfig {
+            agents: None,
+            hub: Some(self.shared_hub()),
+            servers: self.shared_servers(),
+            admin: Some(Arc::new(self.admin())),
+            clients_may_change_agents,
+        }
     }
 
     /// The agents for clients of the gateway, limited to the tools of a profile. `clients_may_approve` lets HTTP clients
@@ -42,6 +57,10 @@ impl Toolyard {
 }
 
 impl AgentProvider for ReloadableAgents {
+    fn refresh(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move { self.current().refresh().await })
+    }
+
     fn names(&self) -> Vec<String> {
         self.current().names()
     }
@@ -49,7 +68,7 @@ impl AgentProvider for ReloadableAgents {
     fn parts(&self, name: &str) -> Result<AgentParts, AgentLookupError> {
         self.current().agent_parts(name, None).map_err(|error| match error {
             AgentsError::Unknown { name, known } => AgentLookupError::Unknown { name, known },
-            AgentsError::Models(error) => AgentLookupError::Model(Box::new(error)),
+            other => AgentLookupError::Model(Box::new(other)),
         })
     }
 }

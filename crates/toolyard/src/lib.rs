@@ -59,6 +59,8 @@
 //!
 //! The program `toolyard` is this library with a command line.
 
+#[cfg(feature = "gateway")]
+mod admin;
 #[cfg(feature = "agent")]
 mod agent_handle;
 #[cfg(feature = "agent")]
@@ -78,13 +80,15 @@ mod servers;
 #[cfg(feature = "agent")]
 pub mod settings;
 #[cfg(feature = "agent")]
+mod stored_agents;
+#[cfg(feature = "agent")]
 mod synthesis;
 mod toolyard;
 
 #[cfg(feature = "agent")]
 pub use agent_handle::{AgentAnswer, AgentHandle, Approver, RunHandle, describe_end};
 #[cfg(feature = "agent")]
-pub use agents::{Agents, AgentsError, ChatError};
+pub use agents::{AgentOrigin, Agents, AgentsError, ChatError};
 #[cfg(feature = "agent")]
 pub use models::{Models, ModelsError};
 #[cfg(feature = "agent")]

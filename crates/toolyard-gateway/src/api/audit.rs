@@ -2,26 +2,18 @@
 
 use axum::extract::State;
 use http::StatusCode;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Serialize;
+use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     ApiState,
     extract::{Admin, ApiQuery},
     pages::{cut_page, page_limit},
+    queries::AuditPageQuery,
     response::{ApiResult, json_of},
 };
 use crate::admin::{AuditLogRecord, AuditLogVerification, CallStatistics};
-
-#[derive(Debug, Default, Deserialize, IntoParams)]
-#[serde(default, deny_unknown_fields)]
-struct AuditPageQuery {
-    /// Number of records, 50 by default and 500 at most.
-    limit: Option<usize>,
-    /// `next` of the previous page.
-    after: Option<i64>,
-}
 
 #[derive(Debug, Serialize, ToSchema)]
 struct AuditPage {

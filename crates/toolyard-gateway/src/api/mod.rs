@@ -6,7 +6,7 @@
 //! extract.rs     reads requests; what cannot be read is refused in the form of the API
 //! response.rs    responses of handlers as axum responses, and these as responses of the MCP server
 //! request_id.rs  numbers requests for logs
-//! pages.rs       pages of long lists
+//! pages.rs       pages of long lists; queries.rs has the parameters in queries
 //! openapi.rs     the OpenAPI document
 //! servers.rs, tools.rs, agents.rs, audit.rs   the handlers of /api/v1, besides those of runs and approvals
 //! ```
@@ -16,6 +16,7 @@ mod audit;
 pub(crate) mod extract;
 pub(crate) mod openapi;
 pub(crate) mod pages;
+mod queries;
 mod request_id;
 pub(crate) mod response;
 mod router;
@@ -34,7 +35,10 @@ use toolyard_mcp_server::{HttpRoutes, RouteRequest, RouteResponse};
 use tower::ServiceExt as _;
 
 pub use self::extract::CallerCredential;
-use self::response::{into_route_response, keep_event_streams_alive};
+use self::{
+    openapi::DOCUMENT_PATH,
+    response::{into_route_response, keep_event_streams_alive},
+};
 use crate::{
     admin::AdminProvider,
     agents::{AgentApi, AgentService, ApiError},
@@ -121,6 +125,10 @@ impl HttpRoutes for HttpApi {
         ["/api", "/v1", "/runs"].iter().any(|prefix| {
             path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         })
+    }
+
+    fn is_public(&self, path: &str) -> bool {
+        path == DOCUMENT_PATH
     }
 
     fn handle(&self, request: RouteRequest) -> BoxFuture<'_, RouteResponse> {

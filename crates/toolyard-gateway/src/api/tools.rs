@@ -4,40 +4,21 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use http::StatusCode;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 use toolyard_core::RawJson;
 use toolyard_hub::{NameTarget, Snapshot, ToolCandidate, ToolHub};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     ApiState,
     extract::{ApiPath, ApiQuery},
     pages::{cut_page, page_limit},
+    queries::{SourceQuery, ToolQuery},
     response::{ApiResult, json_of},
 };
 use crate::{admin::CallStatistics, agents::ApiError};
-
-#[derive(Debug, Default, Deserialize, IntoParams)]
-#[serde(default, deny_unknown_fields)]
-struct ToolQuery {
-    /// What the tool shall do, in words: the best matches come first.
-    query: Option<String>,
-    /// Only tools of this source.
-    source: Option<String>,
-    /// Number of tools, 50 by default and 500 at most.
-    limit: Option<usize>,
-    /// `next` of the previous page; not with `query`.
-    after: Option<String>,
-}
-
-#[derive(Debug, Default, Deserialize, IntoParams)]
-#[serde(default, deny_unknown_fields)]
-struct SourceQuery {
-    /// The tool of this source.
-    source: Option<String>,
-}
 
 /// A tool.
 #[derive(Debug, Serialize, ToSchema)]

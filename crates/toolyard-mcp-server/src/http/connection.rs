@@ -18,7 +18,7 @@ use crate::{
         access_check::{AccessError, check_host_and_origin, check_token},
         activity_stream::ConnectionActivity,
         body::{ResponseBody, TaskEventStream},
-        config::HttpConfig,
+        config::{HttpConfig, NO_CREDENTIAL},
         event_stream::{EventStream, KeepAlive},
         health::{self, LIVENESS_PATH, READINESS_PATH},
         legacy_sse::LegacySseSessions,
@@ -95,9 +95,14 @@ impl Connection {
         let mut response = if request.method() == Method::OPTIONS {
             response::preflight(headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS))
         } else {
-            match check_token(&rules.access, headers) {
-                Ok(()) => {
-                    let credential_hash = rules.access.credential_hash();
+            let is_public = |routes: &Arc<dyn HttpRoutes>| routes.is_public(request.uri().path());
+            let credential_hash = match check_token(&rules.access, headers) {
+                Ok(()) => Ok(rules.access.credential_hash()),
+                Err(_) if self.routes(request.uri().path()).is_some_and(is_public) => Ok(NO_CREDENTIAL),
+                Err(denied) => Err(denied),
+            };
+            match credential_hash {
+                Ok(credential_hash) => {
                     // Held over an await, it would slow down replacing the rules.
                     drop(rules);
                     self.route(request, credential_hash).await

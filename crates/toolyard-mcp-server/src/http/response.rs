@@ -79,7 +79,7 @@ pub(crate) fn add_cors_headers(response: &mut Response<ResponseBody>, origin: He
 pub(crate) fn preflight(requested_headers: Option<&HeaderValue>) -> Response<ResponseBody> {
     let mut response = status(StatusCode::NO_CONTENT);
     let headers = response.headers_mut();
-    let methods = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
+    let methods = HeaderValue::from_static("GET, POST, PUT, DELETE, OPTIONS");
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, methods);
     if let Some(requested_headers) = requested_headers {
         headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, requested_headers.clone());

@@ -7,10 +7,16 @@ use futures_util::Stream;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use toolyard_core::BoxFuture;
 
-/// Handles HTTP paths besides those of MCP. Requests are authenticated before they get here.
+/// Handles HTTP paths besides those of MCP. Requests are authenticated before they get here, unless the path is public.
 pub trait HttpRoutes: Send + Sync + fmt::Debug {
     /// Whether a path is handled here.
     fn matches(&self, path: &str) -> bool;
+
+    /// Whether everybody may send requests to a path, without authentication. Hosts and origins are checked nevertheless.
+    fn is_public(&self, path: &str) -> bool {
+        let _ = path;
+        false
+    }
 
     /// Handles a request. The future is dropped when the client disconnects.
     fn handle(&self, request: RouteRequest) -> BoxFuture<'_, RouteResponse>;

@@ -19,6 +19,10 @@ impl HttpRoutes for Echo {
         path.starts_with("/echo") || path == "/events"
     }
 
+    fn is_public(&self, path: &str) -> bool {
+        path == "/echo/public"
+    }
+
     fn handle(&self, request: RouteRequest) -> BoxFuture<'_, RouteResponse> {
         Box::pin(async move {
             if request.path == "/events" {
@@ -74,6 +78,10 @@ async fn routes_need_authentication() {
     let request = || reqwest::Client::new().get(&url);
     assert_eq!(request().send().await.unwrap().status(), 401);
     assert_eq!(request().bearer_auth("s3cret").send().await.unwrap().status(), 202);
+    let public = reqwest::get(format!("{url}/public")).await.unwrap();
+    assert_eq!(public.status(), 202);
+    let foreign = reqwest::Client::new().get(format!("{url}/public")).header("Host", "evil.example");
+    assert_eq!(foreign.send().await.unwrap().status(), 403, "public is not for every host");
     let with_foreign_host = request().bearer_auth("s3cret").header("Host", "evil.example");
     assert_eq!(with_foreign_host.send().await.unwrap().status(), 403);
     let with_foreign_origin = request().bearer_auth("s3cret").header("Origin", "https://evil.example");

@@ -312,6 +312,8 @@ impl ToolyardBuilder {
         };
         #[cfg(feature = "agent")]
         let agents = self.build_agents(&hub, models);
+        #[cfg(feature = "agent")]
+        agents.refresh().await;
         Ok(Toolyard {
             options: self.call_options(),
             #[cfg(feature = "mcp")]

@@ -64,6 +64,14 @@ impl Toolyard {
         self.persistence.as_ref().map(|persistence| persistence.history.statistics()).unwrap_or_default()
     }
 
+    /// Statistics and audit records for the HTTP API.
+    #[cfg(feature = "gateway")]
+    pub(crate) fn stored_records(&self) -> Option<crate::admin::StoredRecords> {
+        let persistence = self.persistence.as_ref()?;
+        let (store, history) = (persistence.store.clone(), Arc::clone(&persistence.history));
+        Some(crate::admin::StoredRecords { store, history })
+    }
+
     /// The stored example requests of tools; none without a store.
     pub fn example_requests(&self) -> Option<&StoredExampleRequests> {
         self.persistence.as_ref().map(|persistence| &*persistence.example_requests)

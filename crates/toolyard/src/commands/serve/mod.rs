@@ -131,7 +131,10 @@ async fn run_http(
         access: access.clone(),
         legacy_sse: arguments.legacy_sse,
         readiness: Some(Arc::clone(&readiness) as _),
-        routes: Some(Arc::new(HttpApi::new(HttpApiConfig { agents: agents.clone() }))),
+        routes: Some(Arc::new(HttpApi::new(HttpApiConfig {
+            agents: agents.clone(),
+            ..toolyard.http_api_config(serve.remote_approval)
+        }))),
         ..HttpConfig::new(Access::Open)
     };
     let drain_period = drain::drain_period(serve, context.store.as_ref().map(Store::engine), is_interactive);

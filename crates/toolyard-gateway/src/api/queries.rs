@@ -1,0 +1,33 @@
+//! Parameters in queries.
+
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ToolQuery {
+    /// What the tool shall do, in words: the best matches come first.
+    pub(super) query: Option<String>,
+    /// Only tools of this source.
+    pub(super) source: Option<String>,
+    /// Number of tools, 50 by default and 500 at most.
+    pub(super) limit: Option<usize>,
+    /// `next` of the previous page; not with `query`.
+    pub(super) after: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct SourceQuery {
+    /// The tool of this source.
+    pub(super) source: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct AuditPageQuery {
+    /// Number of records, 50 by default and 500 at most.
+    pub(super) limit: Option<usize>,
+    /// `next` of the previous page.
+    pub(super) after: Option<i64>,
+}
