@@ -163,3 +163,7 @@ fn axum_request(request: RouteRequest) -> Result<Request<Body>, ApiError> {
     request.extensions_mut().insert(CallerCredential(credential_hash));
     Ok(request)
 }
+
+#[cfg(test)]
+#[path = "api_tests.rs"]
+mod tests;

@@ -5,6 +5,7 @@ use utoipa::IntoParams;
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct ToolQuery {
     /// What the tool shall do, in words: the best matches come first.
     pub(super) query: Option<String>,
@@ -18,6 +19,7 @@ pub(super) struct ToolQuery {
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct SourceQuery {
     /// The tool of this source.
     pub(super) source: Option<String>,
@@ -25,6 +27,7 @@ pub(super) struct SourceQuery {
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct AuditPageQuery {
     /// Number of records, 50 by default and 500 at most.
     pub(super) limit: Option<usize>,

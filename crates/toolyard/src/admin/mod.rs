@@ -120,6 +120,9 @@ impl AdminProvider for ToolyardAdmin {
 }
 
 fn parse(config: Value) -> Result<AgentSettings, AdminError> {
+    if !config.is_object() {
+        return Err(AdminError::InvalidAgent("`config` must be an object".to_owned()));
+    }
     serde_json::from_value(config)
         .map_err(|error| AdminError::InvalidAgent(format!("`config` is invalid: {error}")))
 }

@@ -40,11 +40,11 @@ pub struct ServeSettings {
     /// The maximum time a tool call may stay without progress, such as `2m`. By default, `[call] timeout`
     /// if it is set, else 2 minutes.
     pub idle_timeout: Option<DurationSetting>,
-    /// Whether clients may use agents: through the tool `ask_agent`, and over HTTP at `/v1` and `/runs`. By default, if a
+    /// Whether clients may use agents: through the tool `ask_agent`, and over HTTP at `/v1` and `/api/v1/runs`. By default, if a
     /// model is configured. Agents may use every tool of the main endpoint, so profiles never offer them.
     pub agents: Option<bool>,
-    /// Whether HTTP clients with the token may approve tool calls of agents at `/runs/ID/approve`. By default they may only
-    /// deny; approval is given on this machine: `toolyard runs approve`.
+    /// Whether HTTP clients with the token may approve tool calls of agents, and add and change agents, at `/api/v1`. By
+    /// default they may only deny calls; approval is given on this machine: `toolyard runs approve`.
     pub remote_approval: bool,
     /// How long connections are still accepted after SIGTERM, while `/readyz` fails, so that load balancers send requests
     /// elsewhere before they are refused. By default `15s` if the store is PostgreSQL, so that there may be other replicas;

@@ -18,9 +18,11 @@ mod model_server;
 mod test_home;
 
 mod adopted_runs;
+mod api_v1;
 mod approval_arguments;
 mod ask;
 mod ask_agent_tool;
+mod changed_agents;
 mod chat;
 mod completions;
 mod conversations;

@@ -10,6 +10,7 @@ use toolyard_core::{
 };
 use toolyard_mcp_server::{HttpRoutes as _, RouteBody, RouteResponse};
 use toolyard_model::{ModelMessage, Role};
+use tower::ServiceExt as _;
 
 use super::{completion_handlers::resolve_suspended_notices, *};
 use crate::HttpApi;
@@ -339,4 +340,24 @@ fn responses_have_no_hidden_text() {
     assert_eq!(value, json!({"question": "ab", "end": {"answer": ["ab"]}}));
     let (_, value) = parse(ApiError::failed("run_failed", hidden).into());
     assert_eq!(value["error"]["message"], "ab");
+}
+
+#[tokio::test]
+async fn a_mounted_router_serves_requests_and_limits_their_bodies() {
+    let router = HttpApi::of_agents(TestAgents::in_memory().service()).router();
+    let application = axum::Router::new().nest("/toolyard", router);
+    let send = async |body: String| {
+        let request = http::Request::post("/toolyard/runs").body(axum::body::Body::from(body)).unwrap();
+        let response = application.clone().oneshot(request).await.unwrap();
+        assert!(response.headers().contains_key("x-request-id"));
+        let status = response.status().as_u16();
+        let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        (status, serde_json::from_slice::<Value>(&body).unwrap())
+    };
+    let (status, started) = send(json!({"question": "now"}).to_string()).await;
+    assert_eq!(status, 202, "{started}");
+    let (status, error) = send(json!({"question": "x".repeat(5 << 20)}).to_string()).await;
+    assert_eq!((status, error["error"]["code"].as_str()), (413, Some("request_too_large")), "{error}");
+    let (status, _) = send("\u{0}".to_owned()).await;
+    assert_eq!(status, 400);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
-use toolyard_agent::{ApprovalDecision, ApprovalState, Run, StepRun, decide_approval, load_run};
+use toolyard_agent::{ApprovalDecision, Run, StepRun, decide_approval, load_run};
 use toolyard_core::{ApprovalKind, ApprovalRecord, RunId, StorageError};
 use toolyard_mcp_server::RouteResponse;
 use utoipa::ToSchema;
@@ -98,17 +98,15 @@ pub(super) async fn list(runs: &ActiveRuns) -> Result<RouteResponse, ApiError> {
                 &loaded.insert((record.run.clone(), state)).1
             }
         };
-        let step = state.as_ref().and_then(|state| step_of_approval(state, record.id));
+        let step = state.as_ref().and_then(|state| step_of_approval(state, &record));
         approvals.push(PendingApproval::of(record, step));
     }
     Ok(json_of(StatusCode::OK, &ApprovalList { approvals }))
 }
 
-/// The step that waits for an approval.
-fn step_of_approval(run: &Run, approval: i64) -> Option<&StepRun> {
-    run.steps()
-        .iter()
-        .find(|step| matches!(&step.approval, ApprovalState::Requested { id, .. } if *id == approval))
+/// The step that waits for an approval. The request is stored before the log of the run tells of it.
+fn step_of_approval<'a>(run: &'a Run, approval: &ApprovalRecord) -> Option<&'a StepRun> {
+    run.steps().iter().find(|step| Some(step.journal_name()) == approval.step)
 }
 
 impl PendingApproval {

@@ -1,6 +1,6 @@
 //! The routes of agents: runs, approvals, and the OpenAI-compatible API.
 
-use http::HeaderMap;
+use http::{HeaderMap, header::Entry};
 use toolyard_core::RunId;
 use toolyard_mcp_server::RouteRequest;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -10,7 +10,7 @@ use super::{
     completion_handlers,
     run_bodies::{CancelledRun, ResolutionBody, ResolvedStep, StartRunBody, StartedRun, UnknownSteps},
     run_handlers,
-    run_list::{self, RunList, RunQuery},
+    run_list::{self, EventQuery, RunList, RunQuery},
 };
 use crate::api::{
     ApiState,
@@ -75,10 +75,19 @@ async fn show_run(Agents(api): Agents, ApiPath(run): ApiPath<String>) -> ApiResu
 
 /// Follows the events of a run as server-sent events.
 #[utoipa::path(get, path = "/runs/{run}/events", tag = "runs",
-    params(("run" = String, Path), ("Last-Event-ID" = Option<i64>, Header, description = "continues after this event")),
+    params(("run" = String, Path), EventQuery, ("Last-Event-ID" = Option<i64>, Header, description = "continues after this event")),
     responses((status = 200, content_type = "text/event-stream", body = String),
         (status = 204, description = "the run is over and nothing follows"), (status = 404, body = ErrorBody)))]
-async fn run_events(Agents(api): Agents, ApiPath(run): ApiPath<String>, headers: HeaderMap) -> ApiResult {
+async fn run_events(
+    Agents(api): Agents,
+    ApiPath(run): ApiPath<String>,
+    ApiQuery(query): ApiQuery<EventQuery>,
+    mut headers: HeaderMap,
+) -> ApiResult {
+    // The header of a browser that reconnects is newer than the address it connected to first.
+    if let (Some(after), Entry::Vacant(header)) = (query.after, headers.entry("last-event-id")) {
+        header.insert(after.into());
+    }
     Ok(run_handlers::follow(&api.runs, &RunId::from(run), &headers).await?.into())
 }
 

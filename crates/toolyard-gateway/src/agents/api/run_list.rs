@@ -24,6 +24,7 @@ const BATCH_SIZE: usize = 100;
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct RunQuery {
     /// Only runs in this state.
     #[param(value_type = Option<String>)]
@@ -34,6 +35,14 @@ pub(super) struct RunQuery {
     limit: Option<usize>,
     /// `next` of the previous page.
     after: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct EventQuery {
+    /// Continues after the event with this number.
+    pub(super) after: Option<i64>,
 }
 
 /// The state of a run.

@@ -46,7 +46,7 @@ pub(super) fn print(
 pub(super) fn print_agents(address: SocketAddr, toolyard: &Toolyard, output: &Output) {
     let names = toolyard.agents().names().join(", ");
     output.message(&format!("  agents over the OpenAI API: http://{address}/v1   (as model: {names})"));
-    output.message(&format!("  runs: POST http://{address}/runs, events at /runs/ID/events"));
+    output.message(&format!("  runs: POST http://{address}/api/v1/runs, described at /api/openapi.json"));
     output.message("  approve tool calls of agents: toolyard runs list, toolyard runs approve RUN");
     if let Ok(model) = toolyard.agents().models().resolve_name(None) {
         suggest_model_test(toolyard, &model, output);

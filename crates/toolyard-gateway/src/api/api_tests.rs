@@ -1,0 +1,112 @@
+//! The document describes every route, and every route that it describes exists.
+
+use std::collections::BTreeSet;
+
+use http::{HeaderMap, Method};
+use serde_json::Value;
+use toolyard_mcp_server::RouteBody;
+
+use super::*;
+
+/// Every route, as the documentation has them.
+const ROUTES: &[&str] = &[
+    "GET /api/openapi.json",
+    "GET /api/v1/agents",
+    "POST /api/v1/agents",
+    "GET /api/v1/agents/{name}",
+    "PUT /api/v1/agents/{name}",
+    "DELETE /api/v1/agents/{name}",
+    "GET /api/v1/approvals",
+    "POST /api/v1/approvals/{approval}",
+    "GET /api/v1/audit",
+    "GET /api/v1/audit/verify",
+    "GET /api/v1/runs",
+    "POST /api/v1/runs",
+    "GET /api/v1/runs/unknown",
+    "GET /api/v1/runs/{run}",
+    "POST /api/v1/runs/{run}/approve",
+    "POST /api/v1/runs/{run}/cancel",
+    "GET /api/v1/runs/{run}/events",
+    "POST /api/v1/runs/{run}/resolve",
+    "GET /api/v1/servers",
+    "GET /api/v1/servers/{name}",
+    "GET /api/v1/statistics",
+    "GET /api/v1/tools",
+    "GET /api/v1/tools/{name}",
+    "POST /v1/chat/completions",
+    "GET /v1/models",
+    "GET /v1/models/{name}",
+];
+
+async fn send(api: &HttpApi, method: &str, path: &str) -> (u16, Value) {
+    let response = api.handle(RouteRequest {
+        method: Method::from_bytes(method.as_bytes()).unwrap(),
+        path: path.to_owned(),
+        query: String::new(),
+        headers: HeaderMap::new(),
+        credential_hash: [0; 32],
+        body: String::new(),
+    });
+    let response = response.await;
+    match response.body {
+        RouteBody::Json(text) => (response.status.as_u16(), serde_json::from_slice(&text).unwrap()),
+        RouteBody::Empty | RouteBody::Events { .. } => panic!("no JSON"),
+    }
+}
+
+#[tokio::test]
+async fn the_document_and_the_routes_agree() {
+    let api = HttpApi::new(HttpApiConfig::default());
+    let (_, document) = send(&api, "GET", "/api/openapi.json").await;
+    let mut described = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in item.as_object().unwrap().keys() {
+            described.insert(format!("{} {path}", method.to_uppercase()));
+        }
+    }
+    assert_eq!(described, ROUTES.iter().map(|route| (*route).to_owned()).collect());
+    for route in ROUTES {
+        let (method, path) = route.split_once(' ').unwrap();
+        let path = path.replace("{approval}", "1").replace(['{', '}'], "");
+        let (_, answer) = send(&api, method, &path).await;
+        let code = answer["error"]["code"].as_str().unwrap_or_default();
+        assert!(!["route_not_found", "method_not_allowed"].contains(&code), "{route}: {answer}");
+        if let Some(path) = path.strip_prefix("/api/v1/runs") {
+            let (_, answer) = send(&api, method, &format!("/runs{path}")).await;
+            assert_eq!(answer["error"]["code"], "agents_not_offered", "the alias of {route}: {answer}");
+        }
+        // A method that no route has.
+        let (status, _) = send(&api, "PATCH", &path).await;
+        assert_eq!(status, 405, "{route}");
+    }
+}
+
+#[tokio::test]
+async fn every_operation_is_described() {
+    let api = HttpApi::new(HttpApiConfig::default());
+    let (_, document) = send(&api, "GET", "/api/openapi.json").await;
+    assert_eq!(document["openapi"], "3.1.0");
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            assert!(operation["summary"].is_string(), "{method} {path}");
+            assert!(operation["responses"].as_object().is_some_and(|all| !all.is_empty()), "{method} {path}");
+            let declared: BTreeSet<&str> = operation["parameters"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter(|parameter| parameter["in"] == "path")
+                .map(|parameter| parameter["name"].as_str().unwrap())
+                .collect();
+            let in_path: BTreeSet<&str> =
+                path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}')).collect();
+            assert_eq!(declared, in_path, "{method} {path}");
+        }
+    }
+    let text = document.to_string();
+    let references = text
+        .match_indices("#/components/schemas/")
+        .map(|(at, start)| text[at + start.len()..].split('"').next().unwrap());
+    for name in references {
+        assert!(document["components"]["schemas"][name].is_object(), "schema {name} is missing");
+    }
+}
