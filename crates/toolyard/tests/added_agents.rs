@@ -1,5 +1,7 @@
 //! Agents that an embedding program adds, replaces and removes while it runs.
 
+#![expect(clippy::unwrap_used, reason = "a panic in a test helper fails the test, as intended")]
+
 use std::{sync::Arc, time::Duration};
 
 use toolyard::{

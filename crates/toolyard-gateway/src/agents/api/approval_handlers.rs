@@ -6,7 +6,7 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use toolyard_agent::{ApprovalDecision, Run, StepRun, decide_approval, load_run};
-use toolyard_core::{ApprovalKind, ApprovalRecord, RunId, StorageError};
+use toolyard_core::{ApprovalKind, ApprovalRecord, RunId};
 use toolyard_mcp_server::RouteResponse;
 use utoipa::ToSchema;
 
@@ -82,7 +82,7 @@ pub(super) struct PendingApproval {
 /// `GET /approvals`.
 pub(super) async fn list(runs: &ActiveRuns) -> Result<RouteResponse, ApiError> {
     let pending = before(Instant::now() + READ_TIMEOUT, async {
-        runs.config.approvals.pending_approvals().await.map_err(unavailable)
+        runs.config.approvals.pending_approvals().await.map_err(ApiError::store_unavailable)
     });
     let mut approvals = Vec::new();
     let mut loaded: Option<(RunId, Option<Run>)> = None;
@@ -129,7 +129,8 @@ pub(super) async fn decide(
     approval: i64,
     body: DecisionBody,
 ) -> Result<RouteResponse, ApiError> {
-    let reading = async { runs.config.approvals.approval(approval).await.map_err(unavailable) };
+    let reading =
+        async { runs.config.approvals.approval(approval).await.map_err(ApiError::store_unavailable) };
     let record = before(Instant::now() + READ_TIMEOUT, reading).await?;
     let is_pending =
         |record: &ApprovalRecord| record.outcome.is_none() && record.kind == ApprovalKind::ToolCall;
@@ -187,9 +188,4 @@ pub(super) async fn decide_of_run(
     let resumed = agent.map(|agent| runs.spawn(agent, run)).is_some();
     let decided = DecidedApproval { run: run.to_string(), approval, allowed: allow, scope, resumed };
     Ok(json_of(StatusCode::ACCEPTED, &decided))
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "the signature that `map_err` needs")]
-fn unavailable(error: StorageError) -> ApiError {
-    ApiError::store_unavailable(error)
 }
