@@ -81,12 +81,15 @@ pub(super) struct PendingApproval {
 
 /// `GET /approvals`.
 pub(super) async fn list(runs: &ActiveRuns) -> Result<RouteResponse, ApiError> {
-    let pending = before(Instant::now() + READ_TIMEOUT, async {
-        runs.config.approvals.pending_approvals().await.map_err(ApiError::store_unavailable)
-    });
+    let approvals = before(Instant::now() + READ_TIMEOUT, read_pending(runs)).await?;
+    Ok(json_of(StatusCode::OK, &ApprovalList { approvals }))
+}
+
+async fn read_pending(runs: &ActiveRuns) -> Result<Vec<PendingApproval>, ApiError> {
+    let pending = runs.config.approvals.pending_approvals().await.map_err(ApiError::store_unavailable)?;
     let mut approvals = Vec::new();
     let mut loaded: Option<(RunId, Option<Run>)> = None;
-    for record in pending.await? {
+    for record in pending {
         if record.kind != ApprovalKind::ToolCall {
             continue;
         }
@@ -101,7 +104,7 @@ pub(super) async fn list(runs: &ActiveRuns) -> Result<RouteResponse, ApiError> {
         let step = state.as_ref().and_then(|state| step_of_approval(state, &record));
         approvals.push(PendingApproval::of(record, step));
     }
-    Ok(json_of(StatusCode::OK, &ApprovalList { approvals }))
+    Ok(approvals)
 }
 
 /// The step that waits for an approval. The request is stored before the log of the run tells of it.
