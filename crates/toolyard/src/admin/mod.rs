@@ -34,7 +34,7 @@ impl crate::Toolyard {
 pub(crate) struct ToolyardAdmin {
     pub(crate) agents: Arc<ReloadableAgents>,
     #[cfg(feature = "store")]
-    pub(crate) records: Option<records::StoredRecords>,
+    pub(crate) records: Option<StoredRecords>,
 }
 
 impl fmt::Debug for ToolyardAdmin {
@@ -46,7 +46,7 @@ impl fmt::Debug for ToolyardAdmin {
 impl AdminProvider for ToolyardAdmin {
     #[cfg(feature = "store")]
     fn statistics(&self) -> Vec<CallStatistics> {
-        self.records.as_ref().map(records::StoredRecords::statistics).unwrap_or_default()
+        self.records.as_ref().map(StoredRecords::statistics).unwrap_or_default()
     }
 
     #[cfg(not(feature = "store"))]

@@ -5,7 +5,7 @@ mod content;
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use tokio::net::TcpListener;
-use toolyard_gateway::AgentApi;
+use toolyard_gateway::{HttpApi, HttpApiConfig};
 use toolyard_hub::Profile;
 use toolyard_mcp_server::{
     Access, HttpConfig, McpServer, ServerConfig, SessionKeys, serve_http, serve_stdio,
@@ -66,8 +66,8 @@ impl McpEndpoint<'_> {
         self
     }
 
-    /// Also offers the agents: as the tool `ask_agent`, and over HTTP as an OpenAI-compatible API and as runs.
-    /// `clients_may_approve` lets HTTP clients approve tool calls of their own runs.
+    /// Also offers the agents: as the tool `ask_agent`, and over HTTP with the whole HTTP API (`/api/v1`, `/v1`, `/runs`).
+    /// `clients_may_approve` lets HTTP clients approve tool calls of their own runs and change agents.
     pub fn agents(mut self, clients_may_approve: bool) -> Self {
         self.agents = true;
         self.clients_may_approve = clients_may_approve;
@@ -99,7 +99,7 @@ impl McpEndpoint<'_> {
     #[expect(clippy::type_complexity, reason = "used twice, right above")]
     fn build(
         self,
-    ) -> Result<(Arc<McpServer>, Option<AgentApi>, Pin<Box<dyn Future<Output = ()> + Send>>), Error> {
+    ) -> Result<(Arc<McpServer>, Option<HttpApi>, Pin<Box<dyn Future<Output = ()> + Send>>), Error> {
         let keys = SessionKeys::random().map_err(|error| Error::Serve(error.to_string()))?;
         let mut config = ServerConfig::new(self.name, self.version, keys);
         config.instructions = Some(self.instructions.unwrap_or_default());
@@ -109,7 +109,10 @@ impl McpEndpoint<'_> {
                 self.toolyard.agent_service(Profile::default(), self.clients_may_approve, RUN_LEASE);
             gateway.agents = Some(service);
         }
-        let api = gateway.agents.clone().map(AgentApi::new);
+        let api = gateway.agents.clone().map(|agents| {
+            let config = self.toolyard.http_api_config(self.clients_may_approve);
+            HttpApi::new(HttpApiConfig { agents: Some(agents), ..config })
+        });
         Ok((Arc::new(gateway.build(config)), api, self.stop))
     }
 }
