@@ -23,9 +23,9 @@ fix:
 test *ARGS:
     scripts/with-postgres cargo nextest run --workspace {{ ARGS }}
 
-# Regenerate schema/toolyard.schema.json
+# Regenerate schema/toolyard.schema.json and docs/reference/run-events.schema.json
 schema:
-    UPDATE_SCHEMA=1 cargo nextest run -p toolyard the_schema_file_is_up_to_date
+    UPDATE_SCHEMA=1 cargo nextest run -p toolyard -p toolyard-gateway the_schema_file_is_up_to_date
 
 # Search quality on test sets (docs/search.md), with the plot
 search-quality DATA:

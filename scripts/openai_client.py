@@ -1,4 +1,4 @@
-"""Asks an agent of a running gateway with the Python package `openai`: streamed, at once, and with errors.
+"""Asks an agent of a running gateway with the Python package `openai`: chat completions and responses, streamed, at once, and with errors.
 
 usage: openai_client.py BASE_URL TOKEN
 """
@@ -50,3 +50,36 @@ try:
     check("a run that fails", False, "no error")
 except openai.UnprocessableEntityError as error:
     check("a run that fails", error.code == "run_failed", "reported once, not retried by the client")
+
+try:
+    client.chat.completions.create(model="assistant", messages=[{"role": "user", "content": "this is too long"}])
+    check("a context overflow", False, "no error")
+except openai.BadRequestError as error:
+    check("a context overflow", error.code == "context_length_exceeded" and error.type == "invalid_request_error", error.code)
+
+asked = {"model": "assistant", "instructions": question[0]["content"], "input": question[1]["content"]}
+events = list(client.responses.create(**asked, stream=True, metadata={"test": "yes"}))
+kinds = [event.type for event in events if event.type != "response.output_text.delta"]
+expected = ["created", "in_progress", "output_item.added", "content_part.added", "output_text.done", "content_part.done", "output_item.done", "completed"]
+check("events of a response", kinds == [f"response.{name}" for name in expected], ", ".join(kinds))
+deltas = [event.delta for event in events if event.type == "response.output_text.delta"]
+check("streamed response", "".join(deltas) == text and len(deltas) > 3, f"{len(deltas)} pieces: {''.join(deltas)}")
+check("sequence numbers", [event.sequence_number for event in events] == list(range(len(events))), f"{len(events)} events")
+last = events[-1].response
+check("streamed response, whole", last.output_text == text and last.usage.total_tokens > 0 and last.metadata == {"test": "yes"}, last.id)
+
+with client.responses.stream(model="assistant", input="greet me") as stream:
+    response = stream.get_final_response()
+check("stream helper", response.output_text == "Hello.", response.output_text)
+
+response = client.responses.create(model="assistant", input="busy at first, please")
+check("a model that was busy", response.output_text == "It was busy.", "the client repeated the request")
+
+response = client.responses.create(model="assistant", instructions="Be brief.", input=[{"role": "user", "content": asked["input"]}])
+check("whole response", response.output_text == text and response.status == "completed", response.output_text)
+
+try:
+    client.responses.create(**asked, tools=[{"type": "web_search"}])
+    check("tools of the client", False, "no error")
+except openai.BadRequestError as error:
+    check("tools of the client", error.code == "unsupported_parameter" and error.param == "tools", error.code)

@@ -15,21 +15,24 @@ _NUMBERS = itertools.count(1)
 
 
 class Runs:
-    """Runs that were started through nginx, so that half of them are on each replica."""
+    """Runs of which half are started on each replica."""
 
     def __init__(self, yard, steps, delay_ms):
         self.yard, self.steps, self.delay_ms = yard, steps, delay_ms
-        self.name, self.ids = f"run{next(_NUMBERS)}", {}
+        self.name, self.ids, self.started_on = f"run{next(_NUMBERS)}", {}, {}
 
     async def start(self, count):
-        connection = Connection(self.yard.port)
+        connections = [(replica, Connection(replica.port)) for replica in self.yard.replicas]
         for number in range(count):
+            replica, connection = connections[number % len(connections)]
             name = f"{self.name}-{number}"
             body = {"question": f"record {name} {self.steps} {self.delay_ms}"}
             status, _, answer = await connection.request("POST", "/runs", (), body)
             assert status == 202, f"POST /runs: {status} {answer[:200]}"
-            self.ids[json.loads(answer)["run"]] = name
-        connection.close()
+            run = json.loads(answer)["run"]
+            self.ids[run], self.started_on[run] = name, replica
+        for _, connection in connections:
+            connection.close()
 
         async def all_began():
             return all(f"{name}.s0" in self.yard.entries(self.name + "-") for name in self.ids.values())
@@ -42,8 +45,8 @@ class Runs:
         return json.loads(body)
 
     async def driven_by(self, replica):
-        states = {run: await self.state(replica, run) for run in self.ids}
-        return {run: state["event_count"] for run, state in states.items() if state["driven_here"]}
+        states = {run: await self.state(replica, run) for run in self.ids if self.started_on[run] is replica}
+        return {run: state["event_count"] for run, state in states.items() if state["state"] == "running"}
 
     async def adoption_times(self, survivor, event_counts, seconds):
         """For each run the seconds from now until the survivor logged an event of it; `None` if it did not."""
@@ -76,8 +79,7 @@ class Runs:
     async def wait_for_ends(self, replica, seconds):
         async def all_ended():
             for run in self.ids:
-                state = await self.state(replica, run)
-                if state["state"] == "open" and (state["end"] or {}).get("state") != "suspended":
+                if (await self.state(replica, run))["state"] == "running":
                     return False
             return True
 
@@ -116,7 +118,7 @@ async def orphaned_runs(yard, report, options, signal_name):
     resolved = await runs.resolve_unknown(survivor)
     await runs.wait_for_ends(survivor, seconds)
     states = await runs.states(survivor)
-    done = states["done"]
+    done = states["answered"]
     note = f"{resolved} steps had an unknown outcome and were decided by the operator; {time.monotonic() - began:.0f} s in all"
     report.check(fault, f"runs done, of {count}", done, count, done == count, note if done == count else f"{note}; {dict(states)}")
     executed = Counter(yard.entries(runs.name + "-"))

@@ -33,12 +33,21 @@ pub enum ModelErrorKind {
     Busy,
     /// The API key is invalid or missing.
     Unauthorized,
-    /// The model does not support the request: its schema, its tools or its length.
+    /// The model does not support the request: its schema or its tools.
     Unsupported,
+    /// The request exceeds the model's context window.
+    ContextOverflow,
     /// The server rejected the request for another reason.
     Rejected,
     /// The response cannot be parsed.
     InvalidResponse,
+}
+
+impl ModelErrorKind {
+    /// Whether the model cannot be used for a while, so that the same request may succeed later.
+    pub fn is_outage(self) -> bool {
+        matches!(self, Self::Unreachable | Self::Timeout | Self::Busy)
+    }
 }
 
 impl ModelError {

@@ -108,7 +108,7 @@ async fn dropping_a_stream_frees_the_server() {
 async fn a_prompt_beyond_the_context_window_has_a_hint() {
     let Some(model) = model() else { return };
     let error = collect_reply(&model, &user_request(&"word ".repeat(40_000), 4), |_| {}).await.unwrap_err();
-    assert_eq!(error.kind, ModelErrorKind::Unsupported, "{error:?}");
+    assert_eq!(error.kind, ModelErrorKind::ContextOverflow, "{error:?}");
     assert!(error.hint.as_deref().unwrap_or_default().contains("context window"), "{error:?}");
 }
 

@@ -63,8 +63,8 @@ impl RunDriver<'_> {
             }
             Err(error) => {
                 let usage = self.with_cost(error.usage());
-                let (message, hint) = (error.to_string(), error.hint);
-                self.record(RunEvent::ModelFailed { task, message, hint, usage })?;
+                let (message, hint, kind) = (error.to_string(), error.hint, Some(error.kind));
+                self.record(RunEvent::ModelFailed { task, message, hint, kind, usage })?;
             }
         }
         self.context.watcher.on_update(&RunUpdate::UsageChanged { usage: self.run.usage().model });

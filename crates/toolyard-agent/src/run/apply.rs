@@ -26,8 +26,10 @@ impl Run {
             RunEvent::Resumed { .. } => self.end = None,
             RunEvent::Ended { end } => self.end = Some(end.clone()),
             RunEvent::ModelReplied { task, reply, .. } => self.apply_model_replied(task, reply)?,
-            RunEvent::ModelFailed { task, message, hint, usage } => {
-                self.apply_model_failed(task, message, hint.as_ref(), *usage)?;
+            RunEvent::ModelFailed { task, message, hint, kind, usage } => {
+                self.count_model_call(task, *usage)?;
+                let (message, hint) = (message.clone(), hint.clone());
+                self.apply_model_failed(ModelFailure { task: task.clone(), message, hint, kind: *kind })?;
             }
             RunEvent::Planned { plan, tools } => self.apply_planned(plan, tools)?,
             RunEvent::PlanRejected { problems } => self.apply_plan_rejected(problems)?,
@@ -83,21 +85,13 @@ impl Run {
         Ok(())
     }
 
-    fn apply_model_failed(
-        &mut self,
-        task: &ModelTask,
-        message: &str,
-        hint: Option<&String>,
-        usage: Usage,
-    ) -> Result<(), RunError> {
-        self.count_model_call(task, usage)?;
-        match task {
+    fn apply_model_failed(&mut self, failure: ModelFailure) -> Result<(), RunError> {
+        match &failure.task {
             ModelTask::Plan { .. } => self.planning = PlanningState::Failed,
             ModelTask::Judge { step } => self.step_mut(step)?.judged = true,
             ModelTask::Repair { step } => self.step_mut(step)?.repair = RepairState::Failed,
             ModelTask::Reason { .. } | ModelTask::Answer => {}
         }
-        let failure = ModelFailure { task: task.clone(), message: message.to_owned(), hint: hint.cloned() };
         self.model_failures.push(failure);
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toolyard_core::{ErrorKind, Resolution, RunId, SourceId};
-use toolyard_model::{ModelReply, Usage};
+use toolyard_model::{ModelErrorKind, ModelReply, Usage};
 
 use super::{limits::RunLimit, request::RunRequest};
 use crate::{Plan, PlanProblem};
@@ -32,6 +32,9 @@ pub enum RunEvent {
         message: String,
         /// What to do about it.
         hint: Option<String>,
+        /// The class of failure. Absent in old logs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kind: Option<ModelErrorKind>,
         /// Usage of the failed request, as far as it is known.
         #[serde(default, skip_serializing_if = "is_zero")]
         usage: Usage,
@@ -243,7 +246,13 @@ pub enum RunEnd {
     /// It has a plan, and only a plan was requested.
     Planned,
     /// No step succeeded.
-    Failed { message: String, hint: Option<String> },
+    Failed {
+        message: String,
+        hint: Option<String>,
+        /// Why a model did not reply, if the run failed because of that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model_error: Option<ModelErrorKind>,
+    },
     /// It waits for approvals or for unknown outcomes to be resolved, and can be resumed.
     Suspended {
         /// Ids of approval requests, and `step NAME` for steps whose outcome is unknown.
@@ -322,6 +331,19 @@ mod tests {
 
     use super::*;
     use crate::Step;
+
+    #[test]
+    fn failures_in_old_logs_have_no_class() {
+        let failed = r#"{"event":"model_failed","task":{"for":"answer"},"message":"m","hint":null}"#;
+        let RunEvent::ModelFailed { kind, .. } = serde_json::from_str(failed).unwrap() else { panic!() };
+        let ended = r#"{"event":"ended","end":{"state":"failed","message":"m","hint":null}}"#;
+        let RunEvent::Ended { end: RunEnd::Failed { model_error, .. } } =
+            serde_json::from_str(ended).unwrap()
+        else {
+            panic!()
+        };
+        assert_eq!((kind, model_error), (None, None));
+    }
 
     #[test]
     fn redaction_keeps_plans_whose_step_ids_look_like_secret_names() {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use toolyard_model::ModelReply;
+use toolyard_model::{ModelErrorKind, ModelReply};
 
 use super::{
     data_flow::DataSources,
@@ -60,6 +60,8 @@ pub(super) struct ModelFailure {
     pub(super) task: ModelTask,
     pub(super) message: String,
     pub(super) hint: Option<String>,
+    #[serde(default)]
+    pub(super) kind: Option<ModelErrorKind>,
 }
 
 /// Why an event is not valid in the current state.
@@ -150,6 +152,11 @@ impl Run {
     pub fn model_failure(&self, task: &ModelTask) -> Option<(&str, Option<&str>)> {
         let failure = self.model_failures.iter().find(|failure| failure.task == *task)?;
         Some((&failure.message, failure.hint.as_deref()))
+    }
+
+    /// The class of failure of a failed model request; also `None` if an old log does not have it.
+    pub fn model_failure_kind(&self, task: &ModelTask) -> Option<ModelErrorKind> {
+        self.model_failures.iter().find(|failure| failure.task == *task)?.kind
     }
 
     /// Whether the tool with this hash is approved for the whole run.

@@ -120,7 +120,11 @@ fn execute(scenario: &Scenario) -> (Run, Vec<RunEvent>, Vec<StartedStep>) {
         for task in tasks.iter().filter(|task| !matches!(task, Task::Call(_) | Task::Reason(_))) {
             match task {
                 Task::Answer => new_events.push(model_replied(ModelTask::Answer)),
-                Task::Fail => new_events.push(ended(RunEnd::Failed { message: String::new(), hint: None })),
+                Task::Fail => new_events.push(ended(RunEnd::Failed {
+                    message: String::new(),
+                    hint: None,
+                    model_error: None,
+                })),
                 Task::End(end) => new_events.push(ended(end.clone())),
                 other => new_events.extend(immediate_events(other, scenario)),
             }

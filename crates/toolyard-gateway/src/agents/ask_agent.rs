@@ -171,7 +171,7 @@ fn tool_output(run: &RunId, end: RunEnd) -> Result<ToolOutput, ToolError> {
         RunEnd::Partial { answer, .. } => Err(failure(ErrorKind::Failed, format!("{answer} (run {run})"))),
         RunEnd::Planned => Ok(ToolOutput::text("The run has a plan; no tool was called.")),
         RunEnd::Suspended { waiting_for } => Ok(ToolOutput::text(suspended_notice(run, &waiting_for))),
-        RunEnd::Failed { message, hint } => {
+        RunEnd::Failed { message, hint, .. } => {
             let error = failure(ErrorKind::Failed, format!("{message} (run {run})"));
             Err(match hint {
                 Some(hint) => error.with_operator_hint(hint),

@@ -9,10 +9,15 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderValue};
-use toolyard_agent::{AGENT_RUN_KIND, RequestFingerprint, RunEvent, is_being_created, request_fingerprint};
+use toolyard_agent::{
+    AGENT_RUN_KIND, RequestFingerprint, RunEvent, is_being_created, replay_updates, request_fingerprint,
+};
 use toolyard_core::{ContentHash, JournalError, RunId, RunLog, RunState};
 
-use super::unix_time::{milliseconds, now_milliseconds};
+use super::{
+    call_effects::may_be_repeated,
+    unix_time::{milliseconds, now_milliseconds},
+};
 
 const MAX_CACHED_REQUESTS: usize = 1_000;
 /// How long a repeated request is recognized.
@@ -126,7 +131,15 @@ impl RequestCache {
         identity: RequestIdentity,
         log: &dyn RunLog,
     ) -> Result<RequestLookup, IdempotencyError> {
-        let reservation = match self.reserve_in_cache(identity, Instant::now())? {
+        let mut lookup = self.reserve_in_cache(identity.clone(), Instant::now());
+        while let Ok(RequestLookup::Duplicate(run)) | Err(IdempotencyError::AlreadyStarted(run)) = &lookup {
+            if !may_be_repeated(replay_updates(&log.events(run, 0).await?)) {
+                break;
+            }
+            self.forget(run);
+            lookup = self.reserve_in_cache(identity.clone(), Instant::now());
+        }
+        let reservation = match lookup? {
             RequestLookup::New(reservation) if reservation.identity.may_be_duplicate() => reservation,
             lookup => return Ok(lookup),
         };
@@ -161,6 +174,11 @@ impl RequestCache {
         Ok(RequestLookup::New(Reservation { cache: self.clone(), identity, is_complete: false }))
     }
 
+    /// Forgets the request that started a run, so that it can be repeated.
+    fn forget(&self, run: &RunId) {
+        self.lock().retain(|request| request.run.as_ref() != Some(run));
+    }
+
     fn lock(&self) -> MutexGuard<'_, VecDeque<CachedRequest>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -177,7 +195,11 @@ async fn find_in_log(
         let Some(duplicate) = earlier.and_then(|earlier| identity.compare(&earlier, Some(&run.id))) else {
             continue;
         };
-        let last = log.events(&run.id, 0).await?.pop();
+        let events = log.events(&run.id, 0).await?;
+        if may_be_repeated(replay_updates(&events)) {
+            continue;
+        }
+        let last = events.last();
         // A run without events was never started, unless its owner is about to do so.
         if last.is_none() || is_being_created(&run) {
             if run.leased {

@@ -4,6 +4,7 @@
 //! config.rs          the agents, where their runs are stored, what clients may do
 //! service.rs         AgentService: the agents that clients can use; shutdown of their runs
 //! active_runs.rs     the runs that this process drives, one task each
+//! call_effects.rs    whether a run called a tool that may change something
 //! conversation_owner.rs  on whose behalf a client acts, and which conversations it may use
 //! idempotency.rs     which request started which run, so that a repeated one starts no second run
 //! run_observer.rs    forwards updates, approval requests and input requests of a run
@@ -18,6 +19,7 @@
 mod active_runs;
 mod api;
 mod ask_agent;
+mod call_effects;
 mod config;
 mod conversation_owner;
 mod idempotency;
@@ -41,7 +43,7 @@ pub use config::{AgentLookupError, AgentProvider, AgentServiceConfig};
 pub use orphaned_runs::{OrphanAdopter, OrphanedRuns};
 pub use service::AgentService;
 pub(crate) use {
-    api::{AgentApi, ApiError, approval_routes, json_of, openai_routes, run_routes},
+    api::{AgentApi, ApiError, approval_routes, json_of, openai_routes, run_routes, schema_routes},
     ask_agent::AskAgent,
     with_ask_agent::WithAskAgent,
 };

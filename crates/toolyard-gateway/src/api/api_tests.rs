@@ -20,6 +20,7 @@ const ROUTES: &[&str] = &[
     "POST /api/v1/approvals/{approval}",
     "GET /api/v1/audit",
     "GET /api/v1/audit/verify",
+    "GET /api/v1/events.schema.json",
     "GET /api/v1/runs",
     "POST /api/v1/runs",
     "GET /api/v1/runs/unknown",
@@ -36,6 +37,7 @@ const ROUTES: &[&str] = &[
     "POST /v1/chat/completions",
     "GET /v1/models",
     "GET /v1/models/{name}",
+    "POST /v1/responses",
 ];
 
 async fn send(api: &HttpApi, method: &str, path: &str) -> (u16, Value) {

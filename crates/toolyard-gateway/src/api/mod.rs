@@ -44,6 +44,8 @@ use crate::{
     agents::{AgentApi, AgentService, ApiError},
 };
 
+/// The schema of run events, which is public like the document.
+const EVENT_SCHEMA_PATH: &str = "/api/v1/events.schema.json";
 /// Bodies of requests to a router that an application mounts; the MCP server has a limit of its own.
 const MAX_BODY_BYTES: usize = 4 << 20;
 
@@ -128,7 +130,7 @@ impl HttpRoutes for HttpApi {
     }
 
     fn is_public(&self, path: &str) -> bool {
-        path == DOCUMENT_PATH
+        [DOCUMENT_PATH, EVENT_SCHEMA_PATH].contains(&path)
     }
 
     fn handle(&self, request: RouteRequest) -> BoxFuture<'_, RouteResponse> {

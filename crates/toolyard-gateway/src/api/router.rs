@@ -24,7 +24,7 @@ use super::{
     request_id::RequestNumbers,
     servers, tools,
 };
-use crate::agents::{ApiError, approval_routes, openai_routes, run_routes};
+use crate::agents::{ApiError, approval_routes, openai_routes, run_routes, schema_routes};
 
 /// All routes with their state and layers.
 pub(super) fn build(state: ApiState) -> Router {
@@ -33,6 +33,7 @@ pub(super) fn build(state: ApiState) -> Router {
         .merge(agents::routes())
         .merge(run_routes())
         .merge(approval_routes())
+        .merge(schema_routes())
         .merge(audit::routes());
     let (routes, mut document) = OpenApiRouter::with_openapi(Document::openapi())
         .nest("/api/v1", version_1)

@@ -108,6 +108,10 @@ impl ErrorReporter {
                 "the server does not support this schema; set tool_calling = \"native\" or \"text\""
                     .to_owned()
             }
+            ModelErrorKind::ContextOverflow => {
+                "the conversation exceeds the model's context window; shorten it or start a new one"
+                    .to_owned()
+            }
             ModelErrorKind::Unsupported
                 if error.mentions(&["context", "too long", "maximum length", "exceed", "too large"]) =>
             {

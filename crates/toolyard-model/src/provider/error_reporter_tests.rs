@@ -47,13 +47,40 @@ fn errors_have_hints() {
     Busy: model `local` returned HTTP 503: Loading model
     Unsupported: model `local` returned HTTP 400: response_format json_schema is not supported
       hint: the server does not support this schema; set tool_calling = "native" or "text"
-    Unsupported: model `local` returned HTTP 400: the request exceeds the available context size
+    ContextOverflow: model `local` returned HTTP 400: the request exceeds the available context size
       hint: the conversation exceeds the model's context window; shorten it or start a new one
     Unsupported: model `local` returned HTTP 400: tools param requires --jinja
       hint: the server does not support native tool calls; set tool_calling = "text" or "schema"
     Unsupported: model `local` returned HTTP 422: a list of one
     Rejected: model `local` returned HTTP 418: plain words over lines\u{202e}
     "#);
+}
+
+#[test]
+fn an_exceeded_context_window_is_recognized() {
+    for (status, message) in [
+        (
+            400,
+            "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
+        ),
+        (400, "the request exceeds the available context size"),
+        (400, "prompt is too long: 210000 tokens > 200000 maximum"),
+        (400, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048575)."),
+        (413, "Range of input length should be [1, 30720]"),
+    ] {
+        let body = serde_json::json!({"error": {"message": message}}).to_string();
+        assert!(report(status, &body).starts_with("ContextOverflow: "), "{message}");
+    }
+    let coded = r#"{"error": {"code": "context_length_exceeded", "message": "no"}}"#;
+    assert!(report(400, coded).starts_with("ContextOverflow: "));
+    for (status, message) in [
+        (400, "unexpected field `context`"),
+        (429, "too many tokens per minute"),
+        (500, "context length exceeded"),
+    ] {
+        let body = serde_json::json!({"error": {"message": message}}).to_string();
+        assert!(!report(status, &body).starts_with("ContextOverflow: "), "{message}");
+    }
 }
 
 #[test]

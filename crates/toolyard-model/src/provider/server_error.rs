@@ -9,6 +9,25 @@ use crate::ModelErrorKind;
 /// Characters that are quoted of a response that is not an error object.
 const MAX_QUOTED_CHARS: usize = 300;
 
+/// How servers say that a request exceeds the context window.
+const CONTEXT_OVERFLOW_WORDS: &[&str] = &[
+    // OpenAI and compatible servers: `context_length_exceeded`, "maximum context length is 8192 tokens"
+    "context_length",
+    "context length",
+    // llama.cpp: `exceed_context_size_error`, "the request exceeds the available context size"
+    "context_size",
+    "context size",
+    "context window",
+    // Anthropic, Bedrock, Cohere
+    "prompt is too long",
+    "input is too long",
+    "too many tokens",
+    // Google: "The input token count (1200000) exceeds the maximum number of tokens allowed"
+    "input token count",
+    // DashScope: "Range of input length should be [1, 30720]"
+    "range of input length",
+];
+
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ServerError {
     /// The HTTP status, or the one in the error object.
@@ -87,6 +106,9 @@ impl ServerError {
             return ModelErrorKind::Rejected;
         }
         match self.status {
+            Some(400 | 413 | 422) | None if self.mentions(CONTEXT_OVERFLOW_WORDS) => {
+                ModelErrorKind::ContextOverflow
+            }
             Some(401 | 403) => ModelErrorKind::Unauthorized,
             // 501 is permanent, unlike the other 5xx.
             Some(400 | 413 | 415 | 422 | 501) => ModelErrorKind::Unsupported,

@@ -140,7 +140,7 @@ fn command_result(run: &RunId, end: &RunEnd, progress: &RunProgress) -> Result<(
             Err(CliError::new(ExitStatus::Failed, message)
                 .with_hint(format!("see what each step did: toolyard runs show {run}")))
         }
-        RunEnd::Failed { message, hint } => {
+        RunEnd::Failed { message, hint, .. } => {
             let has_step = |status| progress.rows.iter().any(|row| row.status == status);
             let status = match () {
                 () if has_step(StepStatus::Denied) && !has_step(StepStatus::Failed) => ExitStatus::Denied,

@@ -114,12 +114,16 @@ impl Replicas {
         panic!("{:?}", self.ledger());
     }
 
-    /// Waits until the gateway drives each of the runs, or they ended or wait for a user.
+    /// Waits until the gateway continues each of the runs, or they ended or wait for a user. No other gateway may drive them.
     async fn assert_adopted(runs: &[String], gateway: &RunsApi, deadline: Instant) {
+        let mut event_counts = Vec::new();
         for run in runs {
+            event_counts.push(gateway.get(&format!("/runs/{run}")).await.1["event_count"].as_u64());
+        }
+        for (run, event_count) in runs.iter().zip(event_counts) {
             loop {
                 let (_, shown) = gateway.get(&format!("/runs/{run}")).await;
-                if shown["driven_here"] == true || shown["state"] != "open" || !shown["end"].is_null() {
+                if shown["event_count"].as_u64() > event_count || shown["state"] != "running" {
                     break;
                 }
                 assert!(Instant::now() < deadline, "not taken over in time: {shown}\n{}", gateway.0.stderr());
@@ -133,11 +137,11 @@ impl Replicas {
     async fn finish(&self, runs: &[String], gateway: &RunsApi) -> usize {
         let mut resolved = 0;
         for run in runs {
-            let is_at_rest = |shown: &Value| shown["state"] != "open" || shown["end"]["state"] == "suspended";
+            let is_at_rest = |shown: &Value| shown["state"] != "running";
             loop {
                 let shown = gateway.wait_for(run, is_at_rest).await;
-                if shown["state"] != "open" {
-                    assert_eq!(shown["end"]["answer"], "All are written.", "{shown}");
+                if shown["state"] != "suspended" {
+                    assert_eq!(shown["answer"], "All are written.", "{shown}");
                     break;
                 }
                 for step in shown["unknown_steps"].as_array().unwrap() {
@@ -290,7 +294,7 @@ async fn a_run_that_is_refused_while_the_store_is_away_never_runs_later() {
     }
     assert_eq!(runs.len(), 2);
     assert_eq!(runs[0], runs[1], "the same key starts one run");
-    gateway.wait_for(&runs[0], |shown| shown["state"] == "done").await;
+    gateway.wait_for(&runs[0], |shown| shown["state"] == "answered").await;
     let ledger = replicas.ledger();
     assert!(ledger.len() == LINES && ledger.values().all(|times| *times == 1), "{ledger:?}");
     let requests = replicas.fixture.model.requests().len();

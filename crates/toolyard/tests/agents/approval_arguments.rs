@@ -87,7 +87,7 @@ async fn the_http_api_shows_every_value() {
     let runs = RunsApi(HttpGateway::start(&fixture.home, &[]));
     let (_, created) = runs.post("/runs", &json!({"question": "much"})).await;
     let run = created["run"].as_str().unwrap();
-    let status = runs.wait_for(run, |status| status["end"]["state"] == "suspended").await;
+    let status = runs.wait_for(run, |status| status["state"] == "suspended").await;
     assert_complete("GET /runs/ID", status["pending_approvals"][0]["text"].as_str().unwrap());
 }
 

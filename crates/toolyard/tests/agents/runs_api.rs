@@ -66,7 +66,7 @@ async fn a_run_is_started_streamed_and_approved() {
     let (status, created) = runs.post("/runs", &json!({"question": "note it"})).await;
     assert_eq!(status, 202, "{created}");
     let run = created["run"].as_str().unwrap();
-    let run_status = runs.wait_for(run, |run_status| run_status["end"]["state"] == "suspended").await;
+    let run_status = runs.wait_for(run, |run_status| run_status["state"] == "suspended").await;
     assert_eq!(
         (run_status["agent"].as_str(), run_status["pending_approvals"][0]["step"].as_str()),
         (Some("assistant"), Some("write")),
@@ -84,7 +84,7 @@ async fn a_run_is_started_streamed_and_approved() {
     let tool_names: Vec<&str> = events.iter().map(|(_, name)| name.as_str()).collect();
     assert_eq!(
         (tool_names.first(), tool_names.last()),
-        (Some(&"requested"), Some(&"ended")),
+        (Some(&"run_created"), Some(&"run_ended")),
         "{tool_names:?}"
     );
     assert!(
@@ -93,8 +93,8 @@ async fn a_run_is_started_streamed_and_approved() {
     );
     assert_eq!(fixture.notes().len(), 1);
 
-    assert_eq!(tool_names.iter().filter(|name| **name == "ended").count(), 1, "{tool_names:?}");
-    assert!(tool_names.contains(&"suspended"), "{tool_names:?}");
+    assert_eq!(tool_names.iter().filter(|name| **name == "run_ended").count(), 1, "{tool_names:?}");
+    assert!(tool_names.contains(&"run_suspended"), "{tool_names:?}");
 
     // A browser asks again after the last event; 204 tells it to stop.
     let last = numbers.last().unwrap().to_string();
@@ -104,8 +104,8 @@ async fn a_run_is_started_streamed_and_approved() {
     let later = runs.events(run, Some(3)).await;
     assert_eq!(later.first().unwrap().0, Some(4), "{later:?}");
     assert_eq!(later.last().unwrap(), events.last().unwrap());
-    let run_status = runs.wait_for(run, |run_status| run_status["state"] == "done").await;
-    assert_eq!(run_status["end"]["answer"], "I wrote it down.", "{run_status}");
+    let run_status = runs.wait_for(run, |run_status| run_status["state"] == "answered").await;
+    assert_eq!(run_status["answer"], "I wrote it down.", "{run_status}");
     let (status, _) = runs.post(&format!("/runs/{run}/approve"), &json!({"allow": true})).await;
     assert_eq!(status, 404);
 }
@@ -124,13 +124,12 @@ async fn a_run_is_cancelled() {
         let run = created["run"].as_str().unwrap();
         let is_cancellable = |run_status: &Value| match question {
             "slowly" => fixture.home.path("call_started").exists(),
-            _ => run_status["end"]["state"] == "suspended",
+            _ => run_status["state"] == "suspended",
         };
         runs.wait_for(run, is_cancellable).await;
         let (status, answer) = runs.post(&format!("/runs/{run}/cancel"), &json!({})).await;
         assert_eq!(status, 200, "{answer}");
-        let run_status = runs.wait_for(run, |run_status| run_status["state"] == "cancelled").await;
-        assert_eq!(run_status["end"]["state"], "cancelled", "{run_status}");
+        runs.wait_for(run, |run_status| run_status["state"] == "cancelled").await;
         assert_eq!(runs.post(&format!("/runs/{run}/cancel"), &json!({})).await.0, 400);
     }
     assert!(fixture.notes().is_empty());
@@ -155,7 +154,7 @@ async fn a_client_cannot_approve_its_own_run_by_default() {
     let runs = RunsApi(HttpGateway::start(&fixture.home, &[]));
     let (_, created) = runs.post("/runs", &json!({"question": "note it"})).await;
     let run = created["run"].as_str().unwrap();
-    runs.wait_for(run, |run_status| run_status["end"]["state"] == "suspended").await;
+    runs.wait_for(run, |run_status| run_status["state"] == "suspended").await;
     let path = format!("/runs/{run}/approve");
     for decision in [json!({"allow": true}), json!({"step": "write", "allow": true})] {
         let (status, error) = runs.post(&path, &decision).await;
@@ -173,7 +172,7 @@ async fn a_client_cannot_approve_its_own_run_by_default() {
     assert!(nowhere.to_string().contains("GET /api/openapi.json"), "{nowhere}");
     assert!(fixture.notes().is_empty());
     assert_eq!(runs.post(&path, &json!({"allow": false})).await.0, 202, "a client may deny");
-    runs.wait_for(run, |run_status| run_status["end"]["state"] == "partial").await;
+    runs.wait_for(run, |run_status| run_status["state"] == "partial").await;
     assert!(fixture.notes().is_empty());
 }
 
@@ -195,7 +194,7 @@ async fn an_idempotency_key_starts_one_run() {
     let again = send("/runs", "one", json!({"question": "note it"})).await;
     assert_eq!((status, &first), (202, &again.1));
     let run: Value = serde_json::from_str(&first).unwrap();
-    runs.wait_for(run["run"].as_str().unwrap(), |run_status| run_status["state"] == "done").await;
+    runs.wait_for(run["run"].as_str().unwrap(), |run_status| run_status["state"] == "answered").await;
     let other = send("/runs", "one", json!({"question": "note it again"})).await;
     assert!(other.0 == 422 && other.1.contains("idempotency_key_reused"), "{other:?}");
     assert_eq!(fixture.notes().len(), 1);

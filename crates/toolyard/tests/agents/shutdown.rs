@@ -39,8 +39,8 @@ async fn a_stopping_gateway_releases_its_runs_and_the_next_one_resumes_them() {
     assert!(list.contains("1 interrupted run") && list.contains("toolyard runs resume"), "{list}");
 
     let gateway = RunsApi(HttpGateway::start(&fixture.home, &[]));
-    let run_status = gateway.wait_for(&run, |run_status| run_status["state"] == "done").await;
-    assert_eq!(run_status["end"]["answer"], "Both are written.", "{run_status}");
+    let run_status = gateway.wait_for(&run, |run_status| run_status["state"] == "answered").await;
+    assert_eq!(run_status["answer"], "Both are written.", "{run_status}");
     assert_eq!(fixture.notes(), [r#"{"text":"one"}"#, r#"{"text":"two"}"#], "each once");
     assert!(gateway.0.stderr().contains("resumed 1 run"), "{}", gateway.0.stderr());
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use toolyard_core::params;
-use toolyard_model::{FinishReason, ModelReply};
+use toolyard_model::{FinishReason, ModelErrorKind, ModelReply};
 
 use super::{
     super::{run_driver::RunDriver, steps},
@@ -189,14 +189,24 @@ impl RunDriver<'_> {
         }
         let round = self.run.round();
         // The failure of the repair request is newer than that of the first request.
-        let planning_failure = [true, false]
-            .into_iter()
-            .find_map(|repair| self.run.model_failure(&ModelTask::Plan { round, repair }));
-        let (message, hint) = match planning_failure {
-            Some((message, hint)) => (message.to_owned(), hint.map(str::to_owned)),
-            None => self.failure_and_hint(),
-        };
-        self.end(RunEnd::Failed { message, hint })
+        let planning_failure = [true, false].into_iter().find_map(|repair| {
+            let task = ModelTask::Plan { round, repair };
+            let (message, hint) = self.run.model_failure(&task)?;
+            Some((message.to_owned(), hint.map(str::to_owned), self.run.model_failure_kind(&task)))
+        });
+        let (message, hint, model_error) = planning_failure.unwrap_or_else(|| {
+            let (message, hint) = self.failure_and_hint();
+            (message, hint, self.reasoning_failure())
+        });
+        self.end(RunEnd::Failed { message, hint, model_error })
+    }
+
+    /// Why a model did not reply to a step, if the run has only steps that a model reasons out.
+    fn reasoning_failure(&self) -> Option<ModelErrorKind> {
+        let steps = self.run.steps();
+        let failure =
+            |step: &StepRun| self.run.model_failure_kind(&ModelTask::Reason { step: step.step.id.clone() });
+        steps.iter().all(StepRun::is_reasoning).then(|| steps.iter().find_map(failure)).flatten()
     }
 }
 

@@ -205,7 +205,7 @@ async fn a_run_without_any_success_fails_without_asking_a_model() {
     let (_, end) = fixture
         .ask(RunRequest { limits: RunLimits { replans: 0, ..RunLimits::default() }, ..request("?") })
         .await;
-    let RunEnd::Failed { message, hint } = end else { panic!("{end:?}") };
+    let RunEnd::Failed { message, hint, .. } = end else { panic!("{end:?}") };
     assert!(message.contains("bad") && message.contains("as scripted"), "{message}");
     assert_eq!(hint.as_deref(), Some("try something else"));
     assert_eq!(fixture.model.requests().len(), 1);
@@ -314,7 +314,7 @@ async fn failed_steps_lead_to_a_new_plan() {
 async fn without_a_model_a_run_fails_or_answers_with_its_last_result() {
     let fixture = Fixture::new(replying(["unreachable".to_owned()]), &[]);
     let (_, end) = fixture.ask(request("?")).await;
-    let RunEnd::Failed { message, hint } = end else { panic!("{end:?}") };
+    let RunEnd::Failed { message, hint, .. } = end else { panic!("{end:?}") };
     assert!(message.contains("cannot be reached") && hint.as_deref() == Some("start it"));
 
     let plan = plan(&[("a", "echo", json!({"x": 1}), &[])]);
@@ -358,7 +358,7 @@ async fn answers_without_a_model_are_in_the_language_of_the_question() {
 
     let fixture = Fixture::new(replying([plan(&[("a", "nowhere", json!({}), &[])])]), &[]);
     let (_, end) = fixture.ask(question()).await;
-    let RunEnd::Failed { message, hint } = &end else { panic!("{end:?}") };
+    let RunEnd::Failed { message, hint, .. } = &end else { panic!("{end:?}") };
     assert!(message.starts_with("无法制定计划") && hint.as_deref().unwrap().contains("模型"), "{end:?}");
 }
 

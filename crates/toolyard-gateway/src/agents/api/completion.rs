@@ -1,16 +1,17 @@
 //! Requests and responses of OpenAI's chat completions API.
 
+use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolyard_agent::{O200k, RunEnd, TokenCounter as _};
-use toolyard_core::RunId;
-use toolyard_model::{ModelMessage, Role, Usage};
+use toolyard_model::Usage;
 
-use super::{error::ApiError, parameters::Parameters};
-use crate::agents::run_text::suspended_notice;
-
-/// Characters of a word at most, where tokens are counted.
-const MAX_WORD_CHARS: usize = 32;
+use super::{
+    answer::{AnswerFormat, AnswerRequest, AnsweringRun, FinishedAnswer},
+    answer_stream::data_event,
+    chat_message::{ChatMessage, question_and_history},
+    error::ApiError,
+    parameters::{CompletionParameters, SharedParameters},
+};
 
 /// The body of a request.
 #[derive(Debug, Default, Deserialize)]
@@ -23,7 +24,9 @@ struct CompletionBody {
     /// Not part of OpenAI's API.
     conversation: Option<String>,
     #[serde(flatten)]
-    parameters: Parameters,
+    shared: SharedParameters,
+    #[serde(flatten)]
+    parameters: CompletionParameters,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -32,208 +35,109 @@ struct StreamOptions {
     include_usage: Option<bool>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ChatMessage {
-    role: String,
-    content: Value,
+/// Answers as chat completions.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct CompletionFormat {
+    include_usage: bool,
 }
 
-#[derive(Debug, PartialEq)]
-pub(super) struct CompletionRequest {
-    /// The requested model is the name of an agent.
-    pub(super) agent: String,
-    pub(super) question: String,
-    /// The messages before the question.
-    pub(super) history: Vec<ModelMessage>,
-    /// The conversation that the question belongs to.
-    pub(super) conversation: Option<String>,
-    pub(super) stream: bool,
-    pub(super) include_usage: bool,
-    /// Tokens of the answer that the client gets at most.
-    pub(super) max_tokens: Option<usize>,
-    /// The temperature of the answer.
-    pub(super) temperature_hundredths: Option<u8>,
+/// Reads the body of `POST /v1/chat/completions`.
+pub(super) fn parse_completion(body: &str) -> Result<(AnswerRequest, CompletionFormat), ApiError> {
+    let body: CompletionBody = serde_json::from_str(body)
+        .map_err(|error| ApiError::bad_request(format!("invalid body: {error}")))?;
+    body.shared.check()?;
+    body.parameters.check()?;
+    let max_tokens = body.parameters.max_tokens()?;
+    let (question, history) = question_and_history("messages", body.messages)?;
+    let request = AnswerRequest {
+        agent: body.model,
+        question,
+        history,
+        conversation: body.conversation,
+        stream: body.stream.unwrap_or(false),
+        max_tokens,
+        temperature_hundredths: body.shared.temperature_hundredths(),
+    };
+    let include_usage = body.stream_options.and_then(|options| options.include_usage).unwrap_or(false);
+    Ok((request, CompletionFormat { include_usage }))
 }
 
-impl CompletionRequest {
-    pub(super) fn parse(body: &str) -> Result<Self, ApiError> {
-        let body: CompletionBody = serde_json::from_str(body)
-            .map_err(|error| ApiError::bad_request(format!("invalid body: {error}")))?;
-        body.parameters.check()?;
-        let max_tokens = body.parameters.max_tokens()?;
-        let mut messages = body.messages;
-        let last =
-            messages.pop().ok_or_else(|| ApiError::invalid_param("messages", "`messages` is empty"))?;
-        if last.role != "user" {
-            return Err(ApiError::invalid_param("messages", "the last message must have the role `user`"));
-        }
-        let question = message_text(&last.content)?;
-        if question.trim().is_empty() {
-            return Err(ApiError::invalid_param("messages", "the last message is empty"));
-        }
-        let mut history = Vec::new();
-        for message in &messages {
-            history.extend(history_message(message)?);
-        }
-        Ok(Self {
-            agent: body.model,
-            question,
-            history,
-            conversation: body.conversation,
-            stream: body.stream.unwrap_or(false),
-            max_tokens,
-            temperature_hundredths: body.parameters.temperature_hundredths(),
-            include_usage: body.stream_options.and_then(|options| options.include_usage).unwrap_or(false),
+impl AnswerFormat for CompletionFormat {
+    fn whole(&self, run: &AnsweringRun, answer: &FinishedAnswer) -> Value {
+        json!({
+            "id": completion_id(run),
+            "object": "chat.completion",
+            "created": run.created,
+            "model": run.agent,
+            "choices": [{
+                "index": 0,
+                "message": {"role": "assistant", "content": answer.text, "refusal": null},
+                "logprobs": null,
+                "finish_reason": finish_reason(answer),
+            }],
+            "usage": usage_json(answer.usage),
+            "toolyard": run.toolyard_json(&answer.end),
         })
     }
+
+    fn start(&mut self, run: &AnsweringRun) -> Vec<Bytes> {
+        vec![delta_event(run, &json!({"role": "assistant", "content": ""}))]
+    }
+
+    fn content(&mut self, run: &AnsweringRun, text: &str) -> Vec<Bytes> {
+        vec![delta_event(run, &json!({ "content": text }))]
+    }
+
+    fn reasoning(&mut self, run: &AnsweringRun, text: &str) -> Vec<Bytes> {
+        vec![delta_event(run, &json!({ "reasoning_content": text }))]
+    }
+
+    fn finish(&mut self, run: &AnsweringRun, outcome: Result<&FinishedAnswer, &ApiError>) -> Vec<Bytes> {
+        let mut events = Vec::new();
+        match outcome {
+            Ok(answer) => {
+                let mut last =
+                    chunk(run, &json!([choice(&json!({}), Some(finish_reason(answer)))]), &Value::Null);
+                if let Some(last) = last.as_object_mut() {
+                    last.insert("toolyard".to_owned(), run.toolyard_json(&answer.end));
+                }
+                events.push(data_event(&last));
+                if self.include_usage {
+                    events.push(data_event(&chunk(run, &json!([]), &usage_json(answer.usage))));
+                }
+            }
+            Err(error) => events.push(data_event(&error.to_json())),
+        }
+        events.push(Bytes::from_static(b"data: [DONE]\n\n"));
+        events
+    }
 }
 
-/// A message for the agent's model; none if it is empty or a result of the client's own tools.
-fn history_message(message: &ChatMessage) -> Result<Option<ModelMessage>, ApiError> {
-    let text = message_text(&message.content)?;
-    if text.trim().is_empty() {
-        return Ok(None);
-    }
-    Ok(match message.role.as_str() {
-        "user" => Some(ModelMessage::new(Role::User, text)),
-        "assistant" => Some(ModelMessage::new(Role::Assistant, text)),
-        // The agent has a system prompt of its own, and many models take only one.
-        "system" | "developer" => {
-            Some(ModelMessage::new(Role::User, format!("(For this conversation: {})", text.trim())))
-        }
-        "tool" | "function" => None,
-        other => return Err(ApiError::invalid_param("messages", format!("unknown role `{other}`"))),
+fn finish_reason(answer: &FinishedAnswer) -> &'static str {
+    if answer.is_cut { "length" } else { "stop" }
+}
+
+fn choice(delta: &Value, finish_reason: Option<&str>) -> Value {
+    json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish_reason})
+}
+
+fn delta_event(run: &AnsweringRun, delta: &Value) -> Bytes {
+    data_event(&chunk(run, &json!([choice(delta, None)]), &Value::Null))
+}
+
+fn chunk(run: &AnsweringRun, choices: &Value, usage: &Value) -> Value {
+    json!({
+        "id": completion_id(run),
+        "object": "chat.completion.chunk",
+        "created": run.created,
+        "model": run.agent,
+        "choices": choices,
+        "usage": usage,
     })
 }
 
-/// The content of a message: a string or text parts.
-fn message_text(content: &Value) -> Result<String, ApiError> {
-    match content {
-        Value::Null => Ok(String::new()),
-        Value::String(text) => Ok(text.clone()),
-        Value::Array(parts) => {
-            let part_text = |part: &Value| match part.get("type").and_then(Value::as_str) {
-                Some("text" | "input_text") | None => {
-                    Ok(part.get("text").and_then(Value::as_str).unwrap_or_default().to_owned())
-                }
-                Some(kind) => {
-                    let message = format!("only text parts are supported, not `{kind}`");
-                    Err(ApiError::invalid_param("messages", message))
-                }
-            };
-            Ok(parts.iter().map(part_text).collect::<Result<Vec<_>, _>>()?.join("\n"))
-        }
-        _ => Err(ApiError::invalid_param("messages", "message content must be a string or a list of parts")),
-    }
-}
-
-#[derive(Debug, Clone)]
-pub(super) struct CompletionBuilder {
-    pub(super) run: RunId,
-    pub(super) agent: String,
-    /// Unix time in seconds.
-    pub(super) created: i64,
-    /// Tokens of the answer that the client gets at most.
-    pub(super) max_tokens: Option<usize>,
-}
-
-/// The longest beginning of a text with at most so many tokens, and whether that is less than the whole.
-pub(super) fn first_tokens(text: &str, max_tokens: usize) -> (&str, bool) {
-    if O200k.count(text) <= max_tokens {
-        return (text, false);
-    }
-    let boundaries: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
-    let fits = |at: &&usize| O200k.count(text.get(..**at).unwrap_or_default()) <= max_tokens;
-    // A part of a word may have more tokens than the word.
-    let nearly = boundaries.partition_point(|at| fits(&at));
-    let near = boundaries.get(..boundaries.len().min(nearly + MAX_WORD_CHARS)).unwrap_or_default();
-    let end = near.iter().rev().find(fits).copied().unwrap_or_default();
-    (text.get(..end).unwrap_or_default(), true)
-}
-
-/// The text of a completion, and OpenAI's reason why it ended.
-pub(super) fn completion_text(run: &RunId, end: &RunEnd) -> Result<(String, &'static str), ApiError> {
-    match end {
-        RunEnd::Answered { answer, truncated, .. } => {
-            Ok((answer.clone(), if *truncated { "length" } else { "stop" }))
-        }
-        RunEnd::Partial { answer, .. } => Ok((answer.clone(), "stop")),
-        RunEnd::Planned => Ok((String::new(), "stop")),
-        RunEnd::Suspended { waiting_for } => Ok((suspended_notice(run, waiting_for), "stop")),
-        RunEnd::LimitReached { message, .. } => Ok((format!("{message} (run {run})"), "length")),
-        RunEnd::Failed { message, hint } => {
-            // Hints name commands, files and settings of the operator. A client can follow none of them.
-            tracing::warn!(%run, message, hint, "run failed");
-            Err(ApiError::failed("run_failed", format!("{message} (run {run})")))
-        }
-        RunEnd::Cancelled => Err(ApiError::failed("run_cancelled", format!("run {run} was cancelled"))),
-    }
-}
-
-impl CompletionBuilder {
-    pub(super) fn completion(&self, end: &RunEnd, usage: Usage) -> Result<Value, ApiError> {
-        let (text, finish_reason) = completion_text(&self.run, end)?;
-        let (text, finish_reason) = match self.max_tokens.map(|most| first_tokens(&text, most)) {
-            Some((first, true)) => (first.to_owned(), "length"),
-            _ => (text, finish_reason),
-        };
-        Ok(json!({
-            "id": self.id(),
-            "object": "chat.completion",
-            "created": self.created,
-            "model": self.agent,
-            "choices": [{
-                "index": 0,
-                "message": {"role": "assistant", "content": text, "refusal": null},
-                "logprobs": null,
-                "finish_reason": finish_reason,
-            }],
-            "usage": usage_json(usage),
-            "toolyard": self.run_json(end),
-        }))
-    }
-
-    /// How the run ended, which OpenAI's fields cannot say.
-    fn run_json(&self, end: &RunEnd) -> Value {
-        let awaits_approval = matches!(end, RunEnd::Suspended { .. });
-        let partial = matches!(end, RunEnd::Partial { .. });
-        json!({"run": self.run, "awaits_approval": awaits_approval, "partial": partial})
-    }
-
-    /// The chunk that ends the answer; it has the same `toolyard` field as a completion.
-    pub(super) fn last_chunk(&self, end: &RunEnd, finish_reason: &str) -> Value {
-        let mut chunk = self.chunk(&json!({}), Some(finish_reason));
-        if let Some(chunk) = chunk.as_object_mut() {
-            chunk.insert("toolyard".to_owned(), self.run_json(end));
-        }
-        chunk
-    }
-
-    pub(super) fn chunk(&self, delta: &Value, finish_reason: Option<&str>) -> Value {
-        let choice = json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish_reason});
-        self.chunk_with(&json!([choice]), &Value::Null)
-    }
-
-    /// The last chunk, which has only the usage.
-    pub(super) fn usage_chunk(&self, usage: Usage) -> Value {
-        self.chunk_with(&json!([]), &usage_json(usage))
-    }
-
-    fn chunk_with(&self, choices: &Value, usage: &Value) -> Value {
-        json!({
-            "id": self.id(),
-            "object": "chat.completion.chunk",
-            "created": self.created,
-            "model": self.agent,
-            "choices": choices,
-            "usage": usage,
-        })
-    }
-
-    fn id(&self) -> String {
-        format!("chatcmpl-{}", self.run)
-    }
+fn completion_id(run: &AnsweringRun) -> String {
+    format!("chatcmpl-{}", run.run)
 }
 
 fn usage_json(usage: Usage) -> Value {

@@ -1,4 +1,4 @@
-//! Handlers of the OpenAI-compatible API: `POST /v1/chat/completions` and `GET /v1/models`.
+//! Handlers of the OpenAI-compatible API: `POST /v1/chat/completions`, `POST /v1/responses` and `GET /v1/models`.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -13,10 +13,12 @@ use toolyard_mcp_server::{RouteBody, RouteRequest, RouteResponse};
 use toolyard_model::{ModelMessage, Role};
 
 use super::{
-    completion::{CompletionBuilder, CompletionRequest},
-    completion_stream::{PendingCompletion, finished_events},
+    answer::{AnswerFormat, AnswerRequest, AnsweringRun},
+    answer_stream::{PendingAnswer, finished_events},
+    completion::parse_completion,
     error::{ApiError, before, json_response},
     requested_conversation,
+    response::parse_response_request,
     run_state::outcome,
 };
 use crate::agents::{
@@ -37,60 +39,84 @@ pub(super) async fn complete(
     requests: &RequestCache,
     request: &RouteRequest,
 ) -> Result<RouteResponse, ApiError> {
-    let mut completion = CompletionRequest::parse(&request.body)?;
-    let agent = runs.agent(&completion.agent)?;
-    let conversation = requested_conversation(request, completion.conversation.as_deref())?;
+    let (asked, format) = parse_completion(&request.body)?;
+    answer(runs, requests, ("/v1/chat/completions", request), asked, format).await
+}
+
+/// `POST /v1/responses`.
+pub(super) async fn respond(
+    runs: &Arc<ActiveRuns>,
+    requests: &RequestCache,
+    request: &RouteRequest,
+) -> Result<RouteResponse, ApiError> {
+    let (asked, format) = parse_response_request(&request.body)?;
+    answer(runs, requests, ("/v1/responses", request), asked, format).await
+}
+
+/// Answers a question that was sent to an endpoint, with a run that ends when the client disconnects.
+async fn answer(
+    runs: &Arc<ActiveRuns>,
+    requests: &RequestCache,
+    (endpoint, request): (&'static str, &RouteRequest),
+    mut asked: AnswerRequest,
+    format: impl AnswerFormat,
+) -> Result<RouteResponse, ApiError> {
+    let agent = runs.agent(&asked.agent)?;
+    let conversation = requested_conversation(request, asked.conversation.as_deref())?;
     let owner = http_owner(&request.credential_hash);
-    let identity = RequestIdentity::from_request("/v1/chat/completions", &request.headers, &request.body)?;
+    let identity = RequestIdentity::from_request(endpoint, &request.headers, &request.body)?;
     let log = runs.config.log.as_ref();
     let deadline = Instant::now() + START_TIMEOUT;
     let reservation = match before(deadline, requests.reserve(identity, log)).await? {
         RequestLookup::New(reservation) => reservation,
-        RequestLookup::Duplicate(run) => return respond_to_duplicate(log, completion, run).await,
+        RequestLookup::Duplicate(run) => return respond_to_duplicate(log, asked, format, run).await,
     };
     let request = RunRequest {
         history: before(
             deadline,
-            resolve_suspended_notices(log, std::mem::take(&mut completion.history)).map(Ok::<_, ApiError>),
+            resolve_suspended_notices(log, std::mem::take(&mut asked.history)).map(Ok::<_, ApiError>),
         )
         .await?,
         conversation,
-        temperature_hundredths: completion.temperature_hundredths,
+        temperature_hundredths: asked.temperature_hundredths,
         caller: "http".into(),
         owner: Some(Box::new(RunOwner(owner))),
-        ..agent.request(completion.question.clone())
+        ..agent.request(asked.question.clone())
     };
     let started = runs.start(agent, request, Some(reservation), deadline, |runs, agent, run| {
         let (active, messages) = runs.spawn_observed(agent, &run, None);
-        (run, PendingCompletion { messages, cancel: active.cancel })
+        (run, PendingAnswer { messages, cancel: active.cancel })
     });
     let (run, pending) = started.await?;
-    let builder = completion_builder(run, &completion);
-    if !completion.stream {
-        return Ok(json_response(StatusCode::OK, &pending.wait(&builder).await?));
+    let run = answering_run(run, &asked);
+    if !asked.stream {
+        let answer = pending.wait(&run).await?;
+        return Ok(json_response(StatusCode::OK, &format.whole(&run, &answer)));
     }
-    Ok(event_stream(pending.into_events(builder, completion.include_usage)))
+    Ok(event_stream(pending.into_events(run, format)))
 }
 
-fn completion_builder(run: RunId, completion: &CompletionRequest) -> CompletionBuilder {
-    let (agent, max_tokens) = (completion.agent.clone(), completion.max_tokens);
-    CompletionBuilder { run, agent, created: now_milliseconds() / 1_000, max_tokens }
+fn answering_run(run: RunId, asked: &AnswerRequest) -> AnsweringRun {
+    let (agent, max_tokens) = (asked.agent.clone(), asked.max_tokens);
+    AnsweringRun { run, agent, created: now_milliseconds() / 1_000, max_tokens }
 }
 
-/// The completion of a run that an earlier, equal request started.
+/// The answer of a run that an earlier, equal request started.
 async fn respond_to_duplicate(
     log: &dyn RunLog,
-    completion: CompletionRequest,
+    asked: AnswerRequest,
+    format: impl AnswerFormat,
     run: RunId,
 ) -> Result<RouteResponse, ApiError> {
-    let Some((end, usage)) = outcome(log, &run).await? else {
+    let Some((end, tally)) = outcome(log, &run).await? else {
         return Err(IdempotencyError::AlreadyStarted(run).into());
     };
-    let builder = completion_builder(run, &completion);
-    if completion.stream {
-        return Ok(event_stream(finished_events(builder, completion.include_usage, usage, end)));
+    let run = answering_run(run, &asked);
+    if asked.stream {
+        return Ok(event_stream(finished_events(run, format, tally, end)));
     }
-    Ok(json_response(StatusCode::OK, &builder.completion(&end, usage)?))
+    let answer = run.finish(end, &tally)?;
+    Ok(json_response(StatusCode::OK, &format.whole(&run, &answer)))
 }
 
 /// Replaces notices about suspended runs by the answers that these runs have by now, and drops those without one.

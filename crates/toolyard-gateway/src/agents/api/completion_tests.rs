@@ -1,9 +1,13 @@
 //! Requests as OpenAI clients send them, and the responses they expect.
 
-use super::*;
+use toolyard_agent::RunEnd;
+use toolyard_model::Role;
+
+use super::{super::run_state::RunTally, *};
+use crate::agents::run_text::suspended_notice;
 
 fn error_message(body: &Value) -> String {
-    CompletionRequest::parse(&body.to_string()).unwrap_err().message
+    parse_completion(&body.to_string()).unwrap_err().message
 }
 
 #[test]
@@ -19,9 +23,9 @@ fn the_last_message_is_the_question_and_the_others_are_history() {
             {"role": "user", "content": "What is 2^10?"},
         ],
     });
-    let request = CompletionRequest::parse(&body.to_string()).unwrap();
+    let (request, format) = parse_completion(&body.to_string()).unwrap();
     assert_eq!((request.agent.as_str(), request.question.as_str()), ("clerk", "What is 2^10?"));
-    assert!(request.stream && request.include_usage);
+    assert!(request.stream && format.include_usage);
     let history: Vec<(Role, &str)> =
         request.history.iter().map(|message| (message.role, message.text.as_str())).collect();
     assert_eq!(
@@ -36,7 +40,7 @@ fn the_last_message_is_the_question_and_the_others_are_history() {
 
 #[test]
 fn invalid_requests_are_rejected_with_a_reason() {
-    assert!(CompletionRequest::parse("{").unwrap_err().message.starts_with("invalid body: "));
+    assert!(parse_completion("{").unwrap_err().message.starts_with("invalid body: "));
     assert_eq!(error_message(&json!({"model": "a"})), "`messages` is empty");
     let user = |content: Value| json!({"model": "a", "messages": [{"role": "user", "content": content}]});
     assert_eq!(error_message(&user(json!(" "))), "the last message is empty");
@@ -45,7 +49,7 @@ fn invalid_requests_are_rejected_with_a_reason() {
     let last = json!({"messages": [{"role": "assistant", "content": "x"}]});
     assert!(error_message(&last).contains("must have the role `user`"));
     let two = json!({"n": 2, "messages": [{"role": "user", "content": "x"}]});
-    assert_eq!(CompletionRequest::parse(&two.to_string()).unwrap_err().param, Some("n"));
+    assert_eq!(parse_completion(&two.to_string()).unwrap_err().param, Some("n"));
 }
 
 #[test]
@@ -57,23 +61,31 @@ fn errors_have_the_form_of_openai_errors() {
     );
 }
 
+fn answering_run() -> AnsweringRun {
+    AnsweringRun { run: "01J".into(), agent: "assistant".to_owned(), created: 0, max_tokens: None }
+}
+
+fn completion(end: RunEnd) -> Value {
+    let run = answering_run();
+    let answer = run.finish(end, &RunTally::default()).unwrap();
+    CompletionFormat::default().whole(&run, &answer)
+}
+
 #[test]
 fn a_suspended_run_is_a_complete_completion() {
-    let end = RunEnd::Suspended { waiting_for: vec!["step write".to_owned()] };
-    let (text, finish_reason) = completion_text(&"01J".into(), &end).unwrap();
-    assert_eq!((text, finish_reason), (suspended_notice(&"01J".into(), &["step write".to_owned()]), "stop"));
+    let waiting_for = vec!["step write".to_owned()];
+    let notice = suspended_notice(&"01J".into(), &waiting_for);
+    let choice = completion(RunEnd::Suspended { waiting_for })["choices"][0].clone();
+    assert_eq!((&choice["message"]["content"], &choice["finish_reason"]), (&json!(notice), &json!("stop")));
 }
 
 #[test]
 fn a_partial_run_is_marked_in_its_completion() {
-    let end = RunEnd::Partial {
+    let completion = completion(RunEnd::Partial {
         answer: "Not everything was done:".to_owned(),
         sources: Vec::new(),
         unfinished_steps: vec!["write".to_owned()],
-    };
-    let builder =
-        CompletionBuilder { run: "01J".into(), agent: "assistant".to_owned(), created: 0, max_tokens: None };
-    let completion = builder.completion(&end, Usage::default()).unwrap();
+    });
     assert_eq!(completion["toolyard"]["partial"], true);
     assert_eq!(completion["choices"][0]["message"]["content"], "Not everything was done:");
 }

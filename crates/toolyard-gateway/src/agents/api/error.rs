@@ -16,7 +16,7 @@ use crate::{
 
 const STORE_UNAVAILABLE: &str = "store_unavailable";
 
-/// Tells OpenAI clients whether to repeat the request. Only a request that started nothing may be repeated.
+/// Tells OpenAI clients whether to repeat the request. Only a request that changed nothing may be repeated.
 static SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 /// Seconds after which a retryable request may be repeated.
@@ -72,9 +72,15 @@ impl ApiError {
         }
     }
 
-    /// A failure after which the client may repeat the request, because nothing was started.
+    /// A failure after which the client may repeat the request, because nothing was started or changed.
     pub(crate) fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
         Self { status: StatusCode::SERVICE_UNAVAILABLE, ..Self::failed(code, message) }
+    }
+
+    /// The model of an agent cannot be reached or is overloaded. The request may be repeated if nothing was changed.
+    pub(super) fn model_unavailable(message: impl Into<String>, may_repeat: bool) -> Self {
+        let status = if may_repeat { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::BAD_GATEWAY };
+        Self { status, ..Self::failed("model_unavailable", message) }
     }
 
     /// The store does not answer.

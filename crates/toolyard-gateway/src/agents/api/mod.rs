@@ -1,11 +1,15 @@
 //! Agents over HTTP: the OpenAI-compatible API at `/v1`, where models are agents, and runs at `/api/v1/runs`.
 
+mod answer;
+mod answer_stream;
 mod approval_handlers;
+mod chat_message;
 mod completion;
 mod completion_handlers;
-mod completion_stream;
 mod error;
+mod events;
 mod parameters;
+mod response;
 mod routes;
 mod run_bodies;
 mod run_event_stream;
@@ -20,7 +24,7 @@ use toolyard_mcp_server::RouteRequest;
 
 pub(crate) use self::{
     error::{ApiError, json_of},
-    routes::{approval_routes, openai_routes, run_routes},
+    routes::{approval_routes, openai_routes, run_routes, schema_routes},
 };
 use super::{
     active_runs::ActiveRuns, conversation_owner::http_conversation, idempotency::RequestCache,
@@ -55,6 +59,10 @@ impl AgentApi {
     }
 }
 
+#[cfg(test)]
+mod outage_tests;
+#[cfg(test)]
+mod run_event_stream_tests;
 #[cfg(test)]
 #[path = "api_tests.rs"]
 mod tests;

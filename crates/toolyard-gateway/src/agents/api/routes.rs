@@ -1,6 +1,6 @@
 //! The routes of agents: runs, approvals, and the OpenAI-compatible API.
 
-use http::{HeaderMap, header::Entry};
+use http::HeaderMap;
 use toolyard_core::RunId;
 use toolyard_mcp_server::RouteRequest;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -31,6 +31,11 @@ pub(crate) fn run_routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(cancel_run))
 }
 
+/// The schema of run events.
+pub(crate) fn schema_routes() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(event_schema))
+}
+
 /// Approvals of all runs.
 pub(crate) fn approval_routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(list_approvals)).routes(routes!(decide))
@@ -40,6 +45,7 @@ pub(crate) fn approval_routes() -> OpenApiRouter<ApiState> {
 pub(crate) fn openai_routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .routes(routes!(complete_chat))
+        .routes(routes!(create_response))
         .routes(routes!(list_models))
         .routes(routes!(show_model))
 }
@@ -82,13 +88,24 @@ async fn run_events(
     Agents(api): Agents,
     ApiPath(run): ApiPath<String>,
     ApiQuery(query): ApiQuery<EventQuery>,
-    mut headers: HeaderMap,
+    headers: HeaderMap,
 ) -> ApiResult {
-    // The header of a browser that reconnects is newer than the address it connected to first.
-    if let (Some(after), Entry::Vacant(header)) = (query.after, headers.entry("last-event-id")) {
-        header.insert(after.into());
-    }
-    Ok(run_handlers::follow(&api.runs, &RunId::from(run), &headers).await?.into())
+    Ok(run_handlers::follow(&api.runs, &RunId::from(run), &headers, query.after).await?.into())
+}
+
+/// The JSON Schema of a run event.
+#[utoipa::path(get, path = "/events.schema.json", tag = "runs", responses((status = 200, body = Object)))]
+async fn event_schema() -> ApiResult {
+    Ok(run_handlers::event_schema().into())
+}
+
+/// Answers a request of OpenAI's Responses API. The model is the name of an agent.
+#[utoipa::path(post, path = "/v1/responses", tag = "openai", request_body = Object,
+    responses((status = 200, body = Object, description = "a response, or its events as server-sent events"),
+        (status = 400, body = ErrorBody), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
+        (status = 422, body = ErrorBody), (status = 502, body = ErrorBody), (status = 503, body = ErrorBody)))]
+async fn create_response(Agents(api): Agents, request: RouteRequest) -> ApiResult {
+    Ok(completion_handlers::respond(&api.runs, &api.requests, &request).await?.into())
 }
 
 /// Decides on a pending approval of a run.

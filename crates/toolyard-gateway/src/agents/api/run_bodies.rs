@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use toolyard_core::{Resolution, StepRecord};
-use toolyard_model::{ModelMessage, Role};
 use utoipa::ToSchema;
+
+use super::{chat_message::ChatMessage, run_state::ApiRunState};
 
 /// The body of `POST /runs`.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -16,7 +17,7 @@ pub(super) struct StartRunBody {
     pub(super) agent: Option<String>,
     /// Earlier messages of a conversation that the client keeps.
     #[serde(default)]
-    pub(super) history: Vec<HistoryMessage>,
+    pub(super) history: Vec<ChatMessage>,
     /// Name of a conversation that the gateway keeps.
     #[serde(default)]
     pub(super) conversation: Option<String>,
@@ -28,37 +29,11 @@ pub(super) struct StartRunBody {
     pub(super) dry_run: bool,
 }
 
-/// An earlier message.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct HistoryMessage {
-    role: HistoryRole,
-    #[serde(alias = "text")]
-    content: String,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum HistoryRole {
-    User,
-    Assistant,
-}
-
-impl From<HistoryMessage> for ModelMessage {
-    fn from(message: HistoryMessage) -> Self {
-        let role = match message.role {
-            HistoryRole::User => Role::User,
-            HistoryRole::Assistant => Role::Assistant,
-        };
-        Self::new(role, message.content)
-    }
-}
-
 /// A run that was started.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct StartedRun {
     pub(super) run: String,
-    pub(super) state: &'static str,
+    pub(super) state: ApiRunState,
     /// Where its events are.
     pub(super) events: String,
 }

@@ -8,7 +8,10 @@ use tokio::sync::broadcast::{Receiver, error::RecvError};
 use toolyard_agent::{RunEnd, RunEvent, RunUpdate, replay_updates};
 use toolyard_core::{RunId, text::ChunkSanitizer};
 
-use super::error::sanitized_json;
+use super::{
+    error::sanitized_json,
+    events::{ApiEventBody, RunEventMapper},
+};
 use crate::agents::active_runs::ActiveRuns;
 
 /// How often the log is polled if this process does not drive the run.
@@ -17,16 +20,16 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// The events of a run from number `from_number` on, until the run is over.
 pub(super) fn run_events(
     runs: Arc<ActiveRuns>,
-    run: RunId,
+    mapper: RunEventMapper,
     from_number: i64,
 ) -> impl Stream<Item = Bytes> + Send {
     let reader = RunEventReader {
         runs,
-        run,
+        run: mapper.run.clone(),
         next_number: from_number,
         ready: VecDeque::new(),
         live: None,
-        encoder: UpdateEncoder::default(),
+        encoder: UpdateEncoder::new(mapper),
         is_over: false,
     };
     stream::unfold(reader, |mut reader| async move {
@@ -108,38 +111,35 @@ impl RunEventReader {
 }
 
 /// Encodes updates as server-sent events without unsafe characters.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct UpdateEncoder {
+    mapper: RunEventMapper,
     answer: ChunkSanitizer,
     reasoning: ChunkSanitizer,
 }
 
 impl UpdateEncoder {
+    fn new(mapper: RunEventMapper) -> Self {
+        Self { mapper, answer: ChunkSanitizer::default(), reasoning: ChunkSanitizer::default() }
+    }
+
     /// An update as a server-sent event. Logged events have their number as id, so that a client can resume after them.
     fn encode(&mut self, update: &RunUpdate) -> Option<Bytes> {
-        let data = match update {
-            RunUpdate::AnswerDelta { text, tentative } => {
-                let text = self.answer.sanitize(text);
-                serde_json::to_value(RunUpdate::AnswerDelta { text, tentative: *tentative })
+        let mut event = self.mapper.event(update.clone());
+        let is_delta = match &mut event.body {
+            ApiEventBody::AnswerDelta { text, .. } => {
+                *text = self.answer.sanitize(text);
+                true
             }
-            RunUpdate::ReasoningDelta { text } => {
-                serde_json::to_value(RunUpdate::ReasoningDelta { text: self.reasoning.sanitize(text) })
+            ApiEventBody::ReasoningDelta { text } => {
+                *text = self.reasoning.sanitize(text);
+                true
             }
-            other => serde_json::to_value(other),
+            _ => false,
         };
-        let data = data.ok()?;
-        let (id, name) = match update {
-            RunUpdate::Event { number, .. } => (format!("id: {number}\n"), data.pointer("/event/event")),
-            _ => (String::new(), data.get("update")),
-        };
-        let is_suspended = matches!(
-            update,
-            RunUpdate::Event { event: RunEvent::Ended { end: RunEnd::Suspended { .. } }, .. }
-        );
-        // A suspended run goes on once it is approved; a client that waits for `ended` keeps listening.
-        let name = if is_suspended { Some("suspended") } else { name.and_then(serde_json::Value::as_str) };
-        let name = name.unwrap_or("update");
-        let is_delta = matches!(update, RunUpdate::AnswerDelta { .. } | RunUpdate::ReasoningDelta { .. });
+        let data = serde_json::to_value(&event).ok()?;
+        let id = event.number.map(|number| format!("id: {number}\n")).unwrap_or_default();
+        let name = data.get("type").and_then(serde_json::Value::as_str)?;
         // The beginning of a piece can only be judged with the end of the one before.
         let text = if is_delta { data.to_string() } else { sanitized_json(&data) };
         Some(Bytes::from(format!("{id}event: {name}\ndata: {text}\n\n")))
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn updates_have_no_hidden_text() {
-        let mut encoder = UpdateEncoder::default();
+        let mut encoder = UpdateEncoder::new(RunEventMapper { run: "01J".into(), created_at: None });
         let hidden = "a\u{202e}\u{1b}[2J\u{e0041}b";
         let updates = [
             RunUpdate::StepProgress { step: "s".to_owned(), message: hidden.to_owned() },

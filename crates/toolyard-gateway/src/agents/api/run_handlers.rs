@@ -10,18 +10,19 @@ use toolyard_agent::{
     AGENT_RUN_KIND, Agent, AgentError, DEFAULT_AGENT, RunEnd, RunEvent, RunOwner, RunRequest, RunUpdate,
     cancel_run, load_run, request_cancellation,
 };
-use toolyard_core::{ApprovalRecord, JournalError, Resolution, RunId, RunState, StepRecord};
+use toolyard_core::{ApprovalRecord, JournalError, Resolution, RunId, RunLog, RunState};
 use toolyard_mcp_server::{RouteBody, RouteRequest, RouteResponse};
-use toolyard_model::{ModelMessage, Usage};
 
 use super::{
+    chat_message::history,
     error::{ApiError, before, json_of, json_response},
+    events::{ApiUsage, RunEventMapper, run_event_schema},
     requested_conversation,
     run_bodies::{
         CancelledRun, ResolutionBody, ResolvedStep, StartRunBody, StartedRun, UnknownStep, UnknownSteps,
     },
     run_event_stream::run_events,
-    run_state::{READ_TIMEOUT, add_usage, logged_updates},
+    run_state::{ApiRunState, READ_TIMEOUT, RunSummary, logged_updates, outcome},
 };
 use crate::agents::{
     active_runs::{ActiveRuns, START_TIMEOUT},
@@ -42,6 +43,7 @@ pub(super) async fn start(
     if start.question.trim().is_empty() {
         return Err(ApiError::invalid_param("question", "`question` is empty"));
     }
+    let history = history("history", &start.history)?;
     let name = start.agent.as_deref().unwrap_or(DEFAULT_AGENT);
     let agent = runs.agent(name)?;
     let conversation = requested_conversation(request, start.conversation.as_deref())?;
@@ -50,11 +52,11 @@ pub(super) async fn start(
     let deadline = Instant::now() + START_TIMEOUT;
     let reservation = match before(deadline, requests.reserve(identity, runs.config.log.as_ref())).await? {
         RequestLookup::New(reservation) => reservation,
-        RequestLookup::Duplicate(run) => return Ok(started_response(&run)),
+        RequestLookup::Duplicate(run) => return duplicate_response(runs.config.log.as_ref(), &run).await,
     };
     let request = RunRequest {
         detached: true,
-        history: start.history.into_iter().map(ModelMessage::from).collect(),
+        history,
         conversation,
         caller: "http".into(),
         owner: Some(Box::new(RunOwner(owner))),
@@ -66,32 +68,26 @@ pub(super) async fn start(
         runs.spawn(agent, &run);
         run
     });
-    Ok(started_response(&run.await?))
+    Ok(started_response(&run.await?, ApiRunState::Running))
 }
 
-fn started_response(run: &RunId) -> RouteResponse {
-    let started =
-        StartedRun { run: run.to_string(), state: "running", events: format!("/api/v1/runs/{run}/events") };
+fn started_response(run: &RunId, state: ApiRunState) -> RouteResponse {
+    let started = StartedRun { run: run.to_string(), state, events: format!("/api/v1/runs/{run}/events") };
     json_of(StatusCode::ACCEPTED, &started)
+}
+
+/// The response to a request that started this run before.
+async fn duplicate_response(log: &dyn RunLog, run: &RunId) -> Result<RouteResponse, ApiError> {
+    let record = before(Instant::now() + READ_TIMEOUT, log.run(run)).await?;
+    let end = outcome(log, run).await?.map(|(end, _)| end);
+    Ok(started_response(run, ApiRunState::new(record.state, end.as_ref())))
 }
 
 /// `GET /runs/ID`.
 pub(super) async fn show(runs: &ActiveRuns, run: &RunId) -> Result<RouteResponse, ApiError> {
     // The state is read before the events, so that a run that is over is never shown without its end.
     let record = before(Instant::now() + READ_TIMEOUT, runs.config.log.run(run)).await?;
-    let updates = logged_updates(runs.config.log.as_ref(), run).await?;
-    let (mut usage, mut end, mut request, mut plan) = (Usage::default(), Value::Null, None, Value::Null);
-    for update in &updates {
-        add_usage(&mut usage, update);
-        let RunUpdate::Event { event, .. } = update else { continue };
-        match event {
-            RunEvent::Requested { request: requested } => request = Some(requested),
-            RunEvent::Planned { plan: latest, .. } => plan = json!(latest),
-            RunEvent::Ended { end: ended } => end = json!(ended),
-            RunEvent::Resumed { .. } => end = Value::Null,
-            _ => {}
-        }
-    }
+    let summary = RunSummary::new(logged_updates(runs.config.log.as_ref(), run).await?);
     let approvals: Vec<Value> = pending_approvals(runs, run)
         .await?
         .iter()
@@ -99,33 +95,41 @@ pub(super) async fn show(runs: &ActiveRuns, run: &RunId) -> Result<RouteResponse
         .collect();
     let mut unknown = runs.config.log.unknown_steps().await?;
     unknown.retain(|step| step.run == *run);
-    let state = json!({
+    let request = summary.request.as_ref();
+    let (message, hint) = summary.failure();
+    let shown = json!({
         "run": run,
-        "state": record.state,
-        "created_at": record.created_at,
-        "driven_here": runs.find(run).is_some(),
+        "state": ApiRunState::new(record.state, summary.end.as_ref()),
         "agent": request.map(|request| &request.agent),
         "question": request.map(|request| &request.question),
         "conversation": request.and_then(|request| request.conversation.as_ref()).map(|id| &id.name),
-        "plan": plan,
+        "created_at": record.created_at,
+        "answer": summary.end.as_ref().and_then(RunEnd::answer),
+        "sources": summary.sources(),
+        "message": message,
+        "hint": hint,
+        "plan": summary.plan.as_ref().map(|steps| json!({ "steps": steps })),
         "pending_approvals": approvals,
-        "unknown_steps": unknown.iter().map(unknown_step_json).collect::<Vec<_>>(),
-        "usage": usage,
-        "end": end,
-        "event_count": updates.len(),
+        "unknown_steps": unknown.iter().map(UnknownStep::of).collect::<Vec<_>>(),
+        "usage": ApiUsage::from(summary.tally.usage),
+        "event_count": summary.event_count,
     });
-    Ok(json_response(StatusCode::OK, &state))
+    Ok(json_response(StatusCode::OK, &shown))
 }
 
-/// `GET /runs/ID/events`, from the event after `Last-Event-ID` on. If a finished run has no more events, the answer is 204, which
-/// tells the `EventSource` of a browser to stop reconnecting.
+/// `GET /runs/ID/events`, from the event after `Last-Event-ID` or `?after=` on. If a finished run has no more events, the answer is
+/// 204, which tells the `EventSource` of a browser to stop reconnecting.
 pub(super) async fn follow(
     runs: &Arc<ActiveRuns>,
     run: &RunId,
     headers: &HeaderMap,
+    after: Option<i64>,
 ) -> Result<RouteResponse, ApiError> {
+    // The header is newer than the parameter: an `EventSource` that reconnects sends both.
+    let header = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.trim().parse::<i64>().ok());
+    let last = header.or(after);
+    let record = before(Instant::now() + READ_TIMEOUT, runs.config.log.run(run)).await?;
     let updates = logged_updates(runs.config.log.as_ref(), run).await?;
-    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.trim().parse::<i64>().ok());
     let from = last.map_or(0, |last| last.saturating_add(1).max(0));
     if let Some(RunUpdate::Event { number, event: RunEvent::Ended { end }, .. }) = updates.last()
         && !matches!(end, RunEnd::Suspended { .. })
@@ -137,9 +141,15 @@ pub(super) async fn follow(
             body: RouteBody::Empty,
         });
     }
-    let stream = Box::pin(run_events(Arc::clone(runs), run.clone(), from));
+    let mapper = RunEventMapper { run: run.clone(), created_at: Some(record.created_at) };
+    let stream = Box::pin(run_events(Arc::clone(runs), mapper, from));
     let body = RouteBody::Events { stream, ends_on_shutdown: true };
     Ok(RouteResponse { status: StatusCode::OK, headers: Vec::new(), body })
+}
+
+/// `GET /api/v1/events.schema.json`.
+pub(super) fn event_schema() -> RouteResponse {
+    json_response(StatusCode::OK, run_event_schema().as_value())
 }
 
 /// `GET /runs/unknown`: all steps whose outcome is unknown, of agents and of single calls.
@@ -147,10 +157,6 @@ pub(super) async fn unknown(runs: &ActiveRuns) -> Result<RouteResponse, ApiError
     let steps = before(Instant::now() + READ_TIMEOUT, runs.config.log.unknown_steps()).await?;
     let steps = steps.iter().map(UnknownStep::of).collect();
     Ok(json_of(StatusCode::OK, &UnknownSteps { steps }))
-}
-
-fn unknown_step_json(step: &StepRecord) -> Value {
-    json!(UnknownStep::of(step))
 }
 
 /// `POST /runs/ID/resolve`: records whether a step with an unknown outcome took effect, and resumes the run.

@@ -6,14 +6,14 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::Instant;
-use toolyard_agent::{AGENT_RUN_KIND, RunEnd, RunEvent};
-use toolyard_core::{JournalError, LoggedEvent, RunId, RunRecord, RunState};
+use toolyard_agent::AGENT_RUN_KIND;
+use toolyard_core::{JournalError, RunId};
 use toolyard_mcp_server::RouteResponse;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
     error::{ApiError, before, json_of},
-    run_state::READ_TIMEOUT,
+    run_state::{ApiRunState, READ_TIMEOUT},
 };
 use crate::{agents::active_runs::ActiveRuns, api::pages::page_limit};
 
@@ -28,7 +28,7 @@ const BATCH_SIZE: usize = 100;
 pub(super) struct RunQuery {
     /// Only runs in this state.
     #[param(value_type = Option<String>)]
-    state: Option<RunStateWord>,
+    state: Option<ApiRunState>,
     /// Only runs of this agent.
     agent: Option<String>,
     /// Number of runs, 50 by default and 500 at most.
@@ -45,68 +45,18 @@ pub(super) struct EventQuery {
     pub(super) after: Option<i64>,
 }
 
-/// The state of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum RunStateWord {
-    Running,
-    /// It waits for an approval, or for an unknown outcome to be resolved.
-    Suspended,
-    Answered,
-    Partial,
-    Planned,
-    Failed,
-    Cancelled,
-    LimitReached,
-}
-
-impl RunStateWord {
-    /// The state of a run with this last event.
-    pub(super) fn of(record: &RunRecord, last: Option<&LoggedEvent>) -> Self {
-        match last.and_then(|last| last.event.read::<RunEvent>().ok()) {
-            Some(RunEvent::Ended { end }) => Self::of_end(&end),
-            // Withdrawn before it was started.
-            _ if record.state == RunState::Cancelled => Self::Cancelled,
-            _ => Self::Running,
-        }
-    }
-
-    /// The state of a run that ended like this.
-    pub(super) fn of_end(end: &RunEnd) -> Self {
-        match end {
-            RunEnd::Answered { .. } => Self::Answered,
-            RunEnd::Partial { .. } => Self::Partial,
-            RunEnd::Planned => Self::Planned,
-            RunEnd::Failed { .. } => Self::Failed,
-            RunEnd::Suspended { .. } => Self::Suspended,
-            RunEnd::Cancelled => Self::Cancelled,
-            RunEnd::LimitReached { .. } => Self::LimitReached,
-        }
-    }
-
-    /// Whether a run with this record may be in this state.
-    fn may_be(self, record: &RunRecord) -> bool {
-        match record.state {
-            RunState::Open => matches!(self, Self::Running | Self::Suspended),
-            RunState::Done => matches!(self, Self::Answered | Self::Planned),
-            RunState::Failed => matches!(self, Self::Partial | Self::Failed | Self::LimitReached),
-            RunState::Cancelled => self == Self::Cancelled,
-        }
-    }
-}
-
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct RunList {
     /// Newest first.
-    runs: Vec<RunSummary>,
+    runs: Vec<ListedRun>,
     /// To be given back as `after`; null if this is the last page.
     next: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct RunSummary {
+pub(super) struct ListedRun {
     run: String,
-    state: RunStateWord,
+    state: ApiRunState,
     agent: Option<String>,
     question: Option<String>,
     created_at: i64,
@@ -145,7 +95,7 @@ async fn read_page(runs: &ActiveRuns, query: &RunQuery) -> Result<RunList, ApiEr
             }
             scanned += 1;
             after = Some(record.id.clone());
-            if query.state.is_some_and(|state| !state.may_be(&record)) {
+            if query.state.is_some_and(|state| !state.may_be(record.state)) {
                 continue;
             }
             let detail = record.detail.to_value();
@@ -155,11 +105,11 @@ async fn read_page(runs: &ActiveRuns, query: &RunQuery) -> Result<RunList, ApiEr
                 continue;
             }
             let Some(last) = log.last_event(&record.id).await? else { continue };
-            let state = RunStateWord::of(&record, Some(&last));
+            let state = ApiRunState::of_last_event(record.state, &last);
             if query.state.is_some_and(|wanted| wanted != state) {
                 continue;
             }
-            list.runs.push(RunSummary {
+            list.runs.push(ListedRun {
                 state,
                 agent,
                 question: text("question"),

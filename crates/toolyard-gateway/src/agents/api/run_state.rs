@@ -2,12 +2,19 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
-use toolyard_agent::{RunEnd, RunEvent, RunUpdate, replay_updates};
-use toolyard_core::{RunId, RunLog};
+use toolyard_agent::{RunEnd, RunEvent, RunRequest, RunUpdate, replay_updates};
+use toolyard_core::{LoggedEvent, RunId, RunLog, RunState};
 use toolyard_model::Usage;
+use utoipa::ToSchema;
 
-use super::error::{ApiError, before};
+use super::{
+    error::{ApiError, before},
+    events::{ApiPlannedStep, client_hint, planned_steps},
+};
+use crate::agents::call_effects::CallEffects;
 
 /// How long the store may take to answer before the client gets a retryable error.
 pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(5);
@@ -20,28 +27,126 @@ pub(super) async fn logged_updates(log: &dyn RunLog, run: &RunId) -> Result<Vec<
     Ok(replay_updates(&events).collect())
 }
 
-/// How a run ended or why it is suspended, and its usage; `None` while it is active.
-pub(super) async fn outcome(log: &dyn RunLog, run: &RunId) -> Result<Option<(RunEnd, Usage)>, ApiError> {
-    let (mut outcome, mut usage) = (None, Usage::default());
-    for update in logged_updates(log, run).await? {
-        add_usage(&mut usage, &update);
-        match update {
-            RunUpdate::Event { event: RunEvent::Ended { end }, .. } => outcome = Some(end),
-            RunUpdate::Event { event: RunEvent::Resumed { .. }, .. } => outcome = None,
-            _ => {}
-        }
-    }
-    Ok(outcome.map(|end| (end, usage)))
+/// How a run ended or why it is suspended, and what it added up to; `None` while it is active.
+pub(super) async fn outcome(log: &dyn RunLog, run: &RunId) -> Result<Option<(RunEnd, RunTally)>, ApiError> {
+    let RunSummary { end, tally, .. } = RunSummary::new(logged_updates(log, run).await?);
+    Ok(end.map(|end| (end, tally)))
 }
 
-pub(super) fn add_usage(total: &mut Usage, update: &RunUpdate) {
-    match update {
-        RunUpdate::Event { event: RunEvent::ModelReplied { reply, .. }, .. } => {
-            *total = total.saturating_add(reply.usage);
+/// The state of a run in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ApiRunState {
+    /// It is being worked on, or waits for a process that does.
+    Running,
+    /// It waits for an approval, or until an unknown outcome is resolved.
+    Suspended,
+    Answered,
+    Partial,
+    Planned,
+    Failed,
+    Cancelled,
+    LimitReached,
+}
+
+impl ApiRunState {
+    /// The state of a run, from its latest end in the log; from its record if the log has none.
+    pub(super) fn new(record: RunState, end: Option<&RunEnd>) -> Self {
+        match (end, record) {
+            (Some(RunEnd::Answered { .. }), _) | (None, RunState::Done) => Self::Answered,
+            (Some(RunEnd::Partial { .. }), _) => Self::Partial,
+            (Some(RunEnd::Planned), _) => Self::Planned,
+            (Some(RunEnd::Failed { .. }), _) | (None, RunState::Failed) => Self::Failed,
+            (Some(RunEnd::Suspended { .. }), _) => Self::Suspended,
+            (Some(RunEnd::Cancelled), _) | (None, RunState::Cancelled) => Self::Cancelled,
+            (Some(RunEnd::LimitReached { .. }), _) => Self::LimitReached,
+            (None, RunState::Open) => Self::Running,
         }
-        RunUpdate::Event { event: RunEvent::ModelFailed { usage, .. }, .. } => {
-            *total = total.saturating_add(*usage);
+    }
+
+    /// The state of a run whose log ends with this event.
+    pub(super) fn of_last_event(record: RunState, last: &LoggedEvent) -> Self {
+        match last.event.read::<RunEvent>() {
+            Ok(RunEvent::Ended { end }) => Self::new(record, Some(&end)),
+            _ => Self::new(record, None),
         }
-        _ => {}
+    }
+
+    /// Whether a run with this record may be in this state.
+    pub(super) fn may_be(self, record: RunState) -> bool {
+        match record {
+            RunState::Open => matches!(self, Self::Running | Self::Suspended),
+            RunState::Done => matches!(self, Self::Answered | Self::Planned),
+            RunState::Failed => matches!(self, Self::Partial | Self::Failed | Self::LimitReached),
+            RunState::Cancelled => self == Self::Cancelled,
+        }
+    }
+}
+
+/// What the log says about a run.
+#[derive(Debug, Default)]
+pub(super) struct RunSummary {
+    pub(super) request: Option<RunRequest>,
+    /// The steps of the latest plan.
+    pub(super) plan: Option<Vec<ApiPlannedStep>>,
+    pub(super) tally: RunTally,
+    /// How the run ended or why it is suspended; `None` while it is active.
+    pub(super) end: Option<RunEnd>,
+    pub(super) event_count: usize,
+}
+
+impl RunSummary {
+    pub(super) fn new(updates: Vec<RunUpdate>) -> Self {
+        let mut summary = Self { event_count: updates.len(), ..Self::default() };
+        for update in updates {
+            summary.tally.add(&update);
+            let RunUpdate::Event { event, .. } = update else { continue };
+            match event {
+                RunEvent::Requested { request } => summary.request = Some(request),
+                RunEvent::Planned { plan, tools } => {
+                    summary.plan = Some(planned_steps(plan, |step| tools.get(step)));
+                }
+                RunEvent::Ended { end } => summary.end = Some(end),
+                RunEvent::Resumed { .. } => summary.end = None,
+                _ => {}
+            }
+        }
+        summary
+    }
+
+    /// The tools and sources that the answer is based on.
+    pub(super) fn sources(&self) -> &[String] {
+        match &self.end {
+            Some(RunEnd::Answered { sources, .. } | RunEnd::Partial { sources, .. }) => sources,
+            _ => &[],
+        }
+    }
+
+    /// Why there is no answer, and what to do about it.
+    pub(super) fn failure(&self) -> (Option<&str>, Option<String>) {
+        match &self.end {
+            Some(RunEnd::Failed { message, hint, .. }) => (Some(message), client_hint(hint.clone())),
+            Some(RunEnd::LimitReached { message, .. }) => (Some(message), None),
+            _ => (None, None),
+        }
+    }
+}
+
+/// What is added up over the events of a run.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RunTally {
+    pub(super) usage: Usage,
+    pub(super) effects: CallEffects,
+}
+
+impl RunTally {
+    pub(super) fn add(&mut self, update: &RunUpdate) {
+        let RunUpdate::Event { event, .. } = update else { return };
+        self.effects.add(event);
+        match event {
+            RunEvent::ModelReplied { reply, .. } => self.usage = self.usage.saturating_add(reply.usage),
+            RunEvent::ModelFailed { usage, .. } => self.usage = self.usage.saturating_add(*usage),
+            _ => {}
+        }
     }
 }

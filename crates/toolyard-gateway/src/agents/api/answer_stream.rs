@@ -1,19 +1,18 @@
-//! A completion whose run is active. Dropping it, as when the client disconnects, cancels the run.
+//! An answer whose run is active. Dropping it, as when the client disconnects, cancels the run.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::mpsc;
 use toolyard_agent::{AgentError, CancelToken, RunEnd, RunUpdate};
 use toolyard_core::text::ChunkSanitizer;
-use toolyard_model::Usage;
 
 use super::{
-    completion::{CompletionBuilder, completion_text, first_tokens},
+    answer::{AnswerFormat, AnsweringRun, FinishedAnswer, first_tokens},
     error::ApiError,
-    run_state::add_usage,
+    run_state::RunTally,
 };
 use crate::agents::{run_observer::RunMessage, run_text::progress_line};
 
@@ -21,76 +20,76 @@ use crate::agents::{run_observer::RunMessage, run_text::progress_line};
 const MAX_PREAMBLE_CHARS: usize = 240;
 
 #[derive(Debug)]
-pub(super) struct PendingCompletion {
+pub(super) struct PendingAnswer {
     pub(super) messages: mpsc::UnboundedReceiver<RunMessage>,
     pub(super) cancel: CancelToken,
 }
 
-impl Drop for PendingCompletion {
+impl Drop for PendingAnswer {
     fn drop(&mut self) {
         // Has no effect on a run that is over.
         self.cancel.cancel();
     }
 }
 
-impl PendingCompletion {
-    pub(super) async fn wait(mut self, builder: &CompletionBuilder) -> Result<Value, ApiError> {
-        let mut usage = Usage::default();
+impl PendingAnswer {
+    pub(super) async fn wait(mut self, run: &AnsweringRun) -> Result<FinishedAnswer, ApiError> {
+        let mut tally = RunTally::default();
         while let Some(message) = self.messages.recv().await {
             match message {
-                RunMessage::Update(update) => add_usage(&mut usage, &update),
+                RunMessage::Update(update) => tally.add(&update),
                 // Not forwarded: the client has no way to answer them.
                 RunMessage::ApprovalRequest(..) | RunMessage::InputRequest(..) => {}
-                RunMessage::Ended(ended) => return builder.completion(&ended?, usage),
+                RunMessage::Ended(ended) => return run.finish(ended?, &tally),
             }
         }
-        Err(ApiError::failed("run_interrupted", format!("run {} stopped before it finished", builder.run)))
+        Err(ApiError::failed("run_interrupted", format!("run {} stopped before it finished", run.run)))
     }
 
-    /// The completion as server-sent events.
+    /// The answer as server-sent events.
     pub(super) fn into_events(
         self,
-        builder: CompletionBuilder,
-        include_usage: bool,
+        run: AnsweringRun,
+        format: impl AnswerFormat,
     ) -> impl Stream<Item = Bytes> + Send {
-        let chunks = CompletionChunks::new(builder, include_usage);
-        stream::unfold((self, chunks), |(mut completion, mut chunks)| async move {
+        let stream = AnswerStream::new(run, format);
+        stream::unfold((self, stream), |(mut pending, mut stream)| async move {
             loop {
-                if let Some(event) = chunks.ready.pop_front() {
-                    return Some((event, (completion, chunks)));
+                if let Some(event) = stream.ready.pop_front() {
+                    return Some((event, (pending, stream)));
                 }
-                if chunks.is_over {
+                if stream.is_over {
                     return None;
                 }
-                match completion.messages.recv().await {
-                    Some(RunMessage::Update(update)) => chunks.push_update(&update),
+                match pending.messages.recv().await {
+                    Some(RunMessage::Update(update)) => stream.push_update(&update),
                     Some(RunMessage::ApprovalRequest(..) | RunMessage::InputRequest(..)) => {}
-                    Some(RunMessage::Ended(ended)) => chunks.finish(ended),
-                    None => chunks.is_over = true,
+                    Some(RunMessage::Ended(ended)) => stream.finish(ended),
+                    None => stream.is_over = true,
                 }
             }
         })
     }
 }
 
-/// The completion of a run that is over, as server-sent events.
+/// The answer of a run that is over, as server-sent events.
 pub(super) fn finished_events(
-    builder: CompletionBuilder,
-    include_usage: bool,
-    usage: Usage,
+    run: AnsweringRun,
+    format: impl AnswerFormat,
+    tally: RunTally,
     end: RunEnd,
 ) -> impl Stream<Item = Bytes> + Send {
-    let mut chunks = CompletionChunks { usage, ..CompletionChunks::new(builder, include_usage) };
-    chunks.finish(Ok(end));
-    stream::iter(chunks.ready)
+    let mut stream = AnswerStream { tally, ..AnswerStream::new(run, format) };
+    stream.finish(Ok(end));
+    stream::iter(stream.ready)
 }
 
-/// Turns updates of a run into chunks of a completion.
+/// Turns updates of a run into events of a streamed answer.
 #[derive(Debug)]
-struct CompletionChunks {
-    builder: CompletionBuilder,
-    include_usage: bool,
-    usage: Usage,
+struct AnswerStream<F> {
+    run: AnsweringRun,
+    format: F,
+    tally: RunTally,
     /// What was sent of the current answer.
     sent_answer: String,
     /// Text that tool calls may follow. It is held back because content cannot be retracted.
@@ -105,27 +104,26 @@ struct CompletionChunks {
     is_over: bool,
 }
 
-impl CompletionChunks {
-    fn new(builder: CompletionBuilder, include_usage: bool) -> Self {
-        let mut chunks = Self {
-            limited_content: String::new(),
-            is_cut: false,
-            builder,
-            include_usage,
-            usage: Usage::default(),
+impl<F: AnswerFormat> AnswerStream<F> {
+    fn new(run: AnsweringRun, mut format: F) -> Self {
+        let ready = format.start(&run).into();
+        Self {
+            run,
+            format,
+            tally: RunTally::default(),
             sent_answer: String::new(),
             tentative: String::new(),
+            limited_content: String::new(),
+            is_cut: false,
             content: ChunkSanitizer::default(),
             reasoning: ChunkSanitizer::default(),
-            ready: VecDeque::new(),
+            ready,
             is_over: false,
-        };
-        chunks.push(&json!({"role": "assistant", "content": ""}), None);
-        chunks
+        }
     }
 
     fn push_update(&mut self, update: &RunUpdate) {
-        add_usage(&mut self.usage, update);
+        self.tally.add(update);
         if let RunUpdate::AnswerDelta { text, tentative } = update {
             self.tentative.push_str(text);
             if !tentative
@@ -142,7 +140,7 @@ impl CompletionChunks {
             }
             // What was sent cannot be retracted; the next answer starts a new paragraph.
             if !std::mem::take(&mut self.sent_answer).is_empty() {
-                self.push(&json!({"content": "\n\n"}), None);
+                self.ready.extend(self.format.content(&self.run, "\n\n"));
             }
         } else if let Some(line) = progress_line(update) {
             self.push_reasoning(&line);
@@ -151,21 +149,15 @@ impl CompletionChunks {
 
     fn finish(&mut self, ended: Result<RunEnd, AgentError>) {
         self.is_over = true;
-        let text = ended
-            .map_err(ApiError::from)
-            .and_then(|end| Ok((completion_text(&self.builder.run, &end)?, end)));
-        match text {
-            Ok(((text, finish_reason), end)) => {
-                self.push_rest(&text);
-                let finish_reason = if self.is_cut { "length" } else { finish_reason };
-                self.ready.push_back(event(&self.builder.last_chunk(&end, finish_reason)));
-                if self.include_usage {
-                    self.ready.push_back(event(&self.builder.usage_chunk(self.usage)));
-                }
-            }
-            Err(error) => self.ready.push_back(event(&error.to_json())),
-        }
-        self.ready.push_back(Bytes::from_static(b"data: [DONE]\n\n"));
+        // The limit of tokens holds for all that was streamed, and is applied to it.
+        let unlimited = AnsweringRun { max_tokens: None, ..self.run.clone() };
+        let answer = ended.map_err(ApiError::from).and_then(|end| unlimited.finish(end, &self.tally));
+        let answer = answer.map(|mut answer| {
+            self.push_rest(&answer.text);
+            answer.is_cut |= self.is_cut;
+            answer
+        });
+        self.ready.extend(self.format.finish(&self.run, answer.as_ref()));
     }
 
     /// Sends the part of the final text that was not sent yet.
@@ -187,13 +179,13 @@ impl CompletionChunks {
             let Some(text) = self.within_limit(text) else { return };
             // The client gets it without unsafe characters; the final text is compared with what the model sent.
             let text = self.content.sanitize(&text);
-            self.push(&json!({"content": text}), None);
+            self.ready.extend(self.format.content(&self.run, &text));
         }
     }
 
     /// As much of a text as the client's limit of tokens permits; `None` after the limit.
     fn within_limit(&mut self, text: &str) -> Option<String> {
-        let Some(max_tokens) = self.builder.max_tokens else { return Some(text.to_owned()) };
+        let Some(max_tokens) = self.run.max_tokens else { return Some(text.to_owned()) };
         if self.is_cut {
             return None;
         }
@@ -206,18 +198,15 @@ impl CompletionChunks {
 
     fn push_reasoning(&mut self, text: &str) {
         let text = self.reasoning.sanitize(text);
-        self.push(&json!({"reasoning_content": text}), None);
-    }
-
-    fn push(&mut self, delta: &Value, finish_reason: Option<&str>) {
-        self.ready.push_back(event(&self.builder.chunk(delta, finish_reason)));
+        self.ready.extend(self.format.reasoning(&self.run, &text));
     }
 }
 
-fn event(value: &Value) -> Bytes {
+/// A server-sent event without a name.
+pub(super) fn data_event(value: &Value) -> Bytes {
     Bytes::from(format!("data: {value}\n\n"))
 }
 
 #[cfg(test)]
-#[path = "completion_stream_tests.rs"]
+#[path = "answer_stream_tests.rs"]
 mod tests;

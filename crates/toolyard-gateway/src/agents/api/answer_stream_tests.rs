@@ -1,19 +1,24 @@
-//! Streamed completions.
+//! Streamed answers, as chat completions.
 
+use serde_json::json;
 use toolyard_core::RunId;
 
-use super::*;
+use super::{
+    super::completion::{CompletionFormat, parse_completion},
+    *,
+};
 
-fn chunks(include_usage: bool) -> CompletionChunks {
-    let run = RunId::from("01J");
-    CompletionChunks::new(
-        CompletionBuilder { run, agent: "assistant".to_owned(), created: 1, max_tokens: None },
-        include_usage,
-    )
+fn chunks(include_usage: bool) -> AnswerStream<CompletionFormat> {
+    let options = json!({"include_usage": include_usage});
+    let body = json!({"messages": [{"role": "user", "content": "x"}], "stream_options": options});
+    let (_, format) = parse_completion(&body.to_string()).unwrap();
+    let run =
+        AnsweringRun { run: RunId::from("01J"), agent: "assistant".to_owned(), created: 1, max_tokens: None };
+    AnswerStream::new(run, format)
 }
 
 /// What a client reads: all content together, and the other chunks.
-fn read(chunks: &mut CompletionChunks) -> (String, Vec<String>) {
+fn read(chunks: &mut AnswerStream<CompletionFormat>) -> (String, Vec<String>) {
     let (mut text, mut others) = (String::new(), Vec::new());
     for event in chunks.ready.drain(..) {
         let line = String::from_utf8(event.to_vec()).unwrap();
@@ -115,7 +120,7 @@ fn a_truncated_answer_has_the_finish_reason_length() {
 #[test]
 fn a_failed_run_sends_an_error_and_ends_the_stream() {
     let mut chunks = chunks(false);
-    chunks.finish(Ok(RunEnd::Failed { message: "nothing worked".to_owned(), hint: None }));
+    chunks.finish(Ok(RunEnd::Failed { message: "nothing worked".to_owned(), hint: None, model_error: None }));
     let (_, others) = read(&mut chunks);
     assert!(others[0].contains(r#"{"error":{"message":"nothing worked (run 01J)""#), "{others:?}");
     assert_eq!(others[1], "[DONE]");

@@ -1,0 +1,199 @@
+//! Run events as the HTTP API shows them: flat JSON objects with a `type`, separate from the form in which the log keeps them.
+
+mod body;
+#[cfg(test)]
+mod tests;
+
+use schemars::{Schema, generate::SchemaSettings, transform::RecursiveTransform};
+use serde_json::Value;
+use toolyard_agent::{
+    ModelTask, NO_TOOL, Plan, PlannedTool, RunEnd, RunEvent, RunUpdate, StepEnd, Verification,
+};
+use toolyard_core::RunId;
+
+use self::body::{ApiApprovalScope, ApiModelTask, ApiModelTaskKind, ApiRunEnd, ApiStepOutcome};
+pub(super) use self::body::{ApiEventBody, ApiPlannedStep, ApiRunEvent, ApiUsage};
+
+/// What a run waits for starts with this if it is a step whose outcome is unknown, and is the id of an approval otherwise.
+const UNKNOWN_STEP_PREFIX: &str = "step ";
+
+/// The JSON Schema (2020-12) of a run event.
+pub(super) fn run_event_schema() -> Schema {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let settings = settings.with_transform(RecursiveTransform(remove_null));
+    settings.into_generator().into_root_schema_for::<ApiRunEvent>()
+}
+
+/// Optional fields of events are absent and never `null`.
+fn remove_null(schema: &mut Schema) {
+    if let Some(Value::Array(types)) = schema.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            schema.insert("type".to_owned(), only);
+        }
+    }
+    if let Some(Value::Array(choices)) = schema.get_mut("anyOf") {
+        choices.retain(|choice| choice.get("type").and_then(Value::as_str) != Some("null"));
+        if let [Value::Object(only)] = choices.as_slice() {
+            let only = only.clone();
+            schema.remove("anyOf");
+            schema.ensure_object().extend(only);
+        }
+    }
+}
+
+/// Turns updates of a run into events for clients.
+#[derive(Debug, Clone)]
+pub(super) struct RunEventMapper {
+    pub(super) run: RunId,
+    /// Unix time in milliseconds.
+    pub(super) created_at: Option<i64>,
+}
+
+impl RunEventMapper {
+    pub(super) fn event(&self, update: RunUpdate) -> ApiRunEvent {
+        let run = self.run.to_string();
+        let (number, body) = match update {
+            RunUpdate::Event { number, event, .. } => (Some(number), self.logged(event)),
+            RunUpdate::ModelRequested { task } => {
+                (None, ApiEventBody::ModelRequested { task: model_task(task) })
+            }
+            RunUpdate::AnswerDelta { text, tentative } => {
+                (None, ApiEventBody::AnswerDelta { text, tentative })
+            }
+            RunUpdate::AnswerDiscarded => (None, ApiEventBody::AnswerDiscarded),
+            RunUpdate::ReasoningDelta { text } => (None, ApiEventBody::ReasoningDelta { text }),
+            RunUpdate::StepProgress { step, message } => (None, ApiEventBody::StepProgress { step, message }),
+            RunUpdate::UsageChanged { usage } => (None, ApiEventBody::UsageChanged { usage: usage.into() }),
+        };
+        ApiRunEvent { body, run, number }
+    }
+
+    fn logged(&self, event: RunEvent) -> ApiEventBody {
+        match event {
+            RunEvent::Requested { request } => ApiEventBody::RunCreated {
+                agent: request.agent,
+                question: request.question,
+                conversation: request.conversation.map(|conversation| conversation.name),
+                created_at: self.created_at,
+            },
+            RunEvent::ModelReplied { task, reply, milliseconds } => ApiEventBody::ModelReplied {
+                task: model_task(task),
+                duration_ms: milliseconds,
+                usage: reply.usage.into(),
+            },
+            RunEvent::ModelFailed { task, message, hint, kind, usage: _ } => ApiEventBody::ModelFailed {
+                task: model_task(task),
+                message,
+                hint: client_hint(hint),
+                error_kind: kind,
+            },
+            RunEvent::Planned { plan, tools } => {
+                ApiEventBody::Planned { steps: planned_steps(plan, |step| tools.get(step)) }
+            }
+            RunEvent::PlanRejected { problems } => {
+                ApiEventBody::PlanRejected { problems: problems.iter().map(ToString::to_string).collect() }
+            }
+            RunEvent::ToolsSearched { words } => ApiEventBody::ToolsSearched { words },
+            RunEvent::StepStarted { step, arguments_preview, call: _, notes } => {
+                ApiEventBody::StepStarted { step, arguments_preview, notes }
+            }
+            RunEvent::StepEnded { step, outcome, milliseconds } => {
+                ApiEventBody::StepEnded { step, duration_ms: milliseconds, outcome: step_outcome(outcome) }
+            }
+            RunEvent::StepRepaired { step, arguments } => ApiEventBody::StepRepaired { step, arguments },
+            RunEvent::RepairFailed { step, reason } => ApiEventBody::RepairFailed { step, message: reason },
+            RunEvent::StepResolved { step, resolution } => {
+                ApiEventBody::StepResolved { step, resolution: resolution.into() }
+            }
+            RunEvent::Verified { step, verification } => {
+                let Verification { verified, confidence, issues, reported_error: _ } = verification;
+                ApiEventBody::StepVerified { step, verified, confidence, issues }
+            }
+            RunEvent::ApprovalRequested { step, approval_id, text, tool: _, call: _ } => {
+                ApiEventBody::ApprovalRequested { step, approval: approval_id, text }
+            }
+            RunEvent::ApprovalDecided { step, allowed, always, by } => {
+                let scope = if always { ApiApprovalScope::Run } else { ApiApprovalScope::Once };
+                ApiEventBody::ApprovalDecided { step, allowed, scope, by }
+            }
+            RunEvent::Ended { end } => run_end(end),
+            RunEvent::Resumed { owner } => ApiEventBody::RunResumed { owner },
+        }
+    }
+}
+
+fn model_task(task: ModelTask) -> ApiModelTask {
+    let (task, step) = match task {
+        ModelTask::Plan { .. } => (ApiModelTaskKind::Plan, None),
+        ModelTask::Reason { step } => (ApiModelTaskKind::Reason, Some(step)),
+        ModelTask::Repair { step } => (ApiModelTaskKind::Repair, Some(step)),
+        ModelTask::Judge { step } => (ApiModelTaskKind::Judge, Some(step)),
+        ModelTask::Answer => (ApiModelTaskKind::Answer, None),
+    };
+    ApiModelTask { task, step }
+}
+
+/// The steps of a plan, with what is known about their tools.
+pub(super) fn planned_steps<'a>(
+    plan: Plan,
+    tool_of: impl Fn(&str) -> Option<&'a PlannedTool>,
+) -> Vec<ApiPlannedStep> {
+    let steps = plan.steps.into_iter().map(|step| {
+        let planned = tool_of(&step.id);
+        ApiPlannedStep {
+            source: planned.and_then(|tool| tool.source.as_ref()).map(ToString::to_string),
+            permission: planned.map(|tool| tool.permission.into()),
+            tool: (step.tool_type != NO_TOOL).then_some(step.tool_type),
+            id: step.id,
+            description: step.description,
+            arguments: step.arguments,
+            dependencies: step.dependencies,
+        }
+    });
+    steps.collect()
+}
+
+fn step_outcome(end: StepEnd) -> ApiStepOutcome {
+    match end {
+        StepEnd::Done { source, preview, size, reasoned } => {
+            ApiStepOutcome::Done { source: source.map(|source| source.to_string()), preview, size, reasoned }
+        }
+        StepEnd::Failed { message, hint, kind } => {
+            ApiStepOutcome::Failed { message, hint: client_hint(hint), error_kind: kind }
+        }
+        StepEnd::Skipped { because } => ApiStepOutcome::Skipped { because },
+        StepEnd::Denied { by } => ApiStepOutcome::Denied { denied_by: by },
+        StepEnd::Unknown { message } => ApiStepOutcome::Unknown { message },
+        StepEnd::Simulated => ApiStepOutcome::Simulated,
+    }
+}
+
+fn run_end(end: RunEnd) -> ApiEventBody {
+    let end = match end {
+        RunEnd::Suspended { waiting_for } => {
+            let unknown_steps = waiting_for.iter().filter_map(|text| text.strip_prefix(UNKNOWN_STEP_PREFIX));
+            return ApiEventBody::RunSuspended {
+                approvals: waiting_for.iter().filter_map(|text| text.parse().ok()).collect(),
+                unknown_steps: unknown_steps.map(str::to_owned).collect(),
+            };
+        }
+        RunEnd::Answered { answer, sources, truncated } => ApiRunEnd::Answered { answer, sources, truncated },
+        RunEnd::Partial { answer, sources, unfinished_steps } => {
+            ApiRunEnd::Partial { answer, sources, unfinished_steps }
+        }
+        RunEnd::Planned => ApiRunEnd::Planned,
+        RunEnd::Failed { message, hint, model_error } => {
+            ApiRunEnd::Failed { message, hint: client_hint(hint), error_kind: model_error }
+        }
+        RunEnd::Cancelled => ApiRunEnd::Cancelled,
+        RunEnd::LimitReached { limit, message } => ApiRunEnd::LimitReached { limit, message },
+    };
+    ApiEventBody::RunEnded { end }
+}
+
+/// The hint, unless it names a command of the operator: clients cannot run it, and a model must not be told to.
+pub(super) fn client_hint(hint: Option<String>) -> Option<String> {
+    hint.filter(|hint| !hint.contains("`toolyard "))
+}
