@@ -111,7 +111,7 @@ async fn hints_for_the_operator_are_logged_and_not_sent_to_clients() {
     std::fs::write(fixture.home.path("config/toolyard/toolyard.toml"), settings).unwrap();
     let gateway = HttpGateway::start(&fixture.home, &[]);
     let (status, error) = send_json(request(&gateway, &completion("hello"))).await;
-    assert_eq!((status, error["error"]["code"].as_str()), (422, Some("run_failed")), "{error}");
+    assert_eq!((status, error["error"]["code"].as_str()), (503, Some("model_unavailable")), "{error}");
     assert!(!error.to_string().contains("check that a server is running"), "{error}");
     let mut body = completion("hello");
     body["model"] = json!("clerk");
