@@ -27,6 +27,19 @@ test *ARGS:
 schema:
     UPDATE_SCHEMA=1 cargo nextest run -p toolyard -p toolyard-gateway the_schema_file_is_up_to_date
 
+# Examples as crates outside the workspace, also beside diesel with another SQLite
+examples:
+    cargo build -p toolyard
+    scripts/example-crates --diesel
+
+# API changes that need a new major version, against the last published crates (once there are any)
+semver:
+    cargo semver-checks --workspace --exclude search-eval
+
+# What `cargo publish` would do, for every crate in order
+publish-dry-run:
+    cargo publish --dry-run --workspace --exclude search-eval
+
 # Search quality on test sets (docs/search.md), with the plot
 search-quality DATA:
     cargo build --release -p toolyard -p search-eval

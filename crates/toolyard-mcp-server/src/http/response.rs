@@ -72,7 +72,7 @@ pub(crate) fn add_cors_headers(response: &mut Response<ResponseBody>, origin: He
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(header::VARY, HeaderValue::from_static("Origin"));
-    let exposed = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate");
+    let exposed = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate, Retry-After, X-Should-Retry");
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
 }
 

@@ -77,8 +77,6 @@ impl Ledger {
 
     /// Resumes until there is an answer; unknown outcomes are resolved by looking at the ledger.
     fn resume_to_end(&self, run: &str) -> String {
-        // The skill's program may outlive the killed process and still write its line.
-        std::thread::sleep(Duration::from_millis(500));
         for _ in 0..3 {
             let output = self.command(&["runs", "resume", "--yes", run]);
             let errors = String::from_utf8_lossy(&output.stderr);
@@ -112,6 +110,8 @@ impl Ledger {
     fn check(kill: Kill) -> bool {
         let ledger = Self::new();
         let was_running = ledger.ask_and_kill(kill);
+        // The skill's program may still write its line, and the model may still read a request that was sent before the kill.
+        std::thread::sleep(Duration::from_millis(500));
         let (written, requests_before) = (ledger.lines().len(), ledger.model_requests());
         let runs = ledger.json(&["runs", "list", "--json"]);
         let answer = match runs[0]["id"].as_str() {
