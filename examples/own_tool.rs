@@ -25,7 +25,8 @@ impl Tool for Counter {
         context: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let step = request.arguments.to_value().get("step").and_then(|step| step.as_u64()).unwrap_or(1);
+            let step =
+                request.arguments.to_value().get("step").and_then(serde_json::Value::as_u64).unwrap_or(1);
             if context.attempt > 1 {
                 return Err(ToolError::failed("a counter must not be repeated"));
             }

@@ -107,8 +107,14 @@ pub fn replay_updates(events: &[LoggedEvent]) -> impl Iterator<Item = RunUpdate>
     })
 }
 
-/// Cancels a run that no process drives. Steps whose outcome is unknown stay so until a user resolves them.
-pub async fn cancel_run(log: &dyn RunLog, run: &RunId, owner: &str) -> Result<(), AgentError> {
+/// Cancels a run that no process drives, and denies the calls that wait for an approval. Steps whose outcome is unknown stay so
+/// until a user resolves them.
+pub async fn cancel_run(
+    log: &dyn RunLog,
+    approvals: &dyn Approvals,
+    run: &RunId,
+    owner: &str,
+) -> Result<(), AgentError> {
     if load_run(log, run).await?.0.is_finished() {
         return Err(AgentError::Finished(run.clone()));
     }
@@ -120,6 +126,10 @@ pub async fn cancel_run(log: &dyn RunLog, run: &RunId, owner: &str) -> Result<()
     }
     log.append(&lease, next_number, &to_json(&RunEvent::Ended { end: RunEnd::Cancelled })).await?;
     log.release(&lease, RunState::Cancelled).await?;
+    let pending = approvals.approvals_of_run(run).await.map_err(AgentError::Approvals)?;
+    for request in pending.iter().filter(|request| request.outcome.is_none()) {
+        approvals.decide(request.id, ApprovalOutcome::Denied, owner).await.map_err(AgentError::Approvals)?;
+    }
     Ok(())
 }
 

@@ -206,10 +206,13 @@ async fn a_run_without_a_request_is_cancelled_when_it_is_driven() {
     assert_eq!(fixture.resume(&run).await, RunEnd::Cancelled);
     assert_eq!(fixture.log.run(&run).await.unwrap().state, RunState::Cancelled);
     assert_eq!(fixture.resume(&run).await, RunEnd::Cancelled);
-    assert_eq!(cancel_run(&fixture.log, &run, "other").await, Err(AgentError::Finished(run.clone())));
+    assert_eq!(
+        cancel_run(&fixture.log, &fixture.log, &run, "other").await,
+        Err(AgentError::Finished(run.clone()))
+    );
 
     let run = create_empty_run().await;
-    cancel_run(&fixture.log, &run, "other").await.unwrap();
+    cancel_run(&fixture.log, &fixture.log, &run, "other").await.unwrap();
     let (state, events) = crate::load_run(&fixture.log, &run).await.unwrap();
     assert_eq!((state.end(), events.len()), (Some(&RunEnd::Cancelled), 1));
     assert!(fixture.model.requests().is_empty());
@@ -237,7 +240,7 @@ async fn another_process_can_cancel_driven_and_suspended_runs() {
     let run = fixture.agent.create_run(request("?")).await.unwrap();
     let elsewhere = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let result = cancel_run(&fixture.log, &run, "other").await;
+        let result = cancel_run(&fixture.log, &fixture.log, &run, "other").await;
         assert!(matches!(result, Err(AgentError::Journal(_))), "{result:?}");
         request_cancellation(&fixture.log, &run, "ada").await.unwrap();
     };
@@ -248,9 +251,12 @@ async fn another_process_can_cancel_driven_and_suspended_runs() {
     let steps = plan(&[("w", "write", json!({}), &[])]);
     let fixture = Fixture::new(replying([steps]), &[tool("write", Behavior::Echo).writes()]);
     let (run, _) = fixture.ask(request("?")).await;
-    cancel_run(&fixture.log, &run, "other").await.unwrap();
+    cancel_run(&fixture.log, &fixture.log, &run, "other").await.unwrap();
     assert_eq!(fixture.resume(&run).await, RunEnd::Cancelled);
-    assert_eq!(cancel_run(&fixture.log, &run, "other").await, Err(AgentError::Finished(run.clone())));
+    assert_eq!(
+        cancel_run(&fixture.log, &fixture.log, &run, "other").await,
+        Err(AgentError::Finished(run.clone()))
+    );
     assert!(fixture.calls().is_empty());
 }
 
@@ -269,7 +275,7 @@ async fn a_dropped_driver_releases_its_lease() {
         1,
         "the outcome of the call in flight is unknown"
     );
-    cancel_run(&fixture.log, &run, "other").await.unwrap();
+    cancel_run(&fixture.log, &fixture.log, &run, "other").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

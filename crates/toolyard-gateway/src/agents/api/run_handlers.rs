@@ -225,7 +225,7 @@ pub(super) async fn cancel(runs: &ActiveRuns, run: &RunId) -> Result<RouteRespon
         // The run was released or had finished before it could be cancelled.
     }
     let owner = format!("{}-cancels", runs.config.owner);
-    match cancel_run(log, run, &owner).await {
+    match cancel_run(log, runs.config.approvals.as_ref(), run, &owner).await {
         Ok(()) => cancelled_response(StatusCode::OK),
         Err(AgentError::Journal(JournalError::Leased { .. })) => {
             request_cancellation(runs.config.approvals.as_ref(), run, "http").await?;

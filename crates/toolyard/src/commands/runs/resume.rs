@@ -115,7 +115,7 @@ pub(super) async fn decide(
 
 /// Cancels a run, or asks the process that is working on it to do so.
 pub(super) async fn cancel(run: &RunId, store: &Store, output: &Output) -> Result<(), CliError> {
-    match cancel_run(store, run, &process_owner()).await {
+    match cancel_run(store, store, run, &process_owner()).await {
         Ok(()) => {
             output.message(&format!("cancelled run {run}; completed steps are not undone"));
             Ok(())
