@@ -82,7 +82,7 @@ token = "${{TOKEN}}"
 remote_approval = true
 """)
         # The tools of a server are known after its first use.
-        self.run("servers", "test", "time")
+        self.run("servers", "test")
         self._spawn("serve", [TOOLYARD, "serve", "--http", "127.0.0.1:0", *self._arguments])
         self.url = self._wait_for("serve", r"http://127\.0\.0\.1:\d+")
 
