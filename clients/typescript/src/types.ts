@@ -25,7 +25,11 @@ export interface Tool {
   read_only: boolean;
   destructive: boolean;
   idempotent: boolean;
-  open_world: boolean;
+  open_world: boolean | null;
+  /** The name by which a call reaches it, if one does. */
+  call_as: string | null;
+  /** Whether the operator denies its calls. */
+  denied: boolean;
 }
 
 /** A tool found by a search; a higher `score` is a better match. */
@@ -110,6 +114,10 @@ export interface Approval {
 export interface UnknownStep {
   run: string;
   step: string;
+  tool: string;
+  source: string | null;
+  arguments: string;
+  started_at: number;
 }
 
 /** A run. */
@@ -122,6 +130,8 @@ export interface RunDetails {
   created_at: number;
   answer: string | null;
   sources: string[] | null;
+  message: string | null;
+  hint: string | null;
   plan: unknown;
   pending_approvals: Record<string, unknown>[];
   unknown_steps: unknown[];
@@ -166,6 +176,7 @@ export interface ModelFailed extends EventBase {
   step?: string;
   message: string;
   hint?: string;
+  error_kind?: string;
 }
 
 /** A step of a plan. */
@@ -308,6 +319,7 @@ export interface RunEnded extends EventBase {
   unfinished_steps?: string[];
   message?: string;
   hint?: string;
+  error_kind?: string;
   limit?: string;
 }
 

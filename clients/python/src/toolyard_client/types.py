@@ -39,7 +39,11 @@ class Tool(TypedDict):
     read_only: bool
     destructive: bool
     idempotent: bool
-    open_world: bool
+    open_world: Optional[bool]
+    #: The name by which a call reaches it, if one does.
+    call_as: Optional[str]
+    #: Whether the operator denies its calls.
+    denied: bool
 
 
 class ToolMatch(Tool):
@@ -134,6 +138,10 @@ class UnknownStep(TypedDict):
 
     run: str
     step: str
+    tool: str
+    source: Optional[str]
+    arguments: str
+    started_at: int
 
 
 class RunDetails(TypedDict):
@@ -147,6 +155,8 @@ class RunDetails(TypedDict):
     created_at: int
     answer: Optional[str]
     sources: Optional[List[str]]
+    message: Optional[str]
+    hint: Optional[str]
     plan: Any
     pending_approvals: List[Dict[str, Any]]
     unknown_steps: List[Any]
@@ -192,6 +202,7 @@ class ModelFailed(EventBase):
     step: NotRequired[str]
     message: str
     hint: NotRequired[str]
+    error_kind: NotRequired[str]
 
 
 class PlannedStep(TypedDict):
@@ -336,6 +347,7 @@ class RunEnded(EventBase):
     unfinished_steps: NotRequired[List[str]]
     message: NotRequired[str]
     hint: NotRequired[str]
+    error_kind: NotRequired[str]
     limit: NotRequired[str]
 
 
