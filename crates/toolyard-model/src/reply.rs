@@ -8,6 +8,7 @@ pub(crate) const MAX_TOOL_CALLS: usize = 256;
 /// An event of a streamed reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ModelEvent {
     /// More of the reply's text.
     Text(String),

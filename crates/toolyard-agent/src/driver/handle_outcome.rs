@@ -1,11 +1,12 @@
 //! Handles the outcomes of tasks.
 
 use tokio::time::Instant;
-use toolyard_core::{ErrorKind, ResultShape, ToolError};
+use toolyard_core::{ApprovalOutcome, ErrorKind, ResultShape, ToolError};
 use toolyard_hub::CallOptions;
 use toolyard_model::Usage;
 
 use super::{
+    approval::store::settle,
     model::model_call::ModelOutcome,
     outcome::TaskOutcome,
     run_driver::RunDriver,
@@ -15,7 +16,7 @@ use super::{
         prepare::{CallDecision, PrepareError, PreparedCall, decide_call},
     },
 };
-use crate::{AgentError, ModelTask, RunEvent, RunUpdate, StepEnd, StepPhase, StepRun, Task};
+use crate::{AgentError, ApprovalState, ModelTask, RunEvent, RunUpdate, StepEnd, StepPhase, StepRun, Task};
 
 impl RunDriver<'_> {
     pub(super) fn handle(&mut self, outcome: TaskOutcome) -> Result<(), AgentError> {
@@ -94,8 +95,18 @@ impl RunDriver<'_> {
             CallDecision::Start if is_scheduled => self.start_call(step, prepared),
             // An approval was requested, and the rules allow the call now: it is scheduled like others.
             CallDecision::Start => {
-                let (step, by) = (step.step.id, "rules".to_owned());
-                self.record(RunEvent::ApprovalDecided { step, allowed: true, always: false, by })
+                let (requested, by) = (step.approval, "rules".to_owned());
+                let step = step.step.id;
+                self.record(RunEvent::ApprovalDecided { step, allowed: true, always: false, by })?;
+                // No approver shall be asked about it any more.
+                if let ApprovalState::Requested { id, .. } = requested {
+                    let context = self.context.clone();
+                    self.queue(async move {
+                        settle(&context, id, ApprovalOutcome::Approved, "rules").await;
+                        TaskOutcome::HousekeepingDone
+                    });
+                }
+                Ok(())
             }
             CallDecision::RequestApproval(pending) => {
                 let view = match prepared.view.clone() {

@@ -84,9 +84,11 @@ impl<T: DeserializeOwned> FromRequestParts<ApiState> for ApiQuery<T> {
 
     async fn from_request_parts(parts: &mut Parts, _: &ApiState) -> Result<Self, ApiError> {
         let query = Query::try_from_uri(&parts.uri);
-        query
-            .map(|Query(query)| Self(query))
-            .map_err(|rejection| ApiError::bad_request(rejection.body_text()))
+        query.map(|Query(query)| Self(query)).map_err(|rejection| {
+            let text = rejection.body_text();
+            let reason = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
+            ApiError::bad_request(format!("invalid query: {reason}"))
+        })
     }
 }
 

@@ -36,7 +36,7 @@ use tower::ServiceExt as _;
 
 pub use self::extract::CallerCredential;
 use self::{
-    openapi::DOCUMENT_PATH,
+    openapi::{DOCUMENT_PATH, EVENT_SCHEMA_PATH},
     response::{into_route_response, keep_event_streams_alive},
 };
 use crate::{
@@ -44,8 +44,6 @@ use crate::{
     agents::{AgentApi, AgentService, ApiError},
 };
 
-/// The schema of run events, which is public like the document.
-const EVENT_SCHEMA_PATH: &str = "/api/v1/events.schema.json";
 /// Bodies of requests to a router that an application mounts; the MCP server has a limit of its own.
 const MAX_BODY_BYTES: usize = 4 << 20;
 

@@ -7,8 +7,8 @@ use toolyard_mcp_server::RouteResponse;
 use utoipa::{
     OpenApi, ToSchema,
     openapi::{
-        OpenApi as OpenApiDocument,
-        path::{HttpMethod, OperationBuilder, PathItem},
+        ContentBuilder, ObjectBuilder, OpenApi as OpenApiDocument, Ref,
+        path::{HttpMethod, Operation, OperationBuilder, PathItem},
         response::ResponseBuilder,
         security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
     },
@@ -18,6 +18,8 @@ use super::response::{ApiResponse, ApiResult};
 
 /// The path of the document.
 pub(super) const DOCUMENT_PATH: &str = "/api/openapi.json";
+/// The schema of run events, which is public like the document.
+pub(super) const EVENT_SCHEMA_PATH: &str = "/api/v1/events.schema.json";
 
 /// What describes the whole API.
 #[derive(OpenApi)]
@@ -57,7 +59,20 @@ pub(super) fn complete(document: &mut OpenApiDocument) {
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     let components = document.components.get_or_insert_default();
     components.security_schemes.insert("token".to_owned(), SecurityScheme::Http(bearer));
-    let response = ResponseBuilder::new().description("this document").build();
+    for item in document.paths.paths.values_mut() {
+        let operations = [&mut item.get, &mut item.post, &mut item.put, &mut item.delete];
+        operations.into_iter().flatten().for_each(add_common_errors);
+    }
+    if let Some(item) = document.paths.paths.get_mut(EVENT_SCHEMA_PATH)
+        && let Some(operation) = &mut item.get
+    {
+        operation.security = Some(Vec::new());
+        operation.responses.responses.remove("401");
+    }
+    let object = ObjectBuilder::new().build();
+    let content = ContentBuilder::new().schema(Some(object)).build();
+    let response =
+        ResponseBuilder::new().description("this document").content("application/json", content).build();
     let operation = OperationBuilder::new()
         .summary(Some("Describes the API. Needs no token."))
         .operation_id(Some("openapi"))
@@ -66,6 +81,20 @@ pub(super) fn complete(document: &mut OpenApiDocument) {
         .build();
     let path = PathItem::new(HttpMethod::Get, operation);
     document.paths.paths.insert(DOCUMENT_PATH.to_owned(), path);
+}
+
+/// What every operation may answer: a request that cannot be read, a missing token, a store that does not answer.
+fn add_common_errors(operation: &mut Operation) {
+    for (status, description) in [
+        ("400", "the request is invalid"),
+        ("401", "the token is missing or wrong"),
+        ("503", "the store does not answer"),
+    ] {
+        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
+        let response =
+            ResponseBuilder::new().description(description).content("application/json", content).build();
+        operation.responses.responses.entry(status.to_owned()).or_insert_with(|| response.into());
+    }
 }
 
 /// A handler that responds with the document.

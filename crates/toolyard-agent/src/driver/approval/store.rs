@@ -153,7 +153,12 @@ pub(in crate::driver) async fn poll_decisions(
 
 /// Denies a request that no longer needs a decision, so that no approver sees it.
 pub(super) async fn close(context: &Context<'_>, id: i64, by: &str) {
-    if let Err(error) = context.parts.approvals.decide(id, ApprovalOutcome::Denied, by).await {
+    settle(context, id, ApprovalOutcome::Denied, by).await;
+}
+
+/// Stores how a request was decided without an approver.
+pub(in crate::driver) async fn settle(context: &Context<'_>, id: i64, outcome: ApprovalOutcome, by: &str) {
+    if let Err(error) = context.parts.approvals.decide(id, outcome, by).await {
         tracing::warn!(run = %context.lease.run, id, %error, "failed to close an obsolete approval request");
     }
 }

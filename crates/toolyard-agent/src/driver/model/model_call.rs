@@ -120,7 +120,7 @@ fn event_bytes(event: &ModelEvent) -> usize {
     1 + match event {
         ModelEvent::Text(text) | ModelEvent::Reasoning(text) => text.len(),
         ModelEvent::ToolCall(delta) => delta.arguments.len() + delta.name.as_ref().map_or(0, String::len),
-        ModelEvent::Usage(_) | ModelEvent::Finished(_) => 0,
+        _ => 0,
     }
 }
 

@@ -3,20 +3,28 @@
 use serde::Deserialize;
 use serde_json::Value;
 use toolyard_model::{ModelMessage, Role};
-use utoipa::ToSchema;
+use utoipa::{
+    ToSchema,
+    openapi::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, Type},
+};
 
 use super::error::ApiError;
 
 /// A message in OpenAI's form.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(default)]
 pub(super) struct ChatMessage {
     /// `user` or `assistant`; `system` and `developer` are passed on as notes.
+    #[serde(default)]
     pub(super) role: String,
     /// A string or text parts.
-    #[serde(alias = "text")]
-    #[schema(value_type = String)]
+    #[serde(default, alias = "text")]
+    #[schema(schema_with = text_or_parts)]
     pub(super) content: Value,
+}
+
+fn text_or_parts() -> Schema {
+    let text = ObjectBuilder::new().schema_type(Type::String);
+    OneOfBuilder::new().item(text).item(ArrayBuilder::new().items(ObjectBuilder::new())).build().into()
 }
 
 /// The last message, which is the question, and the others. `param` is the parameter that has the messages.

@@ -8,7 +8,9 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     approval_handlers::{self, ApprovalList, DecidedApproval, DecisionBody, RunDecisionBody},
     completion_handlers,
-    run_bodies::{CancelledRun, ResolutionBody, ResolvedStep, StartRunBody, StartedRun, UnknownSteps},
+    run_bodies::{
+        CancelledRun, ResolutionBody, ResolvedStep, RunDetails, StartRunBody, StartedRun, UnknownSteps,
+    },
     run_handlers,
     run_list::{self, EventQuery, RunList, RunQuery},
 };
@@ -74,7 +76,7 @@ async fn unknown_steps(Agents(api): Agents) -> ApiResult {
 
 /// Shows a run.
 #[utoipa::path(get, path = "/runs/{run}", tag = "runs", params(("run" = String, Path)),
-    responses((status = 200, body = Object), (status = 404, body = ErrorBody)))]
+    responses((status = 200, body = RunDetails), (status = 404, body = ErrorBody)))]
 async fn show_run(Agents(api): Agents, ApiPath(run): ApiPath<String>) -> ApiResult {
     Ok(run_handlers::show(&api.runs, &RunId::from(run)).await?.into())
 }
@@ -101,7 +103,8 @@ async fn event_schema() -> ApiResult {
 
 /// Answers a request of OpenAI's Responses API. The model is the name of an agent.
 #[utoipa::path(post, path = "/v1/responses", tag = "openai", request_body = Object,
-    responses((status = 200, body = Object, description = "a response, or its events as server-sent events"),
+    responses((status = 200, description = "a response, or its events as server-sent events",
+            content((Object = "application/json"), (String = "text/event-stream"))),
         (status = 400, body = ErrorBody), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
         (status = 422, body = ErrorBody), (status = 502, body = ErrorBody), (status = 503, body = ErrorBody)))]
 async fn create_response(Agents(api): Agents, request: RouteRequest) -> ApiResult {
@@ -163,9 +166,10 @@ async fn decide(
 
 /// Completes a chat, as OpenAI's API does. The model is the name of an agent.
 #[utoipa::path(post, path = "/v1/chat/completions", tag = "openai", request_body = Object,
-    responses((status = 200, body = Object, description = "a completion, or its chunks as server-sent events"),
+    responses((status = 200, description = "a completion, or its chunks as server-sent events",
+            content((Object = "application/json"), (String = "text/event-stream"))),
         (status = 400, body = ErrorBody), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
-        (status = 422, body = ErrorBody), (status = 503, body = ErrorBody)))]
+        (status = 422, body = ErrorBody), (status = 502, body = ErrorBody), (status = 503, body = ErrorBody)))]
 async fn complete_chat(Agents(api): Agents, request: RouteRequest) -> ApiResult {
     Ok(completion_handlers::complete(&api.runs, &api.requests, &request).await?.into())
 }

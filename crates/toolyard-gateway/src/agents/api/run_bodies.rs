@@ -1,6 +1,7 @@
 //! Bodies of requests about runs, and of the responses.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use toolyard_core::{Resolution, StepRecord};
 use utoipa::ToSchema;
 
@@ -43,16 +44,61 @@ pub(super) struct StartedRun {
 #[serde(deny_unknown_fields)]
 pub(super) struct ResolutionBody {
     pub(super) step: String,
-    /// `done` or `not_done`.
-    #[schema(value_type = String)]
+    /// Whether the call took effect.
+    #[schema(value_type = ResolutionWord)]
     pub(super) outcome: Resolution,
+}
+
+/// Describes [`Resolution`], which is a type of another crate.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only its schema is used")]
+enum ResolutionWord {
+    Done,
+    NotDone,
+}
+
+/// A run.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct RunDetails {
+    pub(super) run: String,
+    pub(super) state: ApiRunState,
+    pub(super) agent: Option<String>,
+    pub(super) question: Option<String>,
+    pub(super) conversation: Option<String>,
+    pub(super) created_at: i64,
+    pub(super) answer: Option<String>,
+    /// The tools and sources that the answer is based on.
+    pub(super) sources: Vec<String>,
+    /// Why there is no answer.
+    pub(super) message: Option<String>,
+    /// What to do about it.
+    pub(super) hint: Option<String>,
+    /// The latest plan; its steps are those of the event `planned`.
+    #[schema(value_type = Option<Object>)]
+    pub(super) plan: Option<Value>,
+    pub(super) pending_approvals: Vec<PendingApprovalOfRun>,
+    pub(super) unknown_steps: Vec<UnknownStep>,
+    /// Tokens and cost.
+    #[schema(value_type = Object)]
+    pub(super) usage: Value,
+    pub(super) event_count: usize,
+}
+
+/// A call that waits for an approval.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct PendingApprovalOfRun {
+    pub(super) approval: i64,
+    pub(super) step: Option<String>,
+    /// What is asked, with all arguments.
+    pub(super) text: String,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ResolvedStep {
     pub(super) run: String,
     pub(super) step: String,
-    #[schema(value_type = String)]
+    #[schema(value_type = ResolutionWord)]
     pub(super) outcome: Resolution,
     /// Whether this gateway continues the run.
     pub(super) resumed: bool,

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::{sync::broadcast::error::RecvError, time::Instant};
 use toolyard_agent::{
     AGENT_RUN_KIND, Agent, AgentError, DEFAULT_AGENT, RunEnd, RunEvent, RunOwner, RunRequest, RunUpdate,
@@ -19,7 +19,8 @@ use super::{
     events::{ApiUsage, RunEventMapper, run_event_schema},
     requested_conversation,
     run_bodies::{
-        CancelledRun, ResolutionBody, ResolvedStep, StartRunBody, StartedRun, UnknownStep, UnknownSteps,
+        CancelledRun, PendingApprovalOfRun, ResolutionBody, ResolvedStep, RunDetails, StartRunBody,
+        StartedRun, UnknownStep, UnknownSteps,
     },
     run_event_stream::run_events,
     run_state::{ApiRunState, READ_TIMEOUT, RunSummary, logged_updates, outcome},
@@ -88,33 +89,39 @@ pub(super) async fn show(runs: &ActiveRuns, run: &RunId) -> Result<RouteResponse
     // The state is read before the events, so that a run that is over is never shown without its end.
     let record = before(Instant::now() + READ_TIMEOUT, runs.config.log.run(run)).await?;
     let summary = RunSummary::new(logged_updates(runs.config.log.as_ref(), run).await?);
-    let approvals: Vec<Value> = pending_approvals(runs, run)
-        .await?
-        .iter()
-        .map(|approval| json!({"approval": approval.id, "step": approval.step, "text": approval.text}))
-        .collect();
+    let pending = pending_approvals(runs, run).await?.into_iter();
     let mut unknown = runs.config.log.unknown_steps().await?;
     unknown.retain(|step| step.run == *run);
-    let request = summary.request.as_ref();
     let (message, hint) = summary.failure();
-    let shown = json!({
-        "run": run,
-        "state": ApiRunState::new(record.state, summary.end.as_ref()),
-        "agent": request.map(|request| &request.agent),
-        "question": request.map(|request| &request.question),
-        "conversation": request.and_then(|request| request.conversation.as_ref()).map(|id| &id.name),
-        "created_at": record.created_at,
-        "answer": summary.end.as_ref().and_then(RunEnd::answer),
-        "sources": summary.sources(),
-        "message": message,
-        "hint": hint,
-        "plan": summary.plan.as_ref().map(|steps| json!({ "steps": steps })),
-        "pending_approvals": approvals,
-        "unknown_steps": unknown.iter().map(UnknownStep::of).collect::<Vec<_>>(),
-        "usage": ApiUsage::from(summary.tally.usage),
-        "event_count": summary.event_count,
-    });
-    Ok(json_response(StatusCode::OK, &shown))
+    let message = message.map(str::to_owned);
+    let state = ApiRunState::new(record.state, summary.end.as_ref());
+    let answer = summary.end.as_ref().and_then(RunEnd::answer).map(str::to_owned);
+    let sources = summary.sources().to_vec();
+    let request = summary.request;
+    let details = RunDetails {
+        run: run.to_string(),
+        state,
+        agent: request.as_ref().map(|request| request.agent.clone()),
+        question: request.as_ref().map(|request| request.question.clone()),
+        conversation: request.and_then(|request| Some(request.conversation?.name.clone())),
+        created_at: record.created_at,
+        answer,
+        sources,
+        message,
+        hint,
+        plan: summary.plan.map(|steps| json!({ "steps": steps })),
+        pending_approvals: pending
+            .map(|approval| PendingApprovalOfRun {
+                approval: approval.id,
+                step: approval.step,
+                text: approval.text,
+            })
+            .collect(),
+        unknown_steps: unknown.iter().map(UnknownStep::of).collect(),
+        usage: json!(ApiUsage::from(summary.tally.usage)),
+        event_count: summary.event_count,
+    };
+    Ok(json_of(StatusCode::OK, &details))
 }
 
 /// `GET /runs/ID/events`, from the event after `Last-Event-ID` or `?after=` on. If a finished run has no more events, the answer is
