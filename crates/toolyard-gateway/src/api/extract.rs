@@ -103,9 +103,12 @@ impl FromRequestParts<ApiState> for Agents {
         if let Some(agents) = &agents {
             agents.refresh().await;
         }
-        agents
-            .map(Self)
-            .ok_or_else(|| ApiError::not_found("agents_not_offered", "this gateway offers no agents"))
+        agents.map(Self).ok_or_else(|| {
+            ApiError::not_found(
+                "agents_not_offered",
+                "this gateway offers no agents: it has no model, or its operator turned them off",
+            )
+        })
     }
 }
 

@@ -33,8 +33,16 @@ pub struct RunHandle {
     task: Option<JoinHandle<Result<RunEnd, AgentError>>>,
 }
 
-/// The approvals that a run waits for, by their id.
-type PendingApprovals = Arc<Mutex<BTreeMap<i64, (ApprovalRequest, oneshot::Sender<ApprovalDecision>)>>>;
+/// The approvals of a run that are not decided yet.
+#[derive(Default)]
+struct Approvals {
+    /// Those that the run waits for, by their id.
+    waiting: BTreeMap<i64, (ApprovalRequest, oneshot::Sender<ApprovalDecision>)>,
+    /// Decisions that came before the run began to wait: its event is sent a moment earlier.
+    early: BTreeMap<i64, ApprovalDecision>,
+}
+
+type PendingApprovals = Arc<Mutex<Approvals>>;
 
 impl RunHandle {
     pub(super) fn spawn(agent: Agent, id: RunId, approver: Option<Arc<dyn Approver>>) -> Self {
@@ -56,22 +64,27 @@ impl RunHandle {
         self.updates.recv().await
     }
 
-    /// The calls that wait for [`RunHandle::decide`].
+    /// The calls that wait for [`RunHandle::decide`], with all their arguments. A call is in this list a moment after its event.
     pub fn pending_approvals(&self) -> Vec<ApprovalRequest> {
-        lock(&self.pending).values().map(|(request, _)| request.clone()).collect()
+        lock(&self.pending).waiting.values().map(|(request, _)| request.clone()).collect()
     }
 
-    /// Decides on a call. Returns whether it was waiting.
-    pub fn decide(&self, approval_id: i64, decision: ApprovalDecision) -> bool {
-        let waiting = lock(&self.pending).remove(&approval_id);
-        waiting.is_some_and(|(_, sender)| sender.send(decision).is_ok())
+    /// Decides on a call, by the id in its event
+    /// ([`RunEvent::ApprovalRequested`](toolyard_agent::RunEvent::ApprovalRequested)). The first decision counts.
+    pub fn decide(&self, approval_id: i64, decision: ApprovalDecision) {
+        let mut approvals = lock(&self.pending);
+        match approvals.waiting.remove(&approval_id) {
+            // Fails only if the run ended meanwhile.
+            Some((_, sender)) => drop(sender.send(decision)),
+            None => drop(approvals.early.entry(approval_id).or_insert(decision)),
+        }
     }
 
     /// Cancels the run. Its stream ends once calls in flight have ended.
     pub fn cancel(&self) {
         self.cancel.cancel();
         // Calls that wait for a decision are not made.
-        lock(&self.pending).clear();
+        *lock(&self.pending) = Approvals::default();
     }
 
     /// Waits until the run has ended or is suspended, and returns how. Remaining updates are dropped.
@@ -138,7 +151,11 @@ impl RunWatcher for StreamWatcher {
             return approver.decide(request);
         }
         let (sender, decision) = oneshot::channel();
-        lock(&self.pending).insert(request.id, (request.clone(), sender));
+        let mut approvals = lock(&self.pending);
+        match approvals.early.remove(&request.id) {
+            Some(early) => drop(sender.send(early)),
+            None => drop(approvals.waiting.insert(request.id, (request.clone(), sender))),
+        }
         Box::pin(async move { decision.await.ok() })
     }
 }

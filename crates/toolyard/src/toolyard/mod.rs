@@ -9,6 +9,8 @@ mod skills;
 
 use std::sync::Arc;
 
+#[cfg(feature = "mcp")]
+use toolyard_core::{ErrorKind, SourceId};
 use toolyard_core::{RawJson, ToolCallRequest, ToolError, ToolOutput};
 use toolyard_hub::{CallOptions, ToolHub};
 
@@ -57,7 +59,10 @@ impl Toolyard {
         if self.hub.snapshot().find(tool).is_none() {
             self.discover_servers().await;
         }
-        self.hub.execute(&request, &self.options).await
+        let outcome = self.hub.execute(&request, &self.options).await;
+        #[cfg(feature = "mcp")]
+        let outcome = outcome.map_err(|error| self.with_server_problems(error));
+        outcome
     }
 
     /// Stops all servers and flushes the store. Dropping a `Toolyard` without this may lose the last second of statistics
@@ -113,6 +118,27 @@ impl Toolyard {
     pub async fn discover_servers(&self) {
         let Some(servers) = &self.servers else { return };
         self.discovered.get_or_init(|| servers.discover_matching(|_| true)).await;
+    }
+
+    /// The servers that failed to start or to connect, and why.
+    pub fn server_problems(&self) -> Vec<(SourceId, String)> {
+        let servers = self.servers.iter().flat_map(|manager| manager.servers());
+        let problem = |server: &toolyard_mcp_client::ManagedServer| match server.state() {
+            toolyard_mcp_client::ServerState::Down { reason, .. } => {
+                Some((server.config().id.clone(), reason))
+            }
+            _ => None,
+        };
+        servers.filter_map(|server| problem(&server)).collect()
+    }
+
+    /// An unknown tool may be one of a server that failed.
+    fn with_server_problems(&self, error: ToolError) -> ToolError {
+        if error.kind() != ErrorKind::UnknownTool {
+            return error;
+        }
+        let hint = |(server, reason): (SourceId, String)| format!("server `{server}` failed: {reason}");
+        self.server_problems().into_iter().map(hint).fold(error, ToolError::with_hint)
     }
 
     /// The MCP servers, if any were configured.

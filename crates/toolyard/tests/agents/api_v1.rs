@@ -49,8 +49,9 @@ async fn an_approval_for_the_run_covers_later_calls_of_its_tool_only() {
         first["requested_at"].as_i64().unwrap() > 1_600_000_000_000 && first["source"].is_string(),
         "{first}"
     );
-    let (_, suspended) = api.get("/api/v1/runs?state=suspended&agent=assistant").await;
-    assert_eq!(suspended["runs"][0]["pending_approvals"], 1, "{suspended}");
+    // The approval is listed a moment before the run is suspended.
+    let suspended = async || api.get("/api/v1/runs?state=suspended&agent=assistant").await.1;
+    poll_until(async || suspended().await["runs"][0]["pending_approvals"] == 1).await;
 
     let path = |approval: &Value| format!("/api/v1/approvals/{}", approval["approval"]);
     let (status, error) = api.post(&path(&first), &json!({"allow": false, "scope": "run"})).await;
@@ -71,9 +72,24 @@ async fn an_approval_for_the_run_covers_later_calls_of_its_tool_only() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     assert_eq!(fixture.notes().len(), 3);
-    let (_, audit) = api.get("/api/v1/audit?limit=500").await;
     let covers_run = |record: &Value| record["outcome"].as_str().unwrap().contains("every call of its tool");
-    assert!(audit["records"].as_array().unwrap().iter().any(covers_run), "{audit}");
+    // Audit records are written in the background.
+    poll_until(async || {
+        let (_, audit) = api.get("/api/v1/audit?limit=500").await;
+        audit["records"].as_array().unwrap().iter().any(covers_run)
+    })
+    .await;
+}
+
+/// Waits up to ten seconds until a condition holds.
+async fn poll_until(mut holds: impl AsyncFnMut() -> bool) {
+    for _ in 0..500 {
+        if holds().await {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("the condition does not hold");
 }
 
 #[tokio::test]

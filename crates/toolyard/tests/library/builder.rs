@@ -63,6 +63,18 @@ async fn the_tools_of_a_server_are_found_by_the_first_call() {
 }
 
 #[tokio::test]
+async fn an_unknown_tool_is_explained_by_a_server_that_failed() {
+    let toolyard = Toolyard::builder()
+        .server(McpServerConfig::stdio("gone", "/no/such/program", [""; 0]))
+        .build()
+        .await
+        .unwrap();
+    let error = toolyard.call("get_weather", json!({})).await.unwrap_err();
+    assert!(error.hint().is_some_and(|hint| hint.contains("server `gone` failed")), "{error:?}");
+    assert_eq!(toolyard.server_problems().len(), 1);
+}
+
+#[tokio::test]
 async fn servers_of_the_settings_are_mounted() {
     let home = tempfile::tempdir().unwrap();
     let text = format!(

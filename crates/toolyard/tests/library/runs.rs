@@ -44,16 +44,29 @@ async fn a_run_is_a_stream_whose_approvals_are_decided_by_the_program() {
         let RunUpdate::Event { event, .. } = update else { continue };
         if let RunEvent::ApprovalRequested { approval_id, .. } = &event {
             assert_eq!(calls.load(Ordering::SeqCst), 0);
-            // The event is sent before the run waits for the decision.
-            while !run.decide(*approval_id, ApprovalDecision::Allow) {
-                tokio::task::yield_now().await;
-            }
+            run.decide(*approval_id, ApprovalDecision::Allow);
         }
         kinds.push(std::mem::discriminant(&event));
     }
     assert!(kinds.len() > 5, "{}", kinds.len());
     assert_eq!(run.answer().await.unwrap().to_string(), "The note is written.");
     assert_eq!(calls.load(Ordering::SeqCst), 1);
+}
+
+/// The event of an approval is sent before the run begins to wait for the decision.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_decision_is_never_lost() {
+    for _ in 0..40 {
+        let (toolyard, calls) = toolyard_with(&[PLAN, "The note is written."]).await;
+        let mut run = toolyard.agent("assistant").start("Write a note: milk").await.unwrap();
+        while let Some(update) = run.next().await {
+            if let RunUpdate::Event { event: RunEvent::ApprovalRequested { approval_id, .. }, .. } = update {
+                run.decide(approval_id, ApprovalDecision::Allow);
+            }
+        }
+        assert_eq!(run.answer().await.unwrap().to_string(), "The note is written.");
+        assert_eq!(calls.load(Ordering::SeqCst), 1);
+    }
 }
 
 #[tokio::test]
