@@ -12,7 +12,10 @@ pub(crate) mod outcomes;
 mod records;
 mod steps;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use sqlx::Row as _;
 use toolyard_core::{
@@ -48,10 +51,18 @@ async fn redact_outcome(outcome: &RawJson) -> Result<(Vec<u8>, bool), StoreError
     on_other_thread(move || redact(&outcome)).await
 }
 
+/// An id that is greater than the earlier ones of this process, so that runs of the same millisecond keep their order.
+fn new_run_id() -> RunId {
+    static GENERATOR: Mutex<ulid::Generator> = Mutex::new(ulid::Generator::new());
+    let next = GENERATOR.lock().unwrap_or_else(PoisonError::into_inner).generate();
+    // Fails only after 2^80 ids in a millisecond.
+    RunId::from(next.unwrap_or_else(|_| ulid::Ulid::new()).to_string())
+}
+
 impl Journal for Store {
     fn create_run<'a>(&'a self, kind: &'a str, detail: &'a RawJson) -> JournalFuture<'a, RunId> {
         Box::pin(async move {
-            let id = RunId::from(ulid::Ulid::new().to_string());
+            let id = new_run_id();
             let data = (id.clone(), kind.to_owned(), redact_json(detail).0);
             // A client that got an error because the store did not answer must not find the run later.
             self.write_unless_abandoned(Durability::Synced, data, |connection, (id, kind, detail)| {
