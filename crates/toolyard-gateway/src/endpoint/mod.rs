@@ -16,7 +16,7 @@ use crate::{
     surface::HubService,
 };
 
-const INSTRUCTIONS: &str = "Tools of several servers behind one door. Where a result says that only a part is shown, read the \
+const INSTRUCTIONS: &str = "Tools of several servers at one endpoint. Where a result says that only a part is shown, read the \
                             rest with read_result or at the linked address.";
 
 /// What a gateway serves.

@@ -20,8 +20,8 @@ fn secrets_move_to_a_private_file_and_work_without_variables() {
 #[test]
 fn variables_of_an_environment_file_move_with_their_server() {
     let home = TestHome::new();
-    home.write("work/.env", "# keys\nexport NOTES_TOKEN=\"canary-in-a-file-1234567\"\nREGION=eu # west\n");
-    let text = r#"{"servers": {"notes": {"command": "notes", "envFile": "${userHome}/work/.env", "env": {"REGION": "us"}},
+    home.write("notes/.env", "# keys\nexport NOTES_TOKEN=\"canary-in-a-file-1234567\"\nREGION=eu # west\n");
+    let text = r#"{"servers": {"notes": {"command": "notes", "envFile": "${userHome}/notes/.env", "env": {"REGION": "us"}},
         "gone": {"command": "gone", "envFile": "/nowhere/.env"}}}"#;
     home.write(".config/Code/User/mcp.json", text);
     insta::assert_snapshot!(run(&home, &["import", "--yes"]), @r"
@@ -49,7 +49,7 @@ fn variables_of_an_environment_file_move_with_their_server() {
     "#);
     let output = run(&home, &["connect", "vscode", "--yes"]);
     assert!(output.contains("in place of 2 servers (notes, gone)"), "{output}");
-    home.write("work/.env", "NOTES_TOKEN=canary-of-another-account-1234567\n");
+    home.write("notes/.env", "NOTES_TOKEN=canary-of-another-account-1234567\n");
     run(&home, &["connect", "vscode", "--undo", "--yes"]);
     let output = run(&home, &["connect", "vscode", "--yes"]);
     assert!(output.contains("left in place, not in your settings: notes"), "{output}");

@@ -66,7 +66,7 @@ pub(crate) const EDITORS: [Editor; 6] = [
         // Lines end with CR LF.
         text: "{\r\n    \"servers\": {\r\n\
             \x20       \"files\": {\"type\": \"stdio\", \"command\": \"python3\", \"args\": [\"${userHome}/replay/replay_server.py\", \"filesystem\", \"@/docs\"]},\r\n\
-            \x20       \"notes\": {\"command\": \"python3\", \"args\": [\"@/replay/replay_server.py\", \"notes\"], \"envFile\": \"${userHome}/work/.env\"},\r\n\
+            \x20       \"notes\": {\"command\": \"python3\", \"args\": [\"@/replay/replay_server.py\", \"notes\"], \"envFile\": \"${userHome}/notes/.env\"},\r\n\
             \x20       \"weather\": {\"command\": \"python3\", \"args\": [\"@/replay/replay_server.py\", \"weather\"]},\r\n\
             \x20       \"slack\": {\"command\": \"python3\", \"args\": [\"@/replay/replay_server.py\", \"slack\"]}\r\n\
             \x20   },\r\n    \"inputs\": []\r\n}\r\n",

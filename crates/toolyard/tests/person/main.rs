@@ -43,7 +43,7 @@ impl Person {
         person.write("replay/calls", "");
         person.write("data/plan.txt", "the plan in data");
         person.write("docs/plan.txt", "the plan in docs");
-        person.write("work/.env", &format!("# keys\nexport NOTES_TOKEN=\"{}\"\n", SECRETS[1]));
+        person.write("notes/.env", &format!("# keys\nexport NOTES_TOKEN=\"{}\"\n", SECRETS[1]));
         for editor in &EDITORS {
             person.write(editor.file, &person.text_of(editor));
         }
