@@ -75,7 +75,7 @@ pub use json::{
     value::{JsonError, JsonKind, JsonText},
 };
 pub use ports::{
-    agents::{AgentDefinitions, MemoryAgentDefinitions, StoredAgent},
+    agents::{AgentDefinitions, AgentOrigin, MemoryAgentDefinitions, StoredAgent},
     approvals::{ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals},
     argument_examples::{ArgumentExample, ArgumentExamples},
     audit::{Audit, AuditRecord, AuditUnavailable, AuditedDecision},

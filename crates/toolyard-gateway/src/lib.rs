@@ -37,8 +37,7 @@ mod naming;
 mod surface;
 
 pub use admin::{
-    AdminError, AdminProvider, AgentDefinition, AgentOrigin, AuditLogRecord, AuditLogVerification,
-    CallStatistics,
+    AdminError, AdminProvider, AgentDefinition, AuditLogRecord, AuditLogVerification, CallStatistics,
 };
 pub use agents::{
     AgentLookupError, AgentProvider, AgentService, AgentServiceConfig, OrphanAdopter, OrphanedRuns,

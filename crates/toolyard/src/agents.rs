@@ -8,8 +8,8 @@ use toolyard_agent::{
     O200k,
 };
 use toolyard_core::{
-    AgentDefinitions, Approvals, ArgumentExample, ArgumentExamples, ConversationId, Conversations,
-    InvalidConversationName, MemoryAgentDefinitions, ResultShapes, RunLog, StorageError,
+    AgentDefinitions, AgentOrigin, Approvals, ArgumentExample, ArgumentExamples, ConversationId,
+    Conversations, InvalidConversationName, MemoryAgentDefinitions, ResultShapes, RunLog, StorageError,
 };
 use toolyard_hub::ToolHub;
 
@@ -44,17 +44,6 @@ pub enum AgentsError {
     /// The agent's model is not available.
     #[error(transparent)]
     Models(#[from] ModelsError),
-}
-
-/// Where an agent is defined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AgentOrigin {
-    /// In the settings; it changes with them.
-    Settings,
-    /// In the store; it can be changed while the program runs.
-    Store,
-    /// The default agent, which exists without a definition.
-    BuiltIn,
 }
 
 /// Why a conversation cannot be continued.

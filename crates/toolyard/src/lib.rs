@@ -88,7 +88,7 @@ mod toolyard;
 #[cfg(feature = "agent")]
 pub use agent_handle::{AgentAnswer, AgentHandle, Approver, RunHandle, describe_end};
 #[cfg(feature = "agent")]
-pub use agents::{AgentOrigin, Agents, AgentsError, ChatError};
+pub use agents::{Agents, AgentsError, ChatError};
 #[cfg(feature = "agent")]
 pub use models::{Models, ModelsError};
 #[cfg(feature = "agent")]

@@ -36,9 +36,9 @@ pub(crate) struct Reloadable {
 }
 
 impl Reloadable {
-    pub(crate) fn new(settings: Settings, agents: &Agents) -> Self {
+    pub(crate) fn new(settings: Settings, agents: Agents) -> Self {
         Self {
-            agents: Arc::new(ReloadableAgents::new(agents.clone())),
+            agents: Arc::new(ReloadableAgents::new(agents)),
             initial_settings: settings.clone(),
             current_settings: ArcSwap::from_pointee(settings),
         }
@@ -90,7 +90,7 @@ impl Toolyard {
                 }
             }
         }
-        let mut agents = self.agents().clone();
+        let mut agents = Agents::clone(&self.agents());
         agents.settings = settings.agents.clone().into();
         agents.approval_rules = settings.approvals.rules();
         agents.tool_timeout = settings.call.timeout.map(|timeout| timeout.0);
@@ -166,7 +166,7 @@ mod tests {
         let models = Models::new(&settings, |_| None);
         let next = ReloadedSettings { settings, models, servers: Vec::new(), skill_environment: None };
         assert_eq!(toolyard.reload(next).await.unwrap().needs_restart, [""; 0]);
-        let config = toolyard.reloadable.agents.current().config("assistant").unwrap();
+        let config = toolyard.agents().config("assistant").unwrap();
         assert_eq!(config.tool_timeout.map(|timeout| timeout.as_secs()), Some(7));
     }
 

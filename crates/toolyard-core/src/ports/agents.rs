@@ -5,7 +5,21 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use serde::Serialize;
+
 use crate::{BoxFuture, RawJson, StorageError, unix_millis};
+
+/// Where an agent is defined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentOrigin {
+    /// In the settings file, or by the application; it changes with them.
+    Settings,
+    /// In the store; it can be changed while processes run.
+    Store,
+    /// The default agent, which exists without a definition.
+    BuiltIn,
+}
 
 /// A stored agent.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 use serde_json::Value;
-use toolyard_core::BoxFuture;
+use toolyard_core::{AgentOrigin, BoxFuture};
 use utoipa::ToSchema;
 
 /// Knows statistics, the audit log and the definitions of agents.
@@ -133,18 +133,6 @@ pub struct AuditLogVerification {
     pub problem: Option<String>,
 }
 
-/// Where an agent is defined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum AgentOrigin {
-    /// In the settings file, or by the application.
-    Settings,
-    /// In the store; it can be changed while the gateway runs.
-    Store,
-    /// The default agent without settings.
-    BuiltIn,
-}
-
 /// An agent and where it is defined.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct AgentDefinition {
@@ -154,7 +142,8 @@ pub struct AgentDefinition {
     pub description: String,
     /// The model it uses, by its name in the settings; the default model if absent.
     pub model: Option<String>,
-    /// Where it is defined.
+    /// Where it is defined: `settings`, `store` or `built_in`.
+    #[schema(value_type = String)]
     pub origin: AgentOrigin,
     /// The fields of `[agents.NAME]` in the settings file.
     #[schema(value_type = Object)]

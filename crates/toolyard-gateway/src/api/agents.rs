@@ -116,8 +116,8 @@ fn check_permission(state: &ApiState) -> Result<(), ApiError> {
     if state.clients_may_change_agents {
         return Ok(());
     }
-    let message = "HTTP clients may not change agents: the operator of this gateway permits it with \
-                   `remote_approval = true` in `[serve]`";
+    // A model may read this, so it does not say how the operator permits it.
+    let message = "HTTP clients may not change agents; the operator of this gateway does";
     let error = ApiError { code: Some("change_not_permitted"), ..ApiError::bad_request(message) };
     Err(ApiError { status: StatusCode::FORBIDDEN, ..error })
 }

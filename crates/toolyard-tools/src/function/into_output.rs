@@ -2,6 +2,7 @@
 
 use std::{any::Any, fmt};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -40,7 +41,7 @@ pub struct Image {
 impl Image {
     /// An image from its encoded bytes, such as the contents of a PNG file.
     pub fn new(mime_type: impl Into<String>, bytes: &[u8]) -> Self {
-        Self { data: data_encoding::BASE64.encode(bytes), mime_type: mime_type.into() }
+        Self { data: STANDARD.encode(bytes), mime_type: mime_type.into() }
     }
 
     /// A PNG image.

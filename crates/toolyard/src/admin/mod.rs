@@ -6,7 +6,7 @@ mod records;
 use std::{fmt, sync::Arc};
 
 use serde_json::Value;
-use toolyard_core::BoxFuture;
+use toolyard_core::{AgentOrigin, BoxFuture};
 use toolyard_gateway::{
     AdminError, AdminProvider, AgentDefinition, AuditLogRecord, AuditLogVerification, CallStatistics,
 };
@@ -14,7 +14,7 @@ use toolyard_gateway::{
 #[cfg(feature = "store")]
 pub(crate) use records::StoredRecords;
 
-use crate::{AgentOrigin, Agents, AgentsError, agents::ReloadableAgents, settings::AgentSettings};
+use crate::{Agents, AgentsError, agents::ReloadableAgents, settings::AgentSettings};
 
 /// Who changes agents, in the audit log.
 const HTTP_CALLER: &str = "http";
@@ -133,7 +133,7 @@ fn definition(agents: &Agents, name: &str) -> Result<AgentDefinition, AdminError
         name: name.to_owned(),
         description: settings.description.clone(),
         model: settings.model.clone(),
-        origin: gateway_origin(agents.origin(name).unwrap_or(AgentOrigin::BuiltIn)),
+        origin: agents.origin(name).unwrap_or(AgentOrigin::BuiltIn),
         config: serde_json::to_value(&settings).map_err(|error| AdminError::Storage(error.to_string()))?,
     })
 }
@@ -145,13 +145,5 @@ fn change_error(error: AgentsError) -> AdminError {
         AgentsError::ReadOnly(name) => AdminError::ReadOnlyAgent(name),
         AgentsError::InvalidName(_) => AdminError::InvalidAgent(error.to_string()),
         AgentsError::Storage(_) | AgentsError::Models(_) => AdminError::Storage(error.to_string()),
-    }
-}
-
-fn gateway_origin(origin: AgentOrigin) -> toolyard_gateway::AgentOrigin {
-    match origin {
-        AgentOrigin::Settings => toolyard_gateway::AgentOrigin::Settings,
-        AgentOrigin::Store => toolyard_gateway::AgentOrigin::Store,
-        AgentOrigin::BuiltIn => toolyard_gateway::AgentOrigin::BuiltIn,
     }
 }

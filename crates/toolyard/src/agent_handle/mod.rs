@@ -116,6 +116,7 @@ impl<'a> AgentHandle<'a> {
     async fn create_run(&self, question: String) -> Result<(Agent, RunId), Error> {
         self.toolyard.discover_servers().await;
         let agents = self.toolyard.agents();
+        agents.refresh().await;
         let agent = agents.agent(self.name, None)?;
         let mut request = RunRequest {
             history: self.history.clone(),

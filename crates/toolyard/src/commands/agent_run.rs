@@ -31,7 +31,8 @@ pub(super) fn load_agent(
 }
 
 pub(super) fn suggest_model_test(toolyard: &Toolyard, model: &str, output: &Output) {
-    let models = toolyard.agents().models();
+    let agents = toolyard.agents();
+    let models = agents.models();
     if models.settings(model).is_some_and(|settings| models.tool_calling(settings).is_none()) {
         output.message(&format!(
             "note: model {model} has not been tested for tool calling: toolyard models test {model}"

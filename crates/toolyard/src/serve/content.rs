@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -80,9 +81,8 @@ impl From<Vec<u8>> for ResourceContent {
     }
 }
 
-type BoxedPrompt =
-    dyn Fn(Value) -> Result<BoxFuture<'static, Result<Vec<PromptMessage>, String>>, String> + Send + Sync;
-type BoxedResource = dyn Fn() -> BoxFuture<'static, Result<ResourceContent, String>> + Send + Sync;
+type BoxedPrompt = dyn Fn(Value) -> BoxFuture<'static, Result<Vec<PromptMessage>, RpcError>> + Send + Sync;
+type BoxedResource = dyn Fn() -> BoxFuture<'static, Result<ResourceContent, RpcError>> + Send + Sync;
 
 /// A prompt made from a function.
 #[derive(Clone)]
@@ -109,13 +109,19 @@ impl PromptFunction {
             })
             .collect();
         let entry = json!({"name": name, "description": description, "arguments": arguments});
-        let get = move |arguments: Value| {
-            let arguments: A = serde_json::from_value(arguments).map_err(|error| error.to_string())?;
-            let prompt = f(arguments);
-            let messages: BoxFuture<'static, Result<Vec<PromptMessage>, String>> = Box::pin(async move {
-                prompt.await.map(PromptText::into_messages).map_err(|error| error.to_string())
-            });
-            Ok(messages)
+        let get = move |arguments: Value| -> BoxFuture<'static, Result<Vec<PromptMessage>, RpcError>> {
+            match serde_json::from_value::<A>(arguments) {
+                Ok(arguments) => {
+                    let prompt = f(arguments);
+                    Box::pin(async move {
+                        let messages = prompt.await.map(PromptText::into_messages);
+                        messages.map_err(|error| rpc_error(error_code::INTERNAL_ERROR, &error))
+                    })
+                }
+                Err(error) => {
+                    Box::pin(std::future::ready(Err(rpc_error(error_code::INVALID_PARAMS, &error))))
+                }
+            }
         };
         Self { name: name.to_owned(), entry: entry.into(), get: Arc::new(get) }
     }
@@ -139,9 +145,12 @@ impl ResourceFunction {
         E: fmt::Display,
     {
         let entry = json!({"uri": uri, "name": name, "mimeType": mime_type});
-        let read = move || -> BoxFuture<'static, Result<ResourceContent, String>> {
+        let read = move || -> BoxFuture<'static, Result<ResourceContent, RpcError>> {
             let content = f();
-            Box::pin(async move { content.await.map(Into::into).map_err(|error| error.to_string()) })
+            Box::pin(async move {
+                let content = content.await.map(Into::into);
+                content.map_err(|error| rpc_error(error_code::INTERNAL_ERROR, &error))
+            })
         };
         Self {
             uri: uri.to_owned(),
@@ -169,10 +178,7 @@ impl FunctionContent {
         let name = params.get("name").and_then(Value::as_str)?;
         let prompt = self.prompts.iter().find(|prompt| prompt.name == name)?;
         let arguments = params.get("arguments").cloned().unwrap_or_else(|| json!({}));
-        let messages = match (prompt.get)(arguments) {
-            Ok(messages) => messages.await.map_err(|error| rpc_error(error_code::INTERNAL_ERROR, error)),
-            Err(error) => Err(rpc_error(error_code::INVALID_PARAMS, error)),
-        };
+        let messages = (prompt.get)(arguments).await;
         let message = |message: &PromptMessage| json!({"role": message.role, "content": {"type": "text", "text": message.text}});
         Some(
             messages
@@ -189,10 +195,9 @@ impl FunctionContent {
                 json!({"uri": uri, "mimeType": resource.mime_type, "text": text})
             }
             Ok(ResourceContent::Bytes(bytes)) => {
-                use base64::{Engine as _, engine::general_purpose::STANDARD};
                 json!({"uri": uri, "mimeType": resource.mime_type, "blob": STANDARD.encode(bytes)})
             }
-            Err(error) => return Some(Err(rpc_error(error_code::INTERNAL_ERROR, error))),
+            Err(error) => return Some(Err(error)),
         };
         Some(Ok(json!({"contents": [content]}).into()))
     }
@@ -238,6 +243,6 @@ impl fmt::Debug for FunctionContent {
     }
 }
 
-fn rpc_error(code: i64, message: String) -> RpcError {
-    RpcError { code, message, data: None }
+fn rpc_error(code: i64, error: &impl fmt::Display) -> RpcError {
+    RpcError { code, message: error.to_string(), data: None }
 }

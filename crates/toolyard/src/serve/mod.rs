@@ -82,27 +82,23 @@ impl McpEndpoint<'_> {
 
     /// Serves one client on stdin and stdout until it closes its side. Print nothing to stdout meanwhile.
     pub async fn stdio(self) -> Result<(), Error> {
-        let (server, _, stop) = self.build()?;
-        let (reader, writer) = (tokio::io::stdin(), tokio::io::stdout());
-        serve_stdio(server, reader, writer, stop).await.map_err(|error| Error::Serve(error.to_string()))
+        let (server, _) = self.build()?;
+        Ok(serve_stdio(server, tokio::io::stdin(), tokio::io::stdout(), self.stop).await?)
     }
 
     /// Serves clients at `/mcp` of a listener. Without a token ([`Access::Open`]) every program on the machine can use the
     /// tools.
     pub async fn http(self, listener: TcpListener, access: Access) -> Result<(), Error> {
-        let (server, api, stop) = self.build()?;
+        let (server, api) = self.build()?;
         let mut config = HttpConfig::new(access);
         config.routes = api.map(|api| Arc::new(api) as _);
-        serve_http(server, listener, config, stop).await.map_err(|error| Error::Serve(error.to_string()))
+        Ok(serve_http(server, listener, config, self.stop).await?)
     }
 
-    #[expect(clippy::type_complexity, reason = "used twice, right above")]
-    fn build(
-        self,
-    ) -> Result<(Arc<McpServer>, Option<HttpApi>, Pin<Box<dyn Future<Output = ()> + Send>>), Error> {
-        let keys = SessionKeys::random().map_err(|error| Error::Serve(error.to_string()))?;
-        let mut config = ServerConfig::new(self.name, self.version, keys);
-        config.instructions = Some(self.instructions.unwrap_or_default());
+    /// The server, and the HTTP API if agents are offered.
+    fn build(&self) -> Result<(Arc<McpServer>, Option<HttpApi>), Error> {
+        let mut config = ServerConfig::new(self.name.as_str(), self.version.as_str(), SessionKeys::random()?);
+        config.instructions.clone_from(&self.instructions);
         let mut gateway = self.toolyard.gateway_config();
         if self.agents {
             let service =
@@ -113,6 +109,6 @@ impl McpEndpoint<'_> {
             let config = self.toolyard.http_api_config(self.clients_may_approve);
             HttpApi::new(HttpApiConfig { agents: Some(agents), ..config })
         });
-        Ok((Arc::new(gateway.build(config)), api, self.stop))
+        Ok((Arc::new(gateway.build(config)), api))
     }
 }

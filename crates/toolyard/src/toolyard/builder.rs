@@ -318,16 +318,12 @@ impl ToolyardBuilder {
             options: self.call_options(),
             #[cfg(feature = "mcp")]
             servers,
-            #[cfg(feature = "mcp")]
-            discovered: tokio::sync::OnceCell::new(),
             #[cfg(feature = "native")]
             skills,
             #[cfg(feature = "store")]
             persistence,
             #[cfg(feature = "agent")]
-            reloadable: crate::reload::Reloadable::new(self.settings, &agents),
-            #[cfg(feature = "agent")]
-            agents,
+            reloadable: crate::reload::Reloadable::new(self.settings, agents),
             #[cfg(feature = "agent")]
             approver: self.approver,
             #[cfg(feature = "gateway")]

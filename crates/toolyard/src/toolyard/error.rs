@@ -72,10 +72,14 @@ pub enum Error {
         /// How it ended.
         end: Box<toolyard_agent::RunEnd>,
     },
-    /// The endpoint cannot be served.
+    /// Serving over MCP failed.
     #[cfg(feature = "gateway")]
     #[error("failed to serve over MCP: {0}")]
-    Serve(String),
+    Serve(#[from] toolyard_mcp_server::ServeError),
+    /// There is no key for the ids of sessions.
+    #[cfg(feature = "gateway")]
+    #[error(transparent)]
+    SessionKey(#[from] toolyard_mcp_server::SessionKeyError),
 }
 
 #[cfg(feature = "agent")]

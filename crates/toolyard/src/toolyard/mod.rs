@@ -13,6 +13,8 @@ use std::sync::Arc;
 use toolyard_core::{ErrorKind, SourceId};
 use toolyard_core::{RawJson, ToolCallRequest, ToolError, ToolOutput};
 use toolyard_hub::{CallOptions, ToolHub};
+#[cfg(feature = "mcp")]
+use toolyard_mcp_client::{ManagedServer, ServerState};
 
 pub use builder::ToolyardBuilder;
 pub use error::Error;
@@ -28,17 +30,12 @@ pub struct Toolyard {
     options: CallOptions,
     #[cfg(feature = "mcp")]
     servers: Option<Arc<toolyard_mcp_client::McpManager>>,
-    /// Set once the servers whose tools were unknown have been started.
-    #[cfg(feature = "mcp")]
-    discovered: tokio::sync::OnceCell<()>,
     #[cfg(feature = "native")]
     skills: toolyard_tools::skill::LoadedSkills,
     #[cfg(feature = "store")]
     persistence: Option<persistence::Persistence>,
     #[cfg(feature = "gateway")]
     pub(crate) content: Arc<crate::serve::FunctionContent>,
-    #[cfg(feature = "agent")]
-    agents: crate::Agents,
     #[cfg(feature = "agent")]
     pub(crate) approver: Option<Arc<dyn crate::Approver>>,
     #[cfg(feature = "agent")]
@@ -98,10 +95,10 @@ impl Toolyard {
         &self.options
     }
 
-    /// All agents; [`Toolyard::agent`] is the short way to ask one.
+    /// All agents, as of the last reload of the settings; [`Toolyard::agent`] is the short way to ask one.
     #[cfg(feature = "agent")]
-    pub fn agents(&self) -> &crate::Agents {
-        &self.agents
+    pub fn agents(&self) -> Arc<crate::Agents> {
+        self.reloadable.agents.current()
     }
 
     /// The skills that were found, and their problems.
@@ -113,20 +110,21 @@ impl Toolyard {
 
 #[cfg(feature = "mcp")]
 impl Toolyard {
-    /// Starts the servers whose tools are unknown and waits until they have described them, or failed. Only the first call
-    /// does anything; [`Toolyard::call`] and agents make it when they need it.
+    /// Starts the servers that were never connected and waits until they have described their tools, or failed. A server
+    /// that failed is not started again. [`Toolyard::call`] and agents do this when they need it.
     pub async fn discover_servers(&self) {
         let Some(servers) = &self.servers else { return };
-        self.discovered.get_or_init(|| servers.discover_matching(|_| true)).await;
+        let is_new = |state| matches!(state, ServerState::Configured | ServerState::Starting { .. });
+        let new = servers.servers().into_iter().filter(|server| is_new(server.state()));
+        let new: Vec<SourceId> = new.map(|server| server.config().id.clone()).collect();
+        servers.discover_matching(|id| new.contains(id)).await;
     }
 
     /// The servers that failed to start or to connect, and why.
     pub fn server_problems(&self) -> Vec<(SourceId, String)> {
         let servers = self.servers.iter().flat_map(|manager| manager.servers());
-        let problem = |server: &toolyard_mcp_client::ManagedServer| match server.state() {
-            toolyard_mcp_client::ServerState::Down { reason, .. } => {
-                Some((server.config().id.clone(), reason))
-            }
+        let problem = |server: &ManagedServer| match server.state() {
+            ServerState::Down { reason, .. } => Some((server.config().id.clone(), reason)),
             _ => None,
         };
         servers.filter_map(|server| problem(&server)).collect()

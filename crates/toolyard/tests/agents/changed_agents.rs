@@ -115,7 +115,7 @@ async fn agents_are_changed_only_if_the_operator_permits_it() {
         api.delete("/api/v1/agents/clerk").await,
     ] {
         assert_eq!((status, error["error"]["code"].as_str()), (403, Some("change_not_permitted")), "{error}");
-        assert!(error["error"]["message"].as_str().unwrap().contains("remote_approval = true"), "{error}");
+        assert!(error["error"]["message"].as_str().unwrap().contains("may not change agents"), "{error}");
     }
     assert_eq!(api.get("/api/v1/agents").await.0, 200, "reading is allowed");
 }

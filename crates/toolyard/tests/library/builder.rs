@@ -63,6 +63,22 @@ async fn the_tools_of_a_server_are_found_by_the_first_call() {
 }
 
 #[tokio::test]
+async fn a_server_that_is_added_later_is_found_too() {
+    let home = tempfile::tempdir().unwrap();
+    let toolyard = Toolyard::builder()
+        .native_tools([])
+        .server(McpServerConfig::stdio("gone", "/no/such/program", [""; 0]))
+        .environment(std::env::vars())
+        .build()
+        .await
+        .unwrap();
+    assert!(toolyard.call("calculate", json!({"expression": "1+1"})).await.is_err());
+    toolyard.reload_servers(vec![inner_server(home.path())]).await.unwrap();
+    assert_eq!(toolyard.call("calculate", json!({"expression": "1+1"})).await.unwrap().to_text(), "2");
+    toolyard.close().await.unwrap();
+}
+
+#[tokio::test]
 async fn an_unknown_tool_is_explained_by_a_server_that_failed() {
     let toolyard = Toolyard::builder()
         .server(McpServerConfig::stdio("gone", "/no/such/program", [""; 0]))

@@ -12,21 +12,11 @@ use utoipa::ToSchema;
 
 use super::{
     error::{ApiError, before, json_of},
+    events::ApiApprovalScope,
     run_handlers::{agent_to_resume, pending_approvals},
     run_state::READ_TIMEOUT,
 };
 use crate::agents::active_runs::ActiveRuns;
-
-/// What an approval is for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum ApprovalScope {
-    /// This call.
-    #[default]
-    Once,
-    /// Every call of this tool in this run.
-    Run,
-}
 
 /// A decision on an approval.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
@@ -34,7 +24,7 @@ pub(super) enum ApprovalScope {
 pub(super) struct DecisionBody {
     allow: bool,
     #[serde(default)]
-    scope: ApprovalScope,
+    scope: ApiApprovalScope,
 }
 
 /// A decision on an approval of a run. `approval` and `step` may be absent if only one approval is pending.
@@ -47,7 +37,7 @@ pub(super) struct RunDecisionBody {
     step: Option<String>,
     allow: bool,
     #[serde(default)]
-    scope: ApprovalScope,
+    scope: ApiApprovalScope,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -55,7 +45,7 @@ pub(super) struct DecidedApproval {
     run: String,
     approval: i64,
     allowed: bool,
-    scope: ApprovalScope,
+    scope: ApiApprovalScope,
     /// Whether this gateway continues the run.
     resumed: bool,
 }
@@ -87,9 +77,19 @@ pub(super) async fn list(runs: &ActiveRuns) -> Result<RouteResponse, ApiError> {
 
 async fn read_pending(runs: &ActiveRuns) -> Result<Vec<PendingApproval>, ApiError> {
     let pending = runs.config.approvals.pending_approvals().await.map_err(ApiError::store_unavailable)?;
+    Ok(with_steps(runs, pending).await)
+}
+
+/// The calls of a run that wait for approval.
+pub(super) async fn pending_of_run(runs: &ActiveRuns, run: &RunId) -> Result<Vec<PendingApproval>, ApiError> {
+    Ok(with_steps(runs, pending_approvals(runs, run).await?).await)
+}
+
+/// The approvals of tool calls with their steps, of which the log of their run tells.
+async fn with_steps(runs: &ActiveRuns, records: Vec<ApprovalRecord>) -> Vec<PendingApproval> {
     let mut approvals = Vec::new();
     let mut loaded: Option<(RunId, Option<Run>)> = None;
-    for record in pending {
+    for record in records {
         if record.kind != ApprovalKind::ToolCall {
             continue;
         }
@@ -104,7 +104,7 @@ async fn read_pending(runs: &ActiveRuns) -> Result<Vec<PendingApproval>, ApiErro
         let step = state.as_ref().and_then(|state| step_of_approval(state, &record));
         approvals.push(PendingApproval::of(record, step));
     }
-    Ok(approvals)
+    approvals
 }
 
 /// The step that waits for an approval. The request is stored before the log of the run tells of it.
@@ -161,10 +161,10 @@ pub(super) async fn decide_of_run(
         });
     }
     let decision = match (allow, scope) {
-        (true, ApprovalScope::Once) => ApprovalDecision::Allow,
-        (true, ApprovalScope::Run) => ApprovalDecision::AllowAlways,
-        (false, ApprovalScope::Once) => ApprovalDecision::Deny,
-        (false, ApprovalScope::Run) => {
+        (true, ApiApprovalScope::Once) => ApprovalDecision::Allow,
+        (true, ApiApprovalScope::Run) => ApprovalDecision::AllowAlways,
+        (false, ApiApprovalScope::Once) => ApprovalDecision::Deny,
+        (false, ApiApprovalScope::Run) => {
             return Err(ApiError::invalid_param("scope", "only an approval can be for all calls of the run"));
         }
     };

@@ -5,7 +5,10 @@ use serde_json::Value;
 use toolyard_core::{Resolution, StepRecord};
 use utoipa::ToSchema;
 
-use super::{chat_message::ChatMessage, run_state::ApiRunState};
+use super::{
+    approval_handlers::PendingApproval, chat_message::ChatMessage, events::ApiResolution,
+    run_state::ApiRunState,
+};
 
 /// The body of `POST /runs`.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -45,17 +48,8 @@ pub(super) struct StartedRun {
 pub(super) struct ResolutionBody {
     pub(super) step: String,
     /// Whether the call took effect.
-    #[schema(value_type = ResolutionWord)]
+    #[schema(value_type = ApiResolution)]
     pub(super) outcome: Resolution,
-}
-
-/// Describes [`Resolution`], which is a type of another crate.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[expect(dead_code, reason = "only its schema is used")]
-enum ResolutionWord {
-    Done,
-    NotDone,
 }
 
 /// A run.
@@ -77,7 +71,7 @@ pub(super) struct RunDetails {
     /// The latest plan; its steps are those of the event `planned`.
     #[schema(value_type = Option<Object>)]
     pub(super) plan: Option<Value>,
-    pub(super) pending_approvals: Vec<PendingApprovalOfRun>,
+    pub(super) pending_approvals: Vec<PendingApproval>,
     pub(super) unknown_steps: Vec<UnknownStep>,
     /// Tokens and cost.
     #[schema(value_type = Object)]
@@ -85,20 +79,11 @@ pub(super) struct RunDetails {
     pub(super) event_count: usize,
 }
 
-/// A call that waits for an approval.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct PendingApprovalOfRun {
-    pub(super) approval: i64,
-    pub(super) step: Option<String>,
-    /// What is asked, with all arguments.
-    pub(super) text: String,
-}
-
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ResolvedStep {
     pub(super) run: String,
     pub(super) step: String,
-    #[schema(value_type = ResolutionWord)]
+    #[schema(value_type = ApiResolution)]
     pub(super) outcome: Resolution,
     /// Whether this gateway continues the run.
     pub(super) resumed: bool,

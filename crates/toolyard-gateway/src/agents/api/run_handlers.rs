@@ -14,13 +14,14 @@ use toolyard_core::{ApprovalRecord, JournalError, Resolution, RunId, RunLog, Run
 use toolyard_mcp_server::{RouteBody, RouteRequest, RouteResponse};
 
 use super::{
+    approval_handlers::pending_of_run,
     chat_message::history,
     error::{ApiError, before, json_of, json_response},
     events::{ApiUsage, RunEventMapper, run_event_schema},
     requested_conversation,
     run_bodies::{
-        CancelledRun, PendingApprovalOfRun, ResolutionBody, ResolvedStep, RunDetails, StartRunBody,
-        StartedRun, UnknownStep, UnknownSteps,
+        CancelledRun, ResolutionBody, ResolvedStep, RunDetails, StartRunBody, StartedRun, UnknownStep,
+        UnknownSteps,
     },
     run_event_stream::run_events,
     run_state::{ApiRunState, READ_TIMEOUT, RunSummary, logged_updates, outcome},
@@ -89,7 +90,6 @@ pub(super) async fn show(runs: &ActiveRuns, run: &RunId) -> Result<RouteResponse
     // The state is read before the events, so that a run that is over is never shown without its end.
     let record = before(Instant::now() + READ_TIMEOUT, runs.config.log.run(run)).await?;
     let summary = RunSummary::new(logged_updates(runs.config.log.as_ref(), run).await?);
-    let pending = pending_approvals(runs, run).await?.into_iter();
     let mut unknown = runs.config.log.unknown_steps().await?;
     unknown.retain(|step| step.run == *run);
     let (message, hint) = summary.failure();
@@ -110,13 +110,7 @@ pub(super) async fn show(runs: &ActiveRuns, run: &RunId) -> Result<RouteResponse
         message,
         hint,
         plan: summary.plan.map(|steps| json!({ "steps": steps })),
-        pending_approvals: pending
-            .map(|approval| PendingApprovalOfRun {
-                approval: approval.id,
-                step: approval.step,
-                text: approval.text,
-            })
-            .collect(),
+        pending_approvals: pending_of_run(runs, run).await?,
         unknown_steps: unknown.iter().map(UnknownStep::of).collect(),
         usage: json!(ApiUsage::from(summary.tally.usage)),
         event_count: summary.event_count,

@@ -1,11 +1,12 @@
 //! The types of run events in version 1 of the HTTP API. Their schema is derived from these types, so that both agree.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toolyard_agent::{Permission, RunLimit};
 use toolyard_core::{ErrorKind, Resolution};
 use toolyard_model::{ModelErrorKind, Usage};
+use utoipa::ToSchema;
 
 /// One event of a run. Further types and fields may be added within version 1 of the API; clients ignore those that they do not
 /// know.
@@ -279,7 +280,7 @@ pub(in crate::agents::api) enum ApiStepOutcome {
 }
 
 /// Whether the call of a step took effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::agents::api) enum ApiResolution {
     Done,
@@ -296,9 +297,10 @@ impl From<Resolution> for ApiResolution {
 }
 
 /// What an approval covers: this call, or every call of this tool in this run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::agents::api) enum ApiApprovalScope {
+    #[default]
     Once,
     Run,
 }

@@ -11,8 +11,10 @@ use toolyard_agent::{
 };
 use toolyard_core::RunId;
 
-use self::body::{ApiApprovalScope, ApiModelTask, ApiModelTaskKind, ApiRunEnd, ApiStepOutcome};
-pub(super) use self::body::{ApiEventBody, ApiPlannedStep, ApiRunEvent, ApiUsage};
+pub(super) use self::body::{
+    ApiApprovalScope, ApiEventBody, ApiPlannedStep, ApiResolution, ApiRunEvent, ApiUsage,
+};
+use self::body::{ApiModelTask, ApiModelTaskKind, ApiRunEnd, ApiStepOutcome};
 
 /// What a run waits for starts with this if it is a step whose outcome is unknown, and is the id of an approval otherwise.
 const UNKNOWN_STEP_PREFIX: &str = "step ";
