@@ -62,6 +62,7 @@ mod json;
 mod ports;
 mod redact;
 pub mod sse;
+pub mod telemetry;
 pub mod text;
 mod text_id;
 mod tool;
