@@ -79,7 +79,7 @@ impl Person {
             .args(args)
             .env_clear()
             .envs(self.environment())
-            .current_dir(self.path("work"))
+            .current_dir(self.path("notes"))
             .stdin(Stdio::null());
         command
     }
