@@ -1,0 +1,63 @@
+//! [`TelemetryBuilder`]: one [`Telemetry`] for several receivers of operations.
+
+use std::{fmt, sync::Arc};
+
+use toolyard_core::telemetry::{Operation, SpanContext, Telemetry};
+
+/// Receives operations besides the traces. It is called on the path of every tool call: it must not block.
+pub trait OperationObserver: Send + Sync + fmt::Debug {
+    /// Receives an operation that has ended.
+    fn observe(&self, operation: &Operation);
+}
+
+/// Combines the receivers of operations.
+#[derive(Debug, Default)]
+#[must_use]
+pub struct TelemetryBuilder {
+    observers: Vec<Arc<dyn OperationObserver>>,
+    traces: Option<Arc<dyn Telemetry>>,
+}
+
+impl TelemetryBuilder {
+    /// Adds a receiver, such as metrics.
+    pub fn observe(mut self, observer: Arc<dyn OperationObserver>) -> Self {
+        self.observers.push(observer);
+        self
+    }
+
+    /// Sets where spans are recorded; replaces one set before.
+    pub fn traces(mut self, traces: Arc<dyn Telemetry>) -> Self {
+        self.traces = Some(traces);
+        self
+    }
+
+    /// The combination; `None` if there is no receiver, so that operations cost nothing.
+    pub fn build(self) -> Option<Arc<dyn Telemetry>> {
+        let Self { observers, traces } = self;
+        match (observers.is_empty(), traces) {
+            (true, traces) => traces,
+            (false, traces) => Some(Arc::new(FanOut { observers, traces })),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct FanOut {
+    observers: Vec<Arc<dyn OperationObserver>>,
+    traces: Option<Arc<dyn Telemetry>>,
+}
+
+impl Telemetry for FanOut {
+    fn start_span(&self, parent: Option<&SpanContext>) -> Option<SpanContext> {
+        self.traces.as_ref().and_then(|traces| traces.start_span(parent))
+    }
+
+    fn record(&self, operation: Operation) {
+        for observer in &self.observers {
+            observer.observe(&operation);
+        }
+        if let Some(traces) = &self.traces {
+            traces.record(operation);
+        }
+    }
+}

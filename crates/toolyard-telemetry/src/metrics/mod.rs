@@ -1,0 +1,1 @@
+//! Counters and histograms by the OpenTelemetry conventions for MCP and generative AI.
