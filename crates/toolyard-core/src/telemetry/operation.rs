@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::SpanContext;
-use crate::{RunId, SourceId};
+use crate::{RawJson, RunId, SourceId};
 
 /// An operation that has ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,9 +40,9 @@ pub struct OperationSpan {
 pub enum OperationKind {
     /// A request of an MCP client was handled.
     ServerRequest {
-        /// Such as `tools/call`.
+        /// Such as `tools/call`; `_OTHER` for methods that MCP does not have.
         method: Cow<'static, str>,
-        /// The name of the tool or prompt.
+        /// The name of the tool or prompt as the client sent it; it need not exist.
         target: Option<Arc<str>>,
         /// The URI of the resource.
         resource: Option<Arc<str>>,
@@ -52,6 +52,8 @@ pub enum OperationKind {
         request_id: Option<String>,
         /// How the client is connected.
         transport: Transport,
+        /// The name of the caller.
+        caller: Arc<str>,
     },
     /// A request was sent to an upstream MCP server.
     ClientRequest {
@@ -65,8 +67,12 @@ pub enum OperationKind {
         revision: &'static str,
         /// The upstream server.
         server: SourceId,
+        /// The JSON-RPC id of the request.
+        request_id: u64,
         /// How the server is connected.
         transport: Transport,
+        /// Host and port of a server that is connected over HTTP.
+        address: Option<(Arc<str>, u16)>,
     },
     /// A tool call was executed by the hub, whatever its source.
     ToolCall {
@@ -76,6 +82,17 @@ pub enum OperationKind {
         source: Option<SourceId>,
         /// How often a source was called.
         attempts: u32,
+        /// Arguments and result, if they are captured.
+        content: Option<Box<CallContent>>,
+    },
+    /// A request of the HTTP API was handled.
+    HttpRequest {
+        /// The HTTP method.
+        method: Cow<'static, str>,
+        /// The pattern of the path, such as `/api/v1/runs/{id}`.
+        route: Arc<str>,
+        /// The status of the response.
+        status: u16,
     },
     /// A run of an agent, from its start or resumption until it ended or was suspended.
     AgentRun {
@@ -107,6 +124,15 @@ pub enum OperationKind {
         /// The cost in US dollars, if the price is known.
         cost_usd: Option<f64>,
     },
+}
+
+/// What a caller of a tool sent and received. It is not redacted yet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallContent {
+    /// The arguments.
+    pub arguments: RawJson,
+    /// The text of the result or error.
+    pub result: String,
 }
 
 /// Tokens of a model call.

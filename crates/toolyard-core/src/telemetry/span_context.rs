@@ -50,6 +50,12 @@ impl SpanContext {
         Self { trace_id, span_id: random_id(), is_sampled: true }
     }
 
+    /// The span of a trace context: its `traceparent`, if it has a valid one.
+    pub fn from_trace_context(context: &[(String, String)]) -> Option<Self> {
+        let (_, traceparent) = context.iter().find(|(key, _)| key == "traceparent")?;
+        traceparent.parse().ok()
+    }
+
     /// A new span in the same trace.
     #[must_use]
     pub fn child(&self) -> Self {

@@ -11,7 +11,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Caller, ExtendableDeadline, RawJson};
+use crate::{Caller, ExtendableDeadline, RawJson, telemetry::SpanContext};
 
 /// A tool call as a model or a client requests it: the tool's name, its arguments, and optionally its source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -79,12 +79,21 @@ pub struct CallContext {
     pub caller: Option<Arc<dyn Caller>>,
     /// Set if activity that the tool reports extends the deadline.
     pub extendable_deadline: Option<Arc<ExtendableDeadline>>,
+    /// The span of the call. It replaces [`Caller::span`] as the parent of what the tool calls.
+    pub span: Option<SpanContext>,
 }
 
 impl CallContext {
     /// The context of a first attempt with this deadline.
     pub fn until(deadline: Instant) -> Self {
-        Self { deadline, attempt: 1, idempotency_key: None, caller: None, extendable_deadline: None }
+        Self {
+            deadline,
+            attempt: 1,
+            idempotency_key: None,
+            caller: None,
+            extendable_deadline: None,
+            span: None,
+        }
     }
 
     /// Sets the caller.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{BoxFuture, Conversation, RawJson, SourceId};
+use crate::{BoxFuture, Conversation, RawJson, SourceId, telemetry::SpanContext};
 
 /// The caller of a tool, as far as a call can interact with it. By default it supports nothing.
 pub trait Caller: Send + Sync + fmt::Debug {
@@ -59,6 +59,11 @@ pub trait Caller: Send + Sync + fmt::Debug {
     /// The trace context to propagate: `traceparent`, `tracestate` and `baggage` as the caller sent them.
     fn trace_context(&self) -> &[(String, String)] {
         &[]
+    }
+
+    /// The span that caused the call: the caller's own, or the one that the caller received as `traceparent`.
+    fn span(&self) -> Option<SpanContext> {
+        SpanContext::from_trace_context(self.trace_context())
     }
 
     /// Requests input, all requests at once. Returns the responses in the same order.
