@@ -1,7 +1,8 @@
 //! [`ServerConfig`]: name, limits, keys and revisions of a server.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use toolyard_core::telemetry::Telemetry;
 use toolyard_mcp::{
     WireLimits,
     versions::{LEGACY_REVISIONS, MODERN_REVISION},
@@ -28,6 +29,8 @@ pub struct ServerConfig {
     pub list_timeout: Duration,
     /// The MCP revisions to serve.
     pub revisions: ServedRevisions,
+    /// Receives the requests that have been handled.
+    pub telemetry: Option<Arc<dyn Telemetry>>,
 }
 
 impl ServerConfig {
@@ -42,6 +45,7 @@ impl ServerConfig {
             session_keys,
             list_timeout: Duration::from_secs(2),
             revisions: ServedRevisions::Both,
+            telemetry: None,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! span_context.rs  SpanContext: identifies a span, as W3C's `traceparent`
 //! operation.rs     Operation: a finished request, tool call, model call or run
 //! running.rs       RunningOperation: records an operation exactly once, also if it is dropped
+//! testing.rs       RecordingTelemetry: keeps operations in memory
 //! ```
 //!
 //! Code that performs an operation asks [`Telemetry::start_span`] for the context of its span, passes that context on to what
@@ -12,6 +13,7 @@
 mod operation;
 mod running;
 mod span_context;
+mod testing;
 
 use std::fmt;
 
@@ -19,6 +21,7 @@ pub use self::{
     operation::{CallContent, Operation, OperationKind, OperationSpan, TokenUsage, Transport},
     running::{CANCELLED, RunningOperation},
     span_context::{InvalidTraceparent, SpanContext},
+    testing::RecordingTelemetry,
 };
 
 /// Receives finished operations. It is called on the path of every tool call, so an implementation counts and enqueues only.

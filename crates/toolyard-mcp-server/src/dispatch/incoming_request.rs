@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
-use toolyard_core::RevisionFamily;
+use toolyard_core::{
+    RevisionFamily,
+    telemetry::{SpanContext, Transport},
+};
 use toolyard_mcp::{JsonObject, RequestId, input_method::input_method};
 
 use crate::{
     dispatch::{
+        operation::{self, RequestFacts},
         outcome::{Outcome, invalid_request_state},
         params::Params,
         served_endpoint::ServedEndpoint,
@@ -34,11 +38,24 @@ pub(crate) struct IncomingRequest {
     pub(crate) params: Params,
     /// Whether messages can be sent before the response.
     pub(crate) can_notify: bool,
+    pub(crate) transport: Transport,
+    /// The span of the request, or the one that the client sent.
+    pub(crate) span: Option<SpanContext>,
 }
 
 impl IncomingRequest {
     pub(crate) fn scope(&self) -> SessionScope<'_> {
         SessionScope { profile: &self.endpoint.profile, credential_hash: &self.credential_hash }
+    }
+
+    pub(crate) fn facts(&self) -> RequestFacts<'_> {
+        RequestFacts {
+            id: &self.id,
+            method: &self.method,
+            params: &self.params,
+            peer: Some(&self.peer),
+            transport: self.transport,
+        }
     }
 
     fn preferences(&self, server: &McpServer) -> NotificationPreferences {
@@ -71,6 +88,7 @@ impl McpServer {
             matches!(incoming.method.as_str(), "tools/call" | "prompts/get" | "resources/read");
         channel.trace_context =
             incoming.params.meta.as_ref().map(|meta| meta.trace_context.clone()).unwrap_or_default();
+        channel.span = incoming.span;
         // A client without capabilities never gets input requests.
         let may_suspend = incoming.peer.family() == RevisionFamily::Modern && channel.can_request_input;
         channel.fingerprint =
@@ -100,7 +118,14 @@ impl McpServer {
     }
 
     /// Suspends a call until its client provides input, and returns the input requests.
-    pub(crate) fn suspend(&self, scope: &SessionScope<'_>, task: RequestTask) -> Outcome {
+    pub(crate) fn suspend(&self, scope: &SessionScope<'_>, mut task: RequestTask) -> Outcome {
+        let operation = task.operation.take();
+        let outcome = self.suspend_task(scope, task);
+        operation::end(operation, &outcome, false);
+        outcome
+    }
+
+    fn suspend_task(&self, scope: &SessionScope<'_>, task: RequestTask) -> Outcome {
         let mut requests = JsonObject::new();
         for (key, input) in task.channel.pending_requests() {
             let mut request = JsonObject::new().with_text("method", input_method(input.kind));

@@ -11,6 +11,7 @@ use crate::{
     content_service::{ContentCapabilities, ContentKind},
     dispatch::{
         incoming_request::IncomingRequest,
+        operation,
         outcome::Outcome,
         server_info::{CACHE_SCOPE, LIST_TTL_MS},
         unknown_method::unknown_method,
@@ -28,7 +29,24 @@ pub(crate) enum Dispatch {
 }
 
 impl McpServer {
-    pub(crate) fn dispatch(self: &Arc<Self>, incoming: IncomingRequest) -> Dispatch {
+    pub(crate) fn dispatch(self: &Arc<Self>, mut incoming: IncomingRequest) -> Dispatch {
+        let Some(operation) = self.start_operation(incoming.facts()) else {
+            return self.dispatch_request(incoming);
+        };
+        incoming.span = operation.context();
+        match self.dispatch_request(incoming) {
+            Dispatch::Completed(outcome) => {
+                operation::end(Some(operation), &outcome, false);
+                Dispatch::Completed(outcome)
+            }
+            Dispatch::Pending(mut task) => {
+                task.operation = Some(operation);
+                Dispatch::Pending(task)
+            }
+        }
+    }
+
+    fn dispatch_request(self: &Arc<Self>, incoming: IncomingRequest) -> Dispatch {
         if let Some(field) = incoming.params.invalid_field {
             return Dispatch::Completed(Outcome::invalid_params(format!("{field} has the wrong type")));
         }

@@ -3,6 +3,7 @@
 mod content_call;
 pub(crate) mod incoming_request;
 pub(crate) mod methods;
+pub(crate) mod operation;
 pub(crate) mod outcome;
 pub(crate) mod params;
 pub(crate) mod revision;

@@ -7,7 +7,12 @@ use toolyard_core::{RawJson, RevisionFamily};
 use toolyard_mcp::{raw_field, versions::MODERN_REVISION};
 
 use crate::{
-    dispatch::{outcome::Outcome, params::Params, served_endpoint::ServedEndpoint},
+    dispatch::{
+        operation::{self, RequestFacts},
+        outcome::Outcome,
+        params::Params,
+        served_endpoint::ServedEndpoint,
+    },
     json_fields::text_field,
     server::McpServer,
     session::{
@@ -27,7 +32,21 @@ pub(crate) const SKILLS_EXTENSION: &str = "io.modelcontextprotocol/skills";
 
 impl McpServer {
     /// The result of `initialize`, and the client that sent it.
-    pub(crate) fn initialize_peer(&self, endpoint: &ServedEndpoint, params: &Params) -> (Outcome, Peer) {
+    pub(crate) fn initialize_peer(
+        &self,
+        endpoint: &ServedEndpoint,
+        facts: RequestFacts<'_>,
+    ) -> (Outcome, Peer) {
+        let operation = self.start_operation(facts);
+        let (outcome, peer) = self.initialized_peer(endpoint, facts.params);
+        if let Some(mut operation) = operation {
+            operation::set_peer(&mut operation, &peer);
+            operation::end(Some(operation), &outcome, false);
+        }
+        (outcome, peer)
+    }
+
+    fn initialized_peer(&self, endpoint: &ServedEndpoint, params: &Params) -> (Outcome, Peer) {
         let raw = params.raw.clone().unwrap_or_else(RawJson::empty_object);
         let capabilities = raw_field(&raw, "capabilities").unwrap_or_else(RawJson::empty_object);
         let client = raw_field(&raw, "clientInfo")

@@ -1,6 +1,9 @@
 //! `tools/call`: calls a tool and encodes its output or error.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    sync::{Arc, atomic::Ordering},
+};
 
 use http::StatusCode;
 use serde_json::json;
@@ -177,7 +180,10 @@ fn error_outcome(error: &ToolError, channel: &RequestChannel) -> Outcome {
         return missing_capability_error(missing);
     }
     match error.raw() {
-        Some(RawToolError::ToolResult(raw)) => return Outcome::raw_result(raw.clone(), peer.family()),
+        Some(RawToolError::ToolResult(raw)) => {
+            channel.is_tool_error.store(true, Ordering::Relaxed);
+            return Outcome::raw_result(raw.clone(), peer.family());
+        }
         Some(RawToolError::Protocol(raw)) => return protocol_error_outcome(raw, peer.family()),
         None => {}
     }
@@ -195,6 +201,7 @@ fn error_outcome(error: &ToolError, channel: &RequestChannel) -> Outcome {
             Outcome::invalid_params(error.to_string())
         }
         _ => {
+            channel.is_tool_error.store(true, Ordering::Relaxed);
             let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
             let text = json!([{"type": "text", "text": sanitize(&format!("{error}{hint}")).0}]);
             let result_type =

@@ -7,6 +7,7 @@ use std::{
 
 use futures_util::{StreamExt, stream};
 use tokio::sync::mpsc;
+use toolyard_core::telemetry::Transport;
 
 use crate::{
     dispatch::served_endpoint::ServedEndpoint,
@@ -46,7 +47,7 @@ impl LegacySseSessions {
     ) -> Option<EventStream> {
         let (out, mut messages) = mpsc::channel(OUTPUT_QUEUE_MESSAGES);
         let session =
-            Arc::new(DuplexSession::new(Arc::clone(server), Arc::clone(endpoint), credential_hash, out));
+            Arc::new(DuplexSession::new(Arc::clone(server), Arc::clone(endpoint), credential_hash, Transport::Http, out));
         // The id authorizes messages of this session: it must not be guessable.
         let mut id = [0; 16];
         fill_random(&mut id)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use toolyard_core::RevisionFamily;
+use toolyard_core::{RevisionFamily, telemetry::Transport};
 use toolyard_mcp::{Message, RequestId, error_code};
 
 use crate::{
@@ -12,6 +12,7 @@ use crate::{
     dispatch::{
         incoming_request::IncomingRequest,
         methods::Dispatch,
+        operation::{self, RequestFacts},
         outcome::{MessageChunks, Outcome, invalid_message},
         params::Params,
         revision::{BATCH_REVISION, DeclaredRevision, anonymous_peer, modern_peer, revision_family},
@@ -112,19 +113,44 @@ impl Connection {
     ) -> Response<ResponseBody> {
         let peer = match self.peer(headers, endpoint, &method, &mut params) {
             Ok(peer) => peer,
-            Err(PeerError::Rejected(outcome)) => return response::outcome(&id, outcome),
+            Err(PeerError::Rejected(outcome)) => {
+                let (method, params) = (method.as_str(), &params);
+                let facts =
+                    RequestFacts { id: &id, method, params, peer: None, transport: Transport::Http };
+                operation::end(self.http.server.start_operation(facts), &outcome, false);
+                return response::outcome(&id, outcome);
+            }
             Err(PeerError::SessionNotFound) => return session_not_found(),
         };
         let family = peer.family();
         if method == "initialize" && family == RevisionFamily::Legacy {
-            return self.initialize(endpoint, accepted, &id, &params);
+            let facts = RequestFacts {
+                id: &id,
+                method: &method,
+                params: &params,
+                peer: Some(&peer),
+                transport: Transport::Http,
+            };
+            return self.initialize(endpoint, accepted, facts);
         }
         let (endpoint, credential_hash) = (Arc::clone(endpoint), self.http.credential_hash());
         let can_notify = accepted.events;
-        let incoming = IncomingRequest { endpoint, credential_hash, peer, id, method, params, can_notify };
+        let (transport, span) = (Transport::Http, None);
+        let incoming = IncomingRequest {
+            endpoint,
+            credential_hash,
+            peer,
+            id,
+            method,
+            params,
+            can_notify,
+            transport,
+            span,
+        };
         if family == RevisionFamily::Modern
             && let Err(outcome) = validate_headers(headers, &incoming)
         {
+            operation::end(self.http.server.start_operation(incoming.facts()), &outcome, false);
             return response::outcome(&incoming.id, outcome);
         }
         let (id, endpoint) = (incoming.id.clone(), Arc::clone(&incoming.endpoint));
@@ -169,11 +195,10 @@ impl Connection {
         &self,
         endpoint: &Arc<ServedEndpoint>,
         accepted: AcceptedTypes,
-        id: &RequestId,
-        params: &Params,
+        facts: RequestFacts<'_>,
     ) -> Response<ResponseBody> {
-        let server = &self.http.server;
-        let (outcome, peer) = server.initialize_peer(endpoint, params);
+        let (server, id) = (&self.http.server, facts.id);
+        let (outcome, peer) = server.initialize_peer(endpoint, facts);
         let scope =
             SessionScope { profile: &endpoint.profile, credential_hash: &self.http.credential_hash() };
         let session = seal_session_id(&server.config.session_keys, &scope, &peer);
@@ -260,6 +285,8 @@ impl Connection {
                 method,
                 params,
                 can_notify: false,
+                transport: Transport::Http,
+                span: None,
             };
             responses.push(async move {
                 let outcome = match self.http.server.dispatch(incoming) {

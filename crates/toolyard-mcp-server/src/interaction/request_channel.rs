@@ -4,7 +4,7 @@ use std::{
     collections::VecDeque,
     fmt,
     hash::{DefaultHasher, Hash as _, Hasher as _},
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard, atomic::AtomicBool},
     task::{Context, Waker},
 };
 
@@ -12,7 +12,7 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 use toolyard_core::{
     BoxFuture, CallInputError, CallInputKind, CallInputRequest, CallInputResponses, CallProgress, Caller,
-    RawJson, RevisionFamily, sanitize, text::sanitize_json,
+    RawJson, RevisionFamily, sanitize, telemetry::SpanContext, text::sanitize_json,
 };
 use toolyard_mcp::{
     JsonObject,
@@ -48,6 +48,10 @@ pub(crate) struct RequestChannel {
     /// Identifies the request, if it may be suspended.
     pub(crate) fingerprint: Option<RequestFingerprint>,
     pub(crate) trace_context: Vec<(String, String)>,
+    /// The span of the request; none without telemetry.
+    pub(crate) span: Option<SpanContext>,
+    /// Whether the tool of the request reported an error.
+    pub(crate) is_tool_error: AtomicBool,
     state: Mutex<ChannelState>,
 }
 
@@ -99,6 +103,8 @@ impl RequestChannel {
             can_request_input: true,
             fingerprint: None,
             trace_context: Vec::new(),
+            span: None,
+            is_tool_error: AtomicBool::new(false),
             state,
         }
     }
@@ -393,6 +399,10 @@ impl Caller for RequestChannel {
 
     fn trace_context(&self) -> &[(String, String)] {
         &self.trace_context
+    }
+
+    fn span(&self) -> Option<SpanContext> {
+        self.span.or_else(|| SpanContext::from_trace_context(&self.trace_context))
     }
 
     fn accepts_input_required(&self) -> bool {

@@ -4,18 +4,18 @@ use std::{
     fmt,
     future::poll_fn,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     task::{Context, Poll},
     time::Duration,
 };
 
 use bytes::Bytes;
 use tokio::time::Sleep;
-use toolyard_core::{BoxFuture, RevisionFamily};
+use toolyard_core::{BoxFuture, RevisionFamily, telemetry::RunningOperation};
 use toolyard_mcp::RequestId;
 
 use crate::{
-    dispatch::outcome::Outcome,
+    dispatch::{operation, outcome::Outcome},
     interaction::{
         cancellation::{CancellationGuard, CancellationRegistry},
         request_channel::RequestChannel,
@@ -34,6 +34,8 @@ pub(crate) struct RequestTask {
     /// Whether the request continues when its client disconnects.
     survives_disconnect: bool,
     cancellation: Option<CancellationGuard>,
+    /// Recorded when the response is known; none without telemetry, and while the task is suspended.
+    pub(crate) operation: Option<RunningOperation>,
     /// The number of pending batches, and the timer after which they are sent unless another batch comes.
     batch_window: Option<(usize, Pin<Box<Sleep>>)>,
 }
@@ -56,6 +58,7 @@ impl RequestTask {
             outcome: None,
             survives_disconnect: false,
             cancellation: None,
+            operation: None,
             batch_window: None,
         }
     }
@@ -109,7 +112,7 @@ impl RequestTask {
     pub(crate) fn poll_running(&mut self, context: &mut Context<'_>) -> Poll<TaskEvent> {
         self.channel.register_waker(context);
         if self.channel.is_cancelled() {
-            self.future = None;
+            (self.future, self.operation) = (None, None);
             return Poll::Ready(TaskEvent::Cancelled);
         }
         if let Some(message) = self.channel.next_message() {
@@ -125,6 +128,7 @@ impl RequestTask {
             return Poll::Ready(TaskEvent::Message(message));
         }
         if let Some(outcome) = self.outcome.take() {
+            self.end_operation(&outcome);
             return Poll::Ready(TaskEvent::Completed(outcome));
         }
         Poll::Pending
@@ -132,6 +136,11 @@ impl RequestTask {
 
     pub(crate) async fn next_event(&mut self) -> TaskEvent {
         poll_fn(|context| self.poll_event(context)).await
+    }
+
+    /// Records the operation with the response of its request.
+    pub(crate) fn end_operation(&mut self, outcome: &Outcome) {
+        operation::end(self.operation.take(), outcome, self.channel.is_tool_error.load(Ordering::Relaxed));
     }
 
     pub(crate) fn store_outcome(&mut self, outcome: Outcome) {
@@ -144,18 +153,25 @@ impl Drop for RequestTask {
         let Some(mut future) =
             self.future.take().filter(|_| self.survives_disconnect && !self.channel.is_cancelled())
         else {
+            if let Some(operation) = self.operation.take() {
+                operation::end_dropped(operation);
+            }
             return;
         };
         // Legacy revisions: a disconnect does not cancel a request.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let (channel, cancellation) = (Arc::clone(&self.channel), self.cancellation.take());
+        let operation = self.operation.take();
         runtime.spawn(async move {
             let _cancellation = cancellation;
-            poll_fn(|context| {
+            let outcome = poll_fn(|context| {
                 channel.register_waker(context);
-                if channel.is_cancelled() { Poll::Ready(()) } else { future.as_mut().poll(context).map(drop) }
+                if channel.is_cancelled() { Poll::Ready(None) } else { future.as_mut().poll(context).map(Some) }
             })
             .await;
+            if let Some(outcome) = outcome {
+                operation::end(operation, &outcome, channel.is_tool_error.load(Ordering::Relaxed));
+            }
         });
     }
 }

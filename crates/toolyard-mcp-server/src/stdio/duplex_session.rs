@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use tokio::{sync::mpsc, task::JoinSet};
-use toolyard_core::RevisionFamily;
+use toolyard_core::{RevisionFamily, telemetry::Transport};
 use toolyard_mcp::{Message, RequestId, WireError};
 
 use crate::{
     dispatch::{
         incoming_request::IncomingRequest,
         methods::Dispatch,
+        operation::{self, RequestFacts},
         outcome::{Outcome, invalid_message},
         params::Params,
         revision::{BATCH_REVISION, DeclaredRevision, anonymous_peer, modern_peer, revision_family},
@@ -33,6 +34,7 @@ pub(crate) struct DuplexSession {
     /// The hash of the client's credential.
     credential_hash: [u8; 32],
     session_number: u64,
+    transport: Transport,
     /// The client, after a legacy `initialize`.
     peer: Mutex<Option<Arc<Peer>>>,
     /// Messages for the client, each on one line.
@@ -48,11 +50,12 @@ impl DuplexSession {
         server: Arc<McpServer>,
         endpoint: Arc<ServedEndpoint>,
         credential_hash: [u8; 32],
+        transport: Transport,
         out: mpsc::Sender<Bytes>,
     ) -> Self {
         let (peer, tasks, long_lived) = Default::default();
         let session_number = fastrand::u64(..);
-        Self { server, endpoint, credential_hash, session_number, peer, out, tasks, long_lived }
+        Self { server, endpoint, credential_hash, session_number, transport, peer, out, tasks, long_lived }
     }
 
     pub(crate) fn is_at_endpoint(&self, endpoint: &Arc<ServedEndpoint>) -> bool {
@@ -106,10 +109,22 @@ impl DuplexSession {
     async fn handle_request(&self, id: RequestId, method: String, mut params: Params) {
         let peer = match self.peer_for(&method, &mut params) {
             Ok(peer) => peer,
-            Err(outcome) => return self.respond(&id, outcome).await,
+            Err(outcome) => {
+                let (method, params) = (method.as_str(), &params);
+                let facts = RequestFacts { id: &id, method, params, peer: None, transport: self.transport };
+                operation::end(self.server.start_operation(facts), &outcome, false);
+                return self.respond(&id, outcome).await;
+            }
         };
         if method == "initialize" && peer.family() == RevisionFamily::Legacy {
-            let (outcome, mut peer) = self.server.initialize_peer(&self.endpoint, &params);
+            let facts = RequestFacts {
+                id: &id,
+                method: &method,
+                params: &params,
+                peer: Some(&peer),
+                transport: self.transport,
+            };
+            let (outcome, mut peer) = self.server.initialize_peer(&self.endpoint, facts);
             peer.session_number = self.session_number;
             let peer = Arc::new(peer);
             *lock(&self.peer) = Some(Arc::clone(&peer));
@@ -126,6 +141,8 @@ impl DuplexSession {
             method,
             params,
             can_notify: true,
+            transport: self.transport,
+            span: None,
         };
         match self.server.dispatch(incoming) {
             Dispatch::Completed(outcome) => self.respond(&id, outcome).await,
@@ -134,8 +151,10 @@ impl DuplexSession {
                 let tasks = if is_long_lived { &self.long_lived } else { &self.tasks };
                 self.spawn_task(tasks, id, task);
             }
-            Dispatch::Pending(_) => {
-                self.respond(&id, Outcome::internal_error("too many concurrent requests")).await;
+            Dispatch::Pending(mut task) => {
+                let outcome = Outcome::internal_error("too many concurrent requests");
+                task.end_operation(&outcome);
+                self.respond(&id, outcome).await;
             }
         }
     }

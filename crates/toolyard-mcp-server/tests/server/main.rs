@@ -23,5 +23,6 @@ mod routes;
 mod sessions;
 mod shutdown;
 mod stdio;
+mod telemetry;
 mod test_server;
 mod tools;
