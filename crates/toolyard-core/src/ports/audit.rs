@@ -1,7 +1,6 @@
 //! The audit log: one record per call and per decision of the operator, chained by hashes.
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use crate::{ContentHash, ErrorKind, SourceId};
 
@@ -82,7 +81,7 @@ impl AuditRecord {
     pub fn outcome_label(error: Option<ErrorKind>) -> String {
         match error {
             None => "ok".to_owned(),
-            Some(kind) => json!(kind).as_str().map(str::to_owned).unwrap_or_default(),
+            Some(kind) => kind.as_str().to_owned(),
         }
     }
 

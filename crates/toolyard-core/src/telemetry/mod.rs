@@ -15,7 +15,7 @@ mod running;
 mod span_context;
 mod testing;
 
-use std::fmt;
+use std::{fmt, num::NonZeroU128};
 
 pub use self::{
     operation::{CallContent, Operation, OperationKind, OperationSpan, TokenUsage, Transport},
@@ -29,6 +29,11 @@ pub trait Telemetry: Send + Sync + fmt::Debug {
     /// The context of a new span: a child of `parent`, or the root of a new trace. `None` if no traces are recorded; then the
     /// context of the parent is passed on unchanged. A trace that is not sampled has a context too, so that its spans agree.
     fn start_span(&self, parent: Option<&SpanContext>) -> Option<SpanContext>;
+
+    /// The context of the root of the trace with this id, for what continues in another process without a common parent.
+    fn start_trace(&self, trace_id: NonZeroU128) -> Option<SpanContext> {
+        self.start_span(None).map(|root| SpanContext { trace_id, ..root })
+    }
 
     /// Receives an operation that has ended.
     fn record(&self, operation: Operation);

@@ -121,7 +121,7 @@ pub enum OperationKind {
         model: Arc<str>,
         /// Tokens, as far as the provider says.
         usage: TokenUsage,
-        /// The cost in US dollars, if the price is known.
+        /// The cost in the currency of the model's price, if that is known.
         cost_usd: Option<f64>,
     },
 }

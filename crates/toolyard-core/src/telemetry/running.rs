@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Cow,
+    num::NonZeroU128,
     sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
@@ -51,7 +52,20 @@ pub struct RunningOperation {
 impl RunningOperation {
     /// Starts an operation that `parent` caused.
     pub fn start(telemetry: &Arc<dyn Telemetry>, parent: Option<SpanContext>, kind: OperationKind) -> Self {
-        let context = telemetry.start_span(parent.as_ref());
+        Self::new(telemetry, telemetry.start_span(parent.as_ref()), parent, kind)
+    }
+
+    /// Starts an operation that is the root of the trace with this id.
+    pub fn start_trace(telemetry: &Arc<dyn Telemetry>, trace_id: NonZeroU128, kind: OperationKind) -> Self {
+        Self::new(telemetry, telemetry.start_trace(trace_id), None, kind)
+    }
+
+    fn new(
+        telemetry: &Arc<dyn Telemetry>,
+        context: Option<SpanContext>,
+        parent: Option<SpanContext>,
+        kind: OperationKind,
+    ) -> Self {
         let operation = Operation {
             kind,
             span: context.map(|context| OperationSpan { context, parent }),
@@ -76,6 +90,11 @@ impl RunningOperation {
     /// Records the operation; `error_type` is `None` on success.
     pub fn end(mut self, error_type: Option<Cow<'static, str>>) {
         self.record(error_type);
+    }
+
+    /// Forgets the operation, because it turned out that nothing was done.
+    pub fn discard(mut self) {
+        self.operation = None;
     }
 
     fn record(&mut self, error_type: Option<Cow<'static, str>>) {

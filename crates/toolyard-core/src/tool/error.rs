@@ -84,6 +84,28 @@ pub enum ErrorKind {
     Internal,
 }
 
+impl ErrorKind {
+    /// The name in snake case, as in serialized form.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::UnknownTool => "unknown_tool",
+            Self::UnknownSource => "unknown_source",
+            Self::UnknownCapability => "unknown_capability",
+            Self::InvalidArguments => "invalid_arguments",
+            Self::Refused => "refused",
+            Self::Quarantined => "quarantined",
+            Self::Unavailable => "unavailable",
+            Self::AuditUnavailable => "audit_unavailable",
+            Self::CircuitOpen => "circuit_open",
+            Self::Failed => "failed",
+            Self::Timeout => "timeout",
+            Self::ResponseLost => "response_lost",
+            Self::OutcomeUnknown => "outcome_unknown",
+            Self::Internal => "internal",
+        }
+    }
+}
+
 /// A value in the arguments that violates the schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ArgumentProblem {
