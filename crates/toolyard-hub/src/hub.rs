@@ -10,6 +10,7 @@ use tokio::{sync::watch, time::Instant};
 use toolyard_core::{
     Capability, ErrorKind, ExampleRequests, PastRequest, PastRequests, QuarantineNotice, RawJson, Results,
     SourceId, SourceInfo, SourceKind, SuccessRate, Synthesizer, Tool, ToolCallRequest, ToolError, ToolOutput,
+    telemetry::Telemetry,
 };
 use toolyard_search::{MAX_PAST_REQUESTS, SearchIndex};
 
@@ -20,6 +21,7 @@ use crate::{
         audit::audit_record,
         dispatch::{DispatchOutcome, dispatch},
         failure::CallFailure,
+        operation::CallOperation,
         options::CallOptions,
         validate::parse_arguments,
     },
@@ -176,6 +178,11 @@ impl ToolHub {
     /// The priority of sources of this kind; smaller is preferred.
     pub fn priority(&self, kind: SourceKind) -> u8 {
         self.registry.priority(kind)
+    }
+
+    /// Receives the calls that have ended. Agents that use the hub report their runs to it, too.
+    pub fn telemetry(&self) -> Option<&Arc<dyn Telemetry>> {
+        self.config.telemetry.as_ref()
     }
 
     /// Stores whole results whose output was truncated.
@@ -394,9 +401,11 @@ impl ToolHub {
 
     /// Records a call in the audit log that is refused before a tool is selected for it; returns the error.
     pub fn refuse(&self, request: &ToolCallRequest, options: &CallOptions, error: ToolError) -> ToolError {
-        if let Some(audit) = &self.config.audit {
-            let call = self.new_call(request, options);
-            audit.record(audit_record(&call, &Err(error.clone())));
+        if self.config.audit.is_some() || self.config.telemetry.is_some() {
+            let options = CallOptions { user_request: None, ..options.clone() };
+            let call = self.new_call(request, &options);
+            // Returns the error unchanged.
+            let _ = self.record(&call, &options, Err(error.clone()));
         }
         error
     }
@@ -410,6 +419,9 @@ impl ToolHub {
     ) -> Result<ToolOutput, ToolError> {
         if let Some(audit) = &self.config.audit {
             audit.record(audit_record(call, &outcome));
+        }
+        if let Some(operation) = &call.operation {
+            operation.end(call.request, call.attempts(), &outcome);
         }
         if let (Ok(_), Some(request)) = (&outcome, &options.user_request) {
             self.record_past_request(call, request);
@@ -433,6 +445,7 @@ impl ToolHub {
     pub(crate) fn new_call<'a>(&'a self, request: &'a ToolCallRequest, options: &'a CallOptions) -> Call<'a> {
         // If there is a caller, progress of the tool moves the deadline by this much.
         let idle_timeout = options.timeout.min(MAX_CALL_TIMEOUT);
+        let telemetry = self.config.telemetry.as_ref();
         Call {
             request,
             deadline: Instant::now() + idle_timeout,
@@ -446,6 +459,8 @@ impl ToolHub {
             profile: options.profile.as_deref(),
             idempotency_key: None,
             attempts: AtomicU32::new(0),
+            operation: telemetry.map(|telemetry| CallOperation::start(telemetry, request, options)),
+            parent: options.span,
             succeeded_tools: options.user_request.is_some().then(Mutex::default),
         }
     }
@@ -470,6 +485,9 @@ impl Drop for AuditGuard<'_> {
     fn drop(&mut self) {
         if self.is_recorded {
             return;
+        }
+        if let Some(operation) = &self.call.operation {
+            operation.cancel(self.call.attempts());
         }
         let (kind, message) = match self.call.attempts() {
             0 => (ErrorKind::Unavailable, "the call was cancelled before a tool was called"),

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use toolyard_core::{Audit, CapabilityTable, ExampleRequests, History, PastRequests, Results, Synthesizer};
+use toolyard_core::{
+    Audit, CapabilityTable, ExampleRequests, History, PastRequests, Results, Synthesizer,
+    telemetry::Telemetry,
+};
 use toolyard_search::{
     SearchIndex,
     lexicon::{Lexicon, Lexicons},
@@ -45,6 +48,8 @@ pub struct HubConfig {
     pub past_requests: Option<Arc<dyn PastRequests>>,
     /// Example requests of tools; used by search.
     pub example_requests: Option<Arc<dyn ExampleRequests>>,
+    /// Receives the calls that have ended.
+    pub telemetry: Option<Arc<dyn Telemetry>>,
 }
 
 /// The settings of a hub that can be replaced while it runs.
@@ -79,6 +84,7 @@ impl Default for HubConfig {
             embedder: None,
             past_requests: None,
             example_requests: None,
+            telemetry: None,
         }
     }
 }

@@ -15,11 +15,11 @@ use futures_util::FutureExt as _;
 use tokio::time::{Instant, sleep, timeout_at};
 use toolyard_core::{
     CallContext, CallRecord, Caller, ErrorKind, ExtendableDeadline, History, OutputMeta, SourceId,
-    SourceSignal, ToolCallRequest, ToolError, ToolOutput,
+    SourceSignal, ToolCallRequest, ToolError, ToolOutput, telemetry::SpanContext,
 };
 
 use crate::{
-    execution::{failure::CandidateFailure, options::PendingEffect},
+    execution::{failure::CandidateFailure, operation::CallOperation, options::PendingEffect},
     registry::candidate::ToolCandidate,
     resilience::{breaker::Permit, retry::RetryPolicy},
     routing::{
@@ -56,6 +56,10 @@ pub(crate) struct Call<'a> {
     /// Set for journaled calls only.
     pub(crate) idempotency_key: Option<Arc<str>>,
     pub(crate) attempts: AtomicU32,
+    /// Reported to telemetry, if there is one.
+    pub(crate) operation: Option<CallOperation>,
+    /// The span that causes the call, without telemetry.
+    pub(crate) parent: Option<SpanContext>,
     /// Tools that succeeded; collected only if the user's request is stored for search.
     pub(crate) succeeded_tools: Option<Mutex<Vec<ToolAndSource>>>,
 }
@@ -66,6 +70,11 @@ pub(crate) type ToolAndSource = (Arc<str>, SourceId);
 impl Call<'_> {
     pub(crate) fn attempts(&self) -> u32 {
         self.attempts.load(Ordering::Relaxed)
+    }
+
+    /// Reports nothing to telemetry, because nothing is called.
+    pub(crate) fn discard_operation(&self) {
+        self.operation.as_ref().inspect(|operation| operation.discard());
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
@@ -220,6 +229,7 @@ impl Call<'_> {
         });
         let mut context = CallContext::until(until.into_std()).with_caller(self.caller.map(Arc::clone));
         context.attempt = attempt;
+        context.span = self.operation.as_ref().map_or(self.parent, |operation| operation.span);
         context.idempotency_key.clone_from(&self.idempotency_key);
         context.extendable_deadline.clone_from(&extendable_deadline);
         // Inside the block, because a tool may panic before it returns a future.

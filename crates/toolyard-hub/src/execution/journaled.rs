@@ -93,11 +93,17 @@ impl ToolHub {
             let error = ToolError::new(ErrorKind::Refused, message).on_tool(&request.tool_name);
             return self.record(&call, options, Err(error));
         }
-        self.admit(request)?;
+        self.admit(request).inspect_err(|_| call.discard_operation())?;
         match journal.begin(lease, &intent).await {
             Ok(StepStart::Call) => {}
-            Ok(StepStart::Reuse(record)) => return reuse_recorded(&record, &intent),
-            Ok(StepStart::Unknown(record)) => return Err(outcome_unknown(&record)),
+            Ok(StepStart::Reuse(record)) => {
+                call.discard_operation();
+                return reuse_recorded(&record, &intent);
+            }
+            Ok(StepStart::Unknown(record)) => {
+                call.discard_operation();
+                return Err(outcome_unknown(&record));
+            }
             Err(error) => {
                 return self.record(&call, options, Err(journal_start_failed(&error, request)));
             }

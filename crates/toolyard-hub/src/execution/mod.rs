@@ -12,6 +12,7 @@ pub(crate) mod dispatch;
 pub(crate) mod failure;
 pub(crate) mod gather;
 pub(crate) mod journaled;
+pub(crate) mod operation;
 pub(crate) mod options;
 pub(crate) mod race;
 #[cfg(any(test, feature = "schema-validation"))]

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use toolyard_core::{Caller, ContentHash, Synthesizer};
+use toolyard_core::{Caller, ContentHash, Synthesizer, telemetry::SpanContext};
 
 use crate::{
     output::budget::Budget,
@@ -45,6 +45,8 @@ pub struct CallOptions {
     /// Combines the outputs of several sources in place of the hub's model, if the hub has one: what an agent reads goes to
     /// its own model and to no other.
     pub synthesizer: Option<Arc<dyn Synthesizer>>,
+    /// The span that causes the call, in place of the span of `caller`.
+    pub span: Option<SpanContext>,
 }
 
 impl Default for CallOptions {
@@ -68,6 +70,7 @@ impl CallOptions {
             profile: None,
             approved_definitions: None,
             synthesizer: None,
+            span: None,
         }
     }
 
@@ -122,6 +125,12 @@ impl CallOptions {
     /// Sets the model that combines the outputs of several sources.
     pub fn with_synthesizer(mut self, synthesizer: Arc<dyn Synthesizer>) -> Self {
         self.synthesizer = Some(synthesizer);
+        self
+    }
+
+    /// Sets the span that causes the call.
+    pub fn caused_by(mut self, span: Option<SpanContext>) -> Self {
+        self.span = span;
         self
     }
 
