@@ -75,6 +75,7 @@ impl ServersSetup {
             host_environment: self.host_environment,
             limits: WireLimits::default(),
             http: OnceLock::new(),
+            telemetry: hub.telemetry().cloned(),
         });
         manager.apply(self.configs).await?;
         Ok(manager)

@@ -153,6 +153,7 @@ async fn servers(store: &Store, hub: &Arc<ToolHub>, file: &Path) -> McpManager {
         host_environment: Arc::new(EmptyEnvironment),
         limits: WireLimits::default(),
         http: OnceLock::new(),
+        telemetry: None,
     });
     let program = std::env::current_exe().unwrap();
     let transport = TransportConfig::Stdio {

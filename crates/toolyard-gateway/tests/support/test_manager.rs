@@ -75,6 +75,7 @@ pub(crate) fn new_manager(
         host_environment: Arc::new(EmptyEnvironment),
         limits: WireLimits::default(),
         http: OnceLock::new(),
+        telemetry: None,
     })
 }
 

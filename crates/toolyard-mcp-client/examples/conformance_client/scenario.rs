@@ -52,6 +52,7 @@ impl Scenario {
             host_environment: Arc::new(TestEnvironment { authorizer }),
             limits: WireLimits::default(),
             http: OnceLock::new(),
+            telemetry: None,
         });
         let transport =
             TransportConfig::Http { url: url.to_owned(), headers: [].into(), kind: HttpKind::Auto };

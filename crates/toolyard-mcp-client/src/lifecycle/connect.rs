@@ -8,8 +8,9 @@ use tokio::{
     task::AbortHandle,
     time::{Instant, error::Elapsed, sleep, timeout, timeout_at},
 };
-use toolyard_core::{RawJson, RevisionFamily, SourceId};
+use toolyard_core::{RawJson, RevisionFamily, SourceId, telemetry::Telemetry};
 use toolyard_mcp::{JsonObject, WireLimits};
+use url::Url;
 
 use crate::{
     config::HttpKind,
@@ -23,6 +24,7 @@ use crate::{
         handle::Session,
         inner::SessionInner,
         input_handler::{InputHandler, NoInputHandler},
+        operation::SessionTelemetry,
         protocol_context::ProtocolContext,
         server_messages::{SessionStatus, handle_messages},
     },
@@ -72,6 +74,8 @@ pub struct ConnectOptions {
     pub client: Option<reqwest::Client>,
     /// Redacted in what the server sends, apart from lists.
     pub secrets: Arc<ServerSecrets>,
+    /// Receives the requests to the server that have ended.
+    pub telemetry: Option<Arc<dyn Telemetry>>,
 }
 
 impl ConnectOptions {
@@ -85,6 +89,7 @@ impl ConnectOptions {
             input: Arc::new(NoInputHandler),
             client: None,
             secrets: Arc::default(),
+            telemetry: None,
         }
     }
 
@@ -178,7 +183,7 @@ async fn connect_stdio(
     let (requests, messages) = PendingRequests::new(options.limits.in_flight);
     let requests = Arc::new(requests);
     let transport = StdioTransport::connect(launch, Arc::clone(&requests), options.limits).await?;
-    let opening = OpeningSession::new(options, requests, Box::new(transport), messages);
+    let opening = OpeningSession::new(options, None, requests, Box::new(transport), messages);
     let outcome = timeout_at(deadline, handshake(&opening.inner, options.revision_family)).await;
     opening.finish(outcome, options.startup_timeout).await
 }
@@ -191,9 +196,10 @@ async fn connect_sse(
     let (requests, messages) = PendingRequests::new(options.limits.in_flight);
     let requests = Arc::new(requests);
     let (client, remaining) = (options.client()?, deadline.saturating_duration_since(Instant::now()));
+    let url = target.url.clone();
     let transport =
         LegacySse::connect(target, Arc::clone(&requests), options.limits, client, remaining).await?;
-    let opening = OpeningSession::new(options, requests, Box::new(transport), messages);
+    let opening = OpeningSession::new(options, Some(&url), requests, Box::new(transport), messages);
     let outcome = timeout_at(deadline, initialize(&opening.inner)).await;
     opening.finish(outcome, options.startup_timeout).await
 }
@@ -208,7 +214,7 @@ async fn connect_streamable(
     let requests = Arc::new(requests);
     let transport =
         StreamableHttp::new(target.clone(), Arc::clone(&requests), options.limits, options.client()?);
-    let opening = OpeningSession::new(options, requests, Box::new(transport), messages);
+    let opening = OpeningSession::new(options, Some(&target.url), requests, Box::new(transport), messages);
     let outcome = match timeout_at(deadline, http_handshake(&opening.inner, options.revision_family)).await {
         Ok(Ok(None)) => return Ok(None),
         Ok(Ok(Some(handshake))) => Ok(Ok(handshake)),
@@ -237,6 +243,7 @@ impl Drop for AbortOnDrop {
 impl OpeningSession {
     fn new(
         options: &ConnectOptions,
+        url: Option<&Url>,
         requests: Arc<PendingRequests>,
         transport: Box<dyn Transport>,
         messages: mpsc::Receiver<ServerMessage>,
@@ -250,6 +257,7 @@ impl OpeningSession {
             input: Arc::clone(&options.input),
             secrets: Arc::clone(&options.secrets),
             limits: options.limits,
+            telemetry: options.telemetry.as_ref().map(|telemetry| SessionTelemetry::new(telemetry, url)),
             resource_updates: broadcast::Sender::new(MAX_QUEUED_UPDATES),
         });
         let (sender, status) = watch::channel(SessionStatus::default());

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use toolyard_core::{QuarantineNotice, SourceId, SourceInfo, SourceScope, Tool};
+use toolyard_core::{QuarantineNotice, SourceId, SourceInfo, SourceScope, Tool, telemetry::Telemetry};
 use toolyard_mcp::WireLimits;
 
 use crate::{
@@ -94,6 +94,8 @@ pub struct Host {
     pub limits: WireLimits,
     /// The HTTP client of all servers, created on first use.
     pub http: OnceLock<reqwest::Client>,
+    /// Receives the requests to servers that have ended.
+    pub telemetry: Option<Arc<dyn Telemetry>>,
 }
 
 impl fmt::Debug for Host {

@@ -232,6 +232,7 @@ impl ManagedServer {
             limits: self.host.limits,
             input: Arc::clone(&self.host.input),
             secrets: Arc::clone(&self.secrets),
+            telemetry: self.host.telemetry.clone(),
             client: match &target {
                 ConnectTarget::Http(..) | ConnectTarget::HttpWithProcess(..) => {
                     Some(self.host.http_client()?)

@@ -67,6 +67,7 @@ impl McpTool {
             idle_timeout: self.server.config.call_timeout,
             caller: context.caller.as_ref(),
             deadline: context.extendable_deadline.as_ref(),
+            span: context.span,
         };
         let mut place = self.session(context).await?;
         let mut result = self.call_in(&place.session, call).await;

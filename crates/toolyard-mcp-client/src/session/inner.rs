@@ -4,12 +4,20 @@ use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use tokio::{sync::broadcast, time::timeout};
-use toolyard_core::{Caller, ExtendableDeadline, RawJson, RevisionFamily, SourceId};
+use toolyard_core::{
+    Caller, ExtendableDeadline, RawJson, RevisionFamily, SourceId,
+    telemetry::{RunningOperation, SpanContext},
+};
 use toolyard_mcp::{JsonObject, WireLimits, jsonrpc};
 
 use crate::{
     server_secrets::ServerSecrets,
-    session::{error::RequestError, input_handler::InputHandler, protocol_context::ProtocolContext},
+    session::{
+        error::RequestError,
+        input_handler::InputHandler,
+        operation::{self, SessionTelemetry},
+        protocol_context::ProtocolContext,
+    },
     transport::{
         error::TransportError,
         message::{OutgoingMessage, Transport},
@@ -32,6 +40,8 @@ pub(crate) struct SessionInner {
     /// Redacted in results, errors and messages.
     pub(crate) secrets: Arc<ServerSecrets>,
     pub(crate) limits: WireLimits,
+    /// Receives the requests that have ended.
+    pub(crate) telemetry: Option<SessionTelemetry>,
     /// URIs of resources that changed.
     pub(crate) resource_updates: broadcast::Sender<String>,
 }
@@ -44,6 +54,8 @@ pub(crate) struct OutgoingRequest<'a> {
     pub(crate) headers: &'a [(String, String)],
     pub(crate) idle_timeout: Option<Duration>,
     pub(super) origin: RequestOrigin,
+    /// The span that causes the request, in place of that of the caller; then the span of the request itself.
+    pub(super) span: Option<SpanContext>,
 }
 
 impl OutgoingRequest<'_> {
@@ -55,6 +67,7 @@ impl OutgoingRequest<'_> {
             headers: &[],
             idle_timeout: None,
             origin: RequestOrigin::Internal,
+            span: None,
         }
     }
 
@@ -71,6 +84,13 @@ impl OutgoingRequest<'_> {
         self
     }
 
+    pub(super) fn caller(&self) -> Option<&dyn Caller> {
+        match &self.origin {
+            RequestOrigin::Caller(caller, _) => Some(&**caller),
+            RequestOrigin::Internal | RequestOrigin::Detached => None,
+        }
+    }
+
     fn into_message(self, protocol: &ProtocolContext, id: u64) -> OutgoingMessage {
         let mut headers = protocol.headers(self.method, self.subject);
         if protocol.family == RevisionFamily::Modern {
@@ -81,7 +101,7 @@ impl OutgoingRequest<'_> {
             RequestOrigin::Internal | RequestOrigin::Detached => None,
         };
         let has_progress = self.method == "tools/call" || caller.is_some_and(Caller::wants_progress);
-        let params = protocol.params(self.fields, has_progress.then_some(id), caller);
+        let params = protocol.params(self.fields, has_progress.then_some(id), caller, self.span);
         let body = jsonrpc::request(id, self.method, &params);
         OutgoingMessage { id: Some(id), method: self.method, body, headers }
     }
@@ -93,8 +113,24 @@ impl SessionInner {
         self: &Arc<Self>,
         request: OutgoingRequest<'_>,
     ) -> Result<RawJson, RequestError> {
+        let (response, operation) = self.request_operation(request).await;
+        operation::end_with_result(operation, false);
+        response
+    }
+
+    /// Like [`Self::request`]. The caller ends the operation of a successful request, when it has read the result.
+    pub(crate) async fn request_operation(
+        self: &Arc<Self>,
+        request: OutgoingRequest<'_>,
+    ) -> (Result<RawJson, RequestError>, Option<RunningOperation>) {
         let protocol = self.protocol.load_full();
-        self.request_with(&protocol, request).await.map_err(RequestError::into_session_error)
+        let mut operation = None;
+        let response = self.exchange(&protocol, request, &mut operation).await;
+        let response = response.map_err(RequestError::into_session_error);
+        if let Err(error) = &response {
+            operation::end_with_error(operation.take(), error);
+        }
+        (response, operation)
     }
 
     /// Sends a request in the given revision, which need not be the negotiated one.
@@ -103,12 +139,31 @@ impl SessionInner {
         protocol: &ProtocolContext,
         request: OutgoingRequest<'_>,
     ) -> Result<RawJson, RequestError> {
+        let mut operation = None;
+        let response = self.exchange(protocol, request, &mut operation).await;
+        match &response {
+            Ok(_) => operation::end_with_result(operation, false),
+            Err(error) => operation::end_with_error(operation, error),
+        }
+        response
+    }
+
+    /// Sends a request and waits for its result. Sets `operation`, which is cancelled if the future is dropped.
+    async fn exchange(
+        self: &Arc<Self>,
+        protocol: &ProtocolContext,
+        mut request: OutgoingRequest<'_>,
+        operation: &mut Option<RunningOperation>,
+    ) -> Result<RawJson, RequestError> {
         let mut pending = self.requests.register().map_err(not_sent)?;
         let (id, method, idle_timeout) = (pending.id, request.method, request.idle_timeout);
         let mut guard = RequestGuard { session: Arc::clone(self), id, method, is_answered: false };
         // A listen request does not make a session busy.
         let in_flight =
             (method != LISTEN_METHOD).then(|| self.requests.in_flight.insert(id, request.origin.clone()));
+        if let Some(telemetry) = &self.telemetry {
+            *operation = telemetry.start(&self.server, protocol, &mut request, id);
+        }
         let message = request.into_message(protocol, id);
         let response = pending.response_to(self.transport.send(message));
         let response = match (idle_timeout, in_flight) {

@@ -15,6 +15,7 @@ pub(crate) mod handle;
 pub(crate) mod inner;
 pub(crate) mod input_handler;
 mod input_requests;
+pub(crate) mod operation;
 pub(crate) mod protocol_context;
 pub(crate) mod server_messages;
 pub(crate) mod tool_call;

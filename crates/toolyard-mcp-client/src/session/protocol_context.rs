@@ -3,12 +3,13 @@
 use std::sync::LazyLock;
 
 use serde_json::json;
-use toolyard_core::{Caller, RawJson, RevisionFamily};
+use toolyard_core::{Caller, RawJson, RevisionFamily, telemetry::SpanContext};
 use toolyard_mcp::{JsonObject, versions::MODERN_REVISION};
 
 use crate::{session::client_capabilities::input_capabilities, transport::http::headers};
 
-const TRACE_KEYS: [&str; 3] = ["traceparent", "tracestate", "baggage"];
+const TRACE_PARENT: &str = "traceparent";
+const TRACE_KEYS: [&str; 3] = [TRACE_PARENT, "tracestate", "baggage"];
 /// Space for the metadata of a request besides the constant part.
 const META_CAPACITY_BYTES: usize = 256;
 
@@ -36,12 +37,13 @@ impl ProtocolContext {
     }
 
     /// The parameters of a request, with the id under which its progress is reported. A request for a caller carries the
-    /// capabilities of that caller.
+    /// capabilities of that caller. `span` replaces the caller's in the trace context.
     pub(super) fn params(
         &self,
         fields: JsonObject,
         progress_token: Option<u64>,
         caller: Option<&dyn Caller>,
+        span: Option<SpanContext>,
     ) -> JsonObject {
         const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
         let mut meta = JsonObject::new();
@@ -55,8 +57,12 @@ impl ProtocolContext {
                 meta = meta.with_text("io.modelcontextprotocol/logLevel", level);
             }
         }
+        if let Some(span) = span {
+            meta = meta.with_text(TRACE_PARENT, &span.to_string());
+        }
         for (key, value) in caller.map(Caller::trace_context).unwrap_or_default() {
-            if TRACE_KEYS.contains(&key.as_str()) {
+            let is_replaced = span.is_some() && key == TRACE_PARENT;
+            if TRACE_KEYS.contains(&key.as_str()) && !is_replaced {
                 meta = meta.with_text(key, value);
             }
         }

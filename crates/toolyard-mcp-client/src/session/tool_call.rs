@@ -2,10 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use toolyard_core::{Caller, ExtendableDeadline, RawJson, RevisionFamily};
+use toolyard_core::{Caller, ExtendableDeadline, RawJson, RevisionFamily, telemetry::SpanContext};
 use toolyard_mcp::{CallResult, InputRequired, JsonObject, ResultKind, WireError};
 
-use crate::session::{error::RequestError, handle::Session, inner::OutgoingRequest};
+use crate::session::{error::RequestError, handle::Session, inner::OutgoingRequest, operation};
 
 /// How often a server may ask for input during one call.
 const MAX_INPUT_ROUNDS: usize = 10;
@@ -25,12 +25,14 @@ pub struct ToolCall<'a> {
     pub caller: Option<&'a Arc<dyn Caller>>,
     /// A deadline that progress extends.
     pub deadline: Option<&'a Arc<ExtendableDeadline>>,
+    /// The span that causes the call, in place of the span of `caller`.
+    pub span: Option<SpanContext>,
 }
 
 impl<'a> ToolCall<'a> {
     /// A call without caller and timeouts.
     pub fn new(name: &'a str, arguments: &'a RawJson) -> Self {
-        Self { name, arguments, headers: &[], idle_timeout: None, caller: None, deadline: None }
+        Self { name, arguments, headers: &[], idle_timeout: None, caller: None, deadline: None, span: None }
     }
 
     /// Adds a caller.
@@ -48,6 +50,15 @@ struct CallerRequest<'a> {
     call: ToolCall<'a>,
 }
 
+/// A result as it was understood.
+struct Response<T> {
+    result: T,
+    /// The input that the server needs before it completes the call.
+    input: Option<InputRequired>,
+    /// Whether the tool reported an error.
+    is_error: bool,
+}
+
 impl Session {
     /// Calls a tool. Input requests are answered by the caller, unless it accepts them as the result.
     pub async fn call_tool(&self, call: ToolCall<'_>) -> Result<CallResult, RequestError> {
@@ -59,7 +70,8 @@ impl Session {
                 ResultKind::InputRequired(input) => Some(input.clone()),
                 _ => None,
             };
-            (result, input)
+            let is_error = result.is_error;
+            Response { result, input, is_error }
         };
         self.call_until_complete(request, fields, read).await
     }
@@ -76,7 +88,11 @@ impl Session {
         let arguments = RawJson::empty_object();
         let call =
             ToolCall { idle_timeout, caller, ..ToolCall::new(subject.unwrap_or_default(), &arguments) };
-        let read = |raw: &RawJson| (raw.clone(), InputRequired::read(raw));
+        let read = |raw: &RawJson| Response {
+            result: raw.clone(),
+            input: InputRequired::read(raw),
+            is_error: false,
+        };
         self.call_until_complete(CallerRequest { method, subject, call }, || fields.clone(), read).await
     }
 
@@ -86,7 +102,7 @@ impl Session {
         &self,
         request: CallerRequest<'_>,
         fields: impl Fn() -> JsonObject,
-        read: impl Fn(&RawJson) -> (T, Option<InputRequired>),
+        read: impl Fn(&RawJson) -> Response<T>,
     ) -> Result<T, RequestError> {
         let _count = self.count_call();
         let CallerRequest { method, subject, call } = request;
@@ -100,9 +116,10 @@ impl Session {
                 subject,
                 headers: call.headers,
                 idle_timeout: call.idle_timeout,
+                span: call.span,
                 ..OutgoingRequest::new(method, fields).on_behalf_of(call.caller, call.deadline)
             };
-            let response = self.inner.request(outgoing).await;
+            let (response, operation) = self.inner.request_operation(outgoing).await;
             let is_continued = answers.is_some();
             let raw =
                 response.map_err(|error| if is_continued { error.into_interrupted() } else { error })?;
@@ -111,7 +128,8 @@ impl Session {
                 let problem = "not a JSON object".to_owned();
                 return Err(RequestError::Malformed(WireError::InvalidResult { method, problem }));
             }
-            let (result, input) = read(&raw);
+            let Response { result, input, is_error } = read(&raw);
+            operation::end_with_result(operation, is_error);
             let Some(input) = input else { return Ok(result) };
             match self.inner.collect_input(&input, call.caller, call.deadline).await? {
                 Some(new_answers) => answers = Some(new_answers),

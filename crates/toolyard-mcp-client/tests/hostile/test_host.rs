@@ -114,6 +114,7 @@ impl TestHost {
             host_environment: Arc::new(ProcessEnvironment),
             limits: WireLimits::default(),
             http: std::sync::OnceLock::new(),
+            telemetry: None,
         };
         let marker = folder.path().display().to_string();
         Self { manager: McpManager::new(host), registrar, folder, marker, http_servers: Mutex::default() }
