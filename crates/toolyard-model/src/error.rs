@@ -44,6 +44,20 @@ pub enum ModelErrorKind {
 }
 
 impl ModelErrorKind {
+    /// The name in snake case, as in serialized form.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unreachable => "unreachable",
+            Self::Timeout => "timeout",
+            Self::Busy => "busy",
+            Self::Unauthorized => "unauthorized",
+            Self::Unsupported => "unsupported",
+            Self::ContextOverflow => "context_overflow",
+            Self::Rejected => "rejected",
+            Self::InvalidResponse => "invalid_response",
+        }
+    }
+
     /// Whether the model cannot be used for a while, so that the same request may succeed later.
     pub fn is_outage(self) -> bool {
         matches!(self, Self::Unreachable | Self::Timeout | Self::Busy)

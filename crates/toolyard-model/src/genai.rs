@@ -88,6 +88,14 @@ impl Model for GenAiModel {
         &self.config.name
     }
 
+    fn provider_model(&self) -> &str {
+        &self.config.model
+    }
+
+    fn provider(&self) -> &str {
+        &self.config.provider
+    }
+
     fn tool_calling(&self) -> ToolCalling {
         self.config.tool_calling
     }

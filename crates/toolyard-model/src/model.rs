@@ -16,6 +16,16 @@ pub trait Model: Send + Sync + fmt::Debug {
     /// The name of the model in the operator's settings.
     fn name(&self) -> &str;
 
+    /// The name of the model at its provider.
+    fn provider_model(&self) -> &str {
+        self.name()
+    }
+
+    /// The provider or protocol, such as `openai`.
+    fn provider(&self) -> &str {
+        "unknown"
+    }
+
     /// How the model calls tools, as configured or probed.
     fn tool_calling(&self) -> ToolCalling;
 

@@ -116,6 +116,14 @@ impl Model for OpenAiModel {
         &self.config.name
     }
 
+    fn provider_model(&self) -> &str {
+        &self.config.model
+    }
+
+    fn provider(&self) -> &str {
+        "openai"
+    }
+
     fn tool_calling(&self) -> ToolCalling {
         self.config.tool_calling
     }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::sync::mpsc;
-use toolyard_core::{Conversation, Lease};
+use toolyard_core::{Conversation, Lease, telemetry::SpanContext};
 
 use crate::values::StepValues;
 use crate::{Agent, AgentParts, RunUpdate, RunWatcher};
@@ -21,6 +21,8 @@ pub(super) struct Context<'a> {
     pub(super) progress: mpsc::Sender<RunUpdate>,
     /// Whether the run was driven before; what its driver had only in memory is lost.
     pub(super) resumed: bool,
+    /// The span that causes what the run does: its own, or the one that caused the run.
+    pub(super) span: Option<SpanContext>,
 }
 
 impl Context<'_> {

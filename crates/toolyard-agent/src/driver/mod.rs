@@ -13,6 +13,7 @@
 //! | `model/` | model requests, and what follows from their replies |
 //! | `approval/` | approval requests and decisions |
 //! | `limits.rs` | enforces the run's limits |
+//! | `operation.rs` | reports runs, plans, steps and model calls to telemetry |
 //! | `shutdown.rs`, `cancel_token.rs` | stops a run early |
 //! | `lease.rs`, `retry.rs` | the lease on the run, and retries of store operations |
 
@@ -26,6 +27,7 @@ mod handle_outcome;
 mod lease;
 mod limits;
 mod model;
+mod operation;
 mod outcome;
 mod retry;
 mod run_driver;
@@ -38,7 +40,7 @@ pub use cancel_token::CancelToken;
 pub use create::{discard_run, is_being_created};
 pub(crate) use steps::resolved_tool::{ResolvedTool, agent_profile, stricter};
 
-use self::{lease::LeaseGuard, run_driver::RunDriver};
+use self::{lease::LeaseGuard, operation::RunOperation, run_driver::RunDriver};
 use crate::{
     Agent, AgentError, RunEnd, RunEvent, RunRequest, RunWatcher,
     run_log::{load_for_driver, run_state, to_json},
@@ -115,11 +117,13 @@ impl Agent {
         }
         let is_resumed = loaded.run.end().is_some() || loaded.next_number > 1;
         let agent = self.for_run(&loaded.run);
-        let mut driver = RunDriver::new(&agent, lease, watcher, loaded);
+        let operation = RunOperation::start(&agent, lease, loaded.run.request());
+        let mut driver = RunDriver::new(&agent, lease, watcher, loaded, operation.span);
         if is_resumed {
             driver.record(RunEvent::Resumed { owner: self.parts.owner.clone() })?;
         }
         let result = Box::pin(driver.drive(cancel)).await;
+        operation.end(&result);
         match &result {
             // The end is logged, so the caller gets it even if the lease cannot be given back.
             Ok(end) => {

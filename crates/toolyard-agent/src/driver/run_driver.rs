@@ -12,7 +12,7 @@ use tokio::{
     sync::mpsc,
     time::{Instant, Interval, MissedTickBehavior, interval_at},
 };
-use toolyard_core::{BoxFuture, Conversation, Lease, RawJson, redact_json};
+use toolyard_core::{BoxFuture, Conversation, Lease, RawJson, redact_json, telemetry::SpanContext};
 
 use super::{context::Context, model::model_io::reasoned_values, outcome::TaskOutcome, retry::append_events};
 use crate::{
@@ -93,6 +93,7 @@ impl<'a> RunDriver<'a> {
         lease: &'a Lease,
         watcher: &'a dyn RunWatcher,
         loaded: LoadedRun,
+        span: Option<SpanContext>,
     ) -> Self {
         let LoadedRun { run, next_number, active_time, .. } = loaded;
         let (sender, progress) = mpsc::channel(MAX_PENDING_UPDATES);
@@ -118,6 +119,7 @@ impl<'a> RunDriver<'a> {
                 conversation,
                 progress: sender,
                 resumed,
+                span,
             },
             run,
             next_number,

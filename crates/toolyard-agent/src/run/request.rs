@@ -55,6 +55,9 @@ pub struct RunRequest {
     /// Identifies the client request that created the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Box<RequestFingerprint>>,
+    /// The span that caused the run, as W3C's `traceparent`. Without one, the run is a trace of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<Box<str>>,
 }
 
 /// On whose behalf a run is. What is learned from its calls is shown to the same owner only.

@@ -5,7 +5,13 @@ use tokio::time::Instant;
 use toolyard_model::{FinishReason, ModelError, ModelEvent, ModelReply, ModelRequest, Usage};
 
 use super::{
-    super::context::Context, answer_stream::AnswerStream, arithmetic, model_io::build_request,
+    super::{
+        context::Context,
+        operation::{end_model_call, end_model_task},
+    },
+    answer_stream::AnswerStream,
+    arithmetic,
+    model_io::build_request,
     step_view::load_views,
 };
 use crate::{AgentParts, ModelTask, Run, RunRequest, RunUpdate, RunWatcher, discovery::ToolExperience};
@@ -36,6 +42,7 @@ pub(in crate::driver) async fn call_model(context: Context<'_>, run: Run, task: 
         return ModelOutcome { reply: Ok(reply), streamed: String::new(), milliseconds: 0 };
     }
     let started = Instant::now();
+    let task_operation = context.start_model_task(&task);
     let views = load_views(&context, &run, &task).await;
     let experience = match &task {
         ModelTask::Plan { .. } => load_experience(context.parts, &run).await,
@@ -47,8 +54,11 @@ pub(in crate::driver) async fn call_model(context: Context<'_>, run: Run, task: 
     context.watcher.on_update(&RunUpdate::ModelRequested { task: task.clone() });
     let mut stream = AnswerStream::new(&task, context.parts.model.tool_calling());
     let max_bytes = reply_limit(remaining);
+    let operation = context.start_model_call(task_operation.as_ref());
     let reply = receive_reply(context.parts, context.watcher, &request, &mut stream, max_bytes).await;
     let reply = reply.map(|reply| with_usage(context.parts, &request, reply));
+    end_model_call(operation, &reply, &*context.parts.model);
+    end_model_task(task_operation, &reply);
     let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     ModelOutcome { reply, streamed: stream.into_streamed(), milliseconds }
 }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use toolyard_core::{
     ArgumentExample, Capability, ContentBlock, ErrorKind, RawJson, SourceId, ToolError, ToolOutput,
+    telemetry::{RunningOperation, SpanContext},
 };
 use toolyard_hub::{Budget, CallOptions, definition_hash};
 use toolyard_model::ModelSynthesizer;
 
 use super::{
-    super::context::Context,
+    super::{context::Context, operation::end_step},
     prepare::PreparedCall,
     preview,
     progress::StepCaller,
@@ -61,6 +62,14 @@ pub(in crate::driver) enum StepCallOutcome {
 }
 
 pub(in crate::driver) async fn execute(context: Context<'_>, call: StepCall) -> StepCallOutcome {
+    let operation = context.start_step(&call.step.step.id, &call.step.step.tool_type);
+    let span = operation.as_ref().and_then(RunningOperation::context).or(context.span);
+    let outcome = execute_in(context, call, span).await;
+    end_step(operation, &outcome);
+    outcome
+}
+
+async fn execute_in(context: Context<'_>, call: StepCall, span: Option<SpanContext>) -> StepCallOutcome {
     let StepCall { step, prepared, caller_name, past_request, owner, earlier } = call;
     let responder = context.watcher.responder(&step.step.id);
     let step_caller = StepCaller::new(&context, &step.step.id, responder);
@@ -72,6 +81,7 @@ pub(in crate::driver) async fn execute(context: Context<'_>, call: StepCall) -> 
         .with_approved_definitions(prepared.tool.definition_hashes.clone())
         .on_behalf_of(caller_name)
         .for_user_request(past_request)
+        .caused_by(span)
         .with_synthesizer(Arc::new(ModelSynthesizer::new(Arc::clone(&context.parts.model))));
     let (outcome, is_redacted) = match prepared.recorded_outcome() {
         Some(recorded) => recorded,
