@@ -1,6 +1,6 @@
 //! [`TelemetryBuilder`]: one [`Telemetry`] for several receivers of operations.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, num::NonZeroU128, sync::Arc};
 
 use toolyard_core::telemetry::{Operation, SpanContext, Telemetry};
 
@@ -50,6 +50,14 @@ struct FanOut {
 impl Telemetry for FanOut {
     fn start_span(&self, parent: Option<&SpanContext>) -> Option<SpanContext> {
         self.traces.as_ref().and_then(|traces| traces.start_span(parent))
+    }
+
+    fn start_trace(&self, trace_id: NonZeroU128) -> Option<SpanContext> {
+        self.traces.as_ref().and_then(|traces| traces.start_trace(trace_id))
+    }
+
+    fn captures_content(&self) -> bool {
+        self.traces.as_ref().is_some_and(|traces| traces.captures_content())
     }
 
     fn record(&self, operation: Operation) {
