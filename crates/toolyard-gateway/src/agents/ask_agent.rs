@@ -92,6 +92,7 @@ impl AskAgent {
                 .map_err(|error| failure(ErrorKind::InvalidArguments, error.to_string()))?,
             caller: (&*call.caller_name).into(),
             owner: Some(Box::new(RunOwner(mcp_owner(call)))),
+            traceparent: call.caller.as_deref().and_then(Caller::span).map(|span| span.to_string().into()),
             ..agent.request(arguments.question)
         };
         let client = call.caller.as_deref().map(RunClient::of);

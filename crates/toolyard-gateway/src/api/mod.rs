@@ -5,7 +5,7 @@
 //! router.rs      the routes, their layers, and what answers to unknown paths and methods
 //! extract.rs     reads requests; what cannot be read is refused in the form of the API
 //! response.rs    responses of handlers as axum responses, and these as responses of the MCP server
-//! request_id.rs  numbers requests for logs
+//! request_id.rs  numbers requests for logs; trace.rs reports them to telemetry
 //! pages.rs       pages of long lists; queries.rs has the parameters in queries
 //! openapi.rs     the OpenAPI document
 //! servers.rs, tools.rs, agents.rs, audit.rs   the handlers of /api/v1, besides those of runs and approvals
@@ -22,6 +22,7 @@ pub(crate) mod response;
 mod router;
 mod servers;
 mod tools;
+mod trace;
 
 use std::{fmt, sync::Arc};
 
@@ -35,6 +36,7 @@ use toolyard_mcp_server::{HttpRoutes, RouteRequest, RouteResponse};
 use tower::ServiceExt as _;
 
 pub use self::extract::CallerCredential;
+pub(crate) use self::trace::traceparent;
 use self::{
     openapi::{DOCUMENT_PATH, EVENT_SCHEMA_PATH},
     response::{into_route_response, keep_event_streams_alive},

@@ -5,7 +5,7 @@ use std::any::Any;
 use axum::{
     Router,
     extract::Request,
-    middleware::{Next, from_fn},
+    middleware::{Next, from_fn, from_fn_with_state},
     response::{IntoResponse as _, Response},
     routing::get,
 };
@@ -23,11 +23,13 @@ use super::{
     openapi::{self, DOCUMENT_PATH, Document},
     request_id::RequestNumbers,
     servers, tools,
+    trace::trace_request,
 };
 use crate::agents::{ApiError, approval_routes, openai_routes, run_routes, schema_routes};
 
 /// All routes with their state and layers.
 pub(super) fn build(state: ApiState) -> Router {
+    let telemetry = state.hub.as_ref().and_then(|hub| hub.telemetry().cloned());
     let version_1 = servers::routes()
         .merge(tools::routes())
         .merge(agents::routes())
@@ -48,6 +50,7 @@ pub(super) fn build(state: ApiState) -> Router {
         .method_not_allowed_fallback(unknown_method)
         .with_state(state)
         .layer(from_fn(log_request))
+        .layer(from_fn_with_state(telemetry, trace_request))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(PropagateRequestIdLayer::x_request_id())
         .layer(SetRequestIdLayer::x_request_id(RequestNumbers::default()))

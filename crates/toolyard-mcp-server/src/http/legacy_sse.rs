@@ -46,8 +46,13 @@ impl LegacySseSessions {
         config: &HttpConfig,
     ) -> Option<EventStream> {
         let (out, mut messages) = mpsc::channel(OUTPUT_QUEUE_MESSAGES);
-        let session =
-            Arc::new(DuplexSession::new(Arc::clone(server), Arc::clone(endpoint), credential_hash, Transport::Http, out));
+        let session = Arc::new(DuplexSession::new(
+            Arc::clone(server),
+            Arc::clone(endpoint),
+            credential_hash,
+            Transport::Http,
+            out,
+        ));
         // The id authorizes messages of this session: it must not be guessable.
         let mut id = [0; 16];
         fill_random(&mut id)?;

@@ -115,8 +115,7 @@ impl Connection {
             Ok(peer) => peer,
             Err(PeerError::Rejected(outcome)) => {
                 let (method, params) = (method.as_str(), &params);
-                let facts =
-                    RequestFacts { id: &id, method, params, peer: None, transport: Transport::Http };
+                let facts = RequestFacts { id: &id, method, params, peer: None, transport: Transport::Http };
                 operation::end(self.http.server.start_operation(facts), &outcome, false);
                 return response::outcome(&id, outcome);
             }

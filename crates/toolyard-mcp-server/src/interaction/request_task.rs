@@ -166,7 +166,11 @@ impl Drop for RequestTask {
             let _cancellation = cancellation;
             let outcome = poll_fn(|context| {
                 channel.register_waker(context);
-                if channel.is_cancelled() { Poll::Ready(None) } else { future.as_mut().poll(context).map(Some) }
+                if channel.is_cancelled() {
+                    Poll::Ready(None)
+                } else {
+                    future.as_mut().poll(context).map(Some)
+                }
             })
             .await;
             if let Some(outcome) = outcome {

@@ -116,9 +116,10 @@ async fn disconnected_and_cancelled_requests_are_recorded_once() {
     for (id, ends) in [(1, "cancelled"), (2, "finished")] {
         telemetry.take();
         let caller = client.clone();
-        let calling = tokio::spawn(async move {
-            caller.request_legacy(id, "tools/call", json!({"name": "slow"})).await
-        });
+        let calling =
+            tokio::spawn(
+                async move { caller.request_legacy(id, "tools/call", json!({"name": "slow"})).await },
+            );
         server.tools.wait_for_started(usize::try_from(id).unwrap() + 1).await;
         calling.abort();
         tokio::time::sleep(Duration::from_millis(50)).await;

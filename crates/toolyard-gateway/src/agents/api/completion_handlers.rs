@@ -21,13 +21,16 @@ use super::{
     response::parse_response_request,
     run_state::outcome,
 };
-use crate::agents::{
-    active_runs::{ActiveRuns, START_TIMEOUT},
-    config::AgentLookupError,
-    conversation_owner::http_owner,
-    idempotency::{IdempotencyError, RequestCache, RequestIdentity, RequestLookup},
-    run_text::run_of_suspended_notice,
-    unix_time::now_milliseconds,
+use crate::{
+    agents::{
+        active_runs::{ActiveRuns, START_TIMEOUT},
+        config::AgentLookupError,
+        conversation_owner::http_owner,
+        idempotency::{IdempotencyError, RequestCache, RequestIdentity, RequestLookup},
+        run_text::run_of_suspended_notice,
+        unix_time::now_milliseconds,
+    },
+    api::traceparent,
 };
 
 /// How many suspended runs of a conversation are looked up. The client writes the history, so it could name any number.
@@ -64,6 +67,7 @@ async fn answer(
     let agent = runs.agent(&asked.agent)?;
     let conversation = requested_conversation(request, asked.conversation.as_deref())?;
     let owner = http_owner(&request.credential_hash);
+    let traceparent = traceparent(&request.headers);
     let identity = RequestIdentity::from_request(endpoint, &request.headers, &request.body)?;
     let log = runs.config.log.as_ref();
     let deadline = Instant::now() + START_TIMEOUT;
@@ -81,6 +85,7 @@ async fn answer(
         temperature_hundredths: asked.temperature_hundredths,
         caller: "http".into(),
         owner: Some(Box::new(RunOwner(owner))),
+        traceparent,
         ..agent.request(asked.question.clone())
     };
     let started = runs.start(agent, request, Some(reservation), deadline, |runs, agent, run| {

@@ -26,10 +26,13 @@ use super::{
     run_event_stream::run_events,
     run_state::{ApiRunState, READ_TIMEOUT, RunSummary, logged_updates, outcome},
 };
-use crate::agents::{
-    active_runs::{ActiveRuns, START_TIMEOUT},
-    conversation_owner::http_owner,
-    idempotency::{RequestCache, RequestIdentity, RequestLookup},
+use crate::{
+    agents::{
+        active_runs::{ActiveRuns, START_TIMEOUT},
+        conversation_owner::http_owner,
+        idempotency::{RequestCache, RequestIdentity, RequestLookup},
+    },
+    api::traceparent,
 };
 
 /// How long a cancelled run may take to end before the client is told that it is still ending.
@@ -50,6 +53,7 @@ pub(super) async fn start(
     let agent = runs.agent(name)?;
     let conversation = requested_conversation(request, start.conversation.as_deref())?;
     let owner = http_owner(&request.credential_hash);
+    let traceparent = traceparent(&request.headers);
     let identity = RequestIdentity::from_request("/runs", &request.headers, &request.body)?;
     let deadline = Instant::now() + START_TIMEOUT;
     let reservation = match before(deadline, requests.reserve(identity, runs.config.log.as_ref())).await? {
@@ -62,6 +66,7 @@ pub(super) async fn start(
         conversation,
         caller: "http".into(),
         owner: Some(Box::new(RunOwner(owner))),
+        traceparent,
         plan_only: start.plan_only,
         dry_run: start.dry_run,
         ..agent.request(start.question)
