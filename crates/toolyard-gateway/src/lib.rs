@@ -42,7 +42,9 @@ pub use admin::{
 pub use agents::{
     AgentLookupError, AgentProvider, AgentService, AgentServiceConfig, OrphanAdopter, OrphanedRuns,
 };
-pub use api::{CallerCredential, HttpApi, HttpApiConfig};
+pub use api::{CallerCredential, HttpApi, HttpApiConfig, MetricsAccess};
 pub use bridge::{ForwardInputToCaller, LocalSkills, ServerContentBridge};
 pub use endpoint::GatewayConfig;
 pub use surface::HubService;
+/// Counts what [`HttpApiConfig::metrics`] shows.
+pub use toolyard_telemetry::metrics::{Metrics, StoreGauges};

@@ -155,6 +155,11 @@ impl ToolHub {
         self.search.current(|| self.snapshot(), past, self.config.example_requests.as_deref())
     }
 
+    /// The number of tools in the search index, which the next search updates.
+    pub fn indexed_tools(&self) -> usize {
+        self.search.len()
+    }
+
     #[cfg(feature = "embedding")]
     pub(crate) fn search_index(&self) -> &LazySearchIndex {
         &self.search

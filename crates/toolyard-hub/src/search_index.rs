@@ -104,6 +104,11 @@ impl LazySearchIndex {
         index.tools_to_embed()
     }
 
+    /// The number of indexed tools; changes since the last search do not count.
+    pub(crate) fn len(&self) -> usize {
+        self.index.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     fn is_outdated(&self) -> bool {
         let pending = self.pending();
         pending.sources.as_ref().is_none_or(|sources| !sources.is_empty()) || !pending.requests.is_empty()

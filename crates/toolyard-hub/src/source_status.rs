@@ -21,6 +21,10 @@ pub struct SourceStatus {
     pub breaker: BreakerState,
     /// Native tools whose breaker is not closed.
     pub tripped_tools: Vec<(Arc<str>, BreakerState)>,
+    /// Calls that are being executed.
+    pub calls_in_flight: usize,
+    /// Calls that wait for their turn.
+    pub calls_queued: usize,
 }
 
 impl SourceStatus {
@@ -28,6 +32,10 @@ impl SourceStatus {
         let shared_health = &entry.source.state.shared;
         let tools_with_own_health =
             entry.tools.iter().filter(|tool| !Arc::ptr_eq(&tool.health, shared_health));
+        let limits = tools_with_own_health.clone().map(|tool| &tool.health).chain([shared_health]);
+        let (calls_in_flight, calls_queued) = limits
+            .map(|health| health.concurrency_limit.lengths())
+            .fold((0, 0), |sum, lengths| (sum.0 + lengths.0, sum.1 + lengths.1));
         let tripped_tools: Vec<_> = tools_with_own_health
             .map(|tool| (Arc::clone(&tool.name), tool.health.breaker.state(now)))
             .filter(|(_, state)| *state != BreakerState::Closed)
@@ -35,6 +43,7 @@ impl SourceStatus {
         let breaker = tripped_tools
             .iter()
             .fold(shared_health.breaker.state(now), |worst, (_, state)| worst.worse_of(*state));
-        Self { info: entry.source.info.clone(), tools: entry.tools.to_vec(), breaker, tripped_tools }
+        let (info, tools) = (entry.source.info.clone(), entry.tools.to_vec());
+        Self { info, tools, breaker, tripped_tools, calls_in_flight, calls_queued }
     }
 }

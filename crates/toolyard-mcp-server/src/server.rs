@@ -130,6 +130,16 @@ impl McpServer {
         self.is_draining.load(Ordering::Relaxed)
     }
 
+    /// The number of requests that are being handled.
+    pub fn requests_in_flight(&self) -> usize {
+        self.cancellations.in_flight()
+    }
+
+    /// The number of sessions with state in this process, such as subscriptions.
+    pub fn tracked_sessions(&self) -> usize {
+        self.clients.len()
+    }
+
     pub(crate) fn shutdown_signal(&self) -> ShutdownSignal {
         ShutdownSignal(self.shutdown.subscribe())
     }

@@ -68,7 +68,7 @@ mod sql;
 mod store;
 mod transfer;
 
-pub use audit::{AuditConfig, AuditEntry, AuditQuery, AuditVerification, StoredAudit};
+pub use audit::{AuditConfig, AuditEntry, AuditQuery, AuditQueueStatus, AuditVerification, StoredAudit};
 pub use error::StoreError;
 pub use example_requests::StoredExampleRequests;
 pub use history::{StoredHistory, ToolStatistics};

@@ -55,6 +55,11 @@ impl Store {
         self.inner.location.engine()
     }
 
+    /// The number of writes that wait to be committed.
+    pub fn queued_writes(&self) -> usize {
+        self.inner.writer.queued()
+    }
+
     /// Connections for reading; all writing goes through [`Self::write`].
     pub(crate) fn pool(&self) -> &AnyPool {
         &self.inner.pool

@@ -26,11 +26,11 @@ impl Toolyard {
     /// lets HTTP clients add, change and remove agents in the store.
     pub fn http_api_config(&self, clients_may_change_agents: bool) -> HttpApiConfig {
         HttpApiConfig {
-            agents: None,
             hub: Some(self.shared_hub()),
             servers: self.shared_servers(),
             admin: Some(Arc::new(self.admin())),
             clients_may_change_agents,
+            ..HttpApiConfig::default()
         }
     }
 

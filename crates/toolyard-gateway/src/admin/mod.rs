@@ -6,6 +6,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 use toolyard_core::{AgentOrigin, BoxFuture};
+use toolyard_telemetry::metrics::StoreGauges;
 use utoipa::ToSchema;
 
 /// Knows statistics, the audit log and the definitions of agents.
@@ -42,6 +43,11 @@ pub trait AdminProvider: Send + Sync + fmt::Debug {
 
     /// Removes a stored agent.
     fn remove_agent<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), AdminError>>;
+
+    /// What waits to be written to the store; `None` without a store.
+    fn store_gauges(&self) -> Option<StoreGauges> {
+        None
+    }
 }
 
 /// Why an [`AdminProvider`] cannot do what it is asked for.

@@ -172,6 +172,11 @@ impl ActiveRuns {
         runs.len()
     }
 
+    /// The number of runs that this process drives.
+    pub(super) fn active(&self) -> usize {
+        self.runs().len()
+    }
+
     /// The run, if this process drives it.
     pub(super) fn find(&self, run: &RunId) -> Option<ActiveRun> {
         self.runs().get(run).cloned()

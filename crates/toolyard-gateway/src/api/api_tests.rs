@@ -21,6 +21,7 @@ const ROUTES: &[&str] = &[
     "GET /api/v1/audit",
     "GET /api/v1/audit/verify",
     "GET /api/v1/events.schema.json",
+    "GET /api/v1/overview",
     "GET /api/v1/runs",
     "POST /api/v1/runs",
     "GET /api/v1/runs/unknown",

@@ -8,13 +8,16 @@
 //! request_id.rs  numbers requests for logs; trace.rs reports them to telemetry
 //! pages.rs       pages of long lists; queries.rs has the parameters in queries
 //! openapi.rs     the OpenAPI document
-//! servers.rs, tools.rs, agents.rs, audit.rs   the handlers of /api/v1, besides those of runs and approvals
+//! servers.rs, tools.rs, agents.rs, audit.rs, overview.rs   the handlers of /api/v1, besides those of runs and approvals
+//! metrics.rs     /metrics for Prometheus
 //! ```
 
 mod agents;
 mod audit;
 pub(crate) mod extract;
+mod metrics;
 pub(crate) mod openapi;
+mod overview;
 pub(crate) mod pages;
 mod queries;
 mod request_id;
@@ -32,12 +35,14 @@ use http::{Request, StatusCode, Uri};
 use toolyard_core::BoxFuture;
 use toolyard_hub::ToolHub;
 use toolyard_mcp_client::McpManager;
-use toolyard_mcp_server::{HttpRoutes, RouteRequest, RouteResponse};
+use toolyard_mcp_server::{HttpRoutes, McpServer, RouteRequest, RouteResponse};
+use toolyard_telemetry::metrics::Metrics;
 use tower::ServiceExt as _;
 
-pub use self::extract::CallerCredential;
 pub(crate) use self::trace::traceparent;
+pub use self::{extract::CallerCredential, metrics::MetricsAccess};
 use self::{
+    metrics::METRICS_PATH,
     openapi::{DOCUMENT_PATH, EVENT_SCHEMA_PATH},
     response::{into_route_response, keep_event_streams_alive},
 };
@@ -62,6 +67,12 @@ pub struct HttpApiConfig {
     pub admin: Option<Arc<dyn AdminProvider>>,
     /// Whether HTTP clients may add, change and remove agents. That is as powerful as editing the settings.
     pub clients_may_change_agents: bool,
+    /// Counts operations, for the overview and `/metrics`. Whoever performs operations must report to the same one.
+    pub metrics: Arc<Metrics>,
+    /// Who may read `/metrics`.
+    pub metrics_access: MetricsAccess,
+    /// The MCP server beside this API, whose sessions and requests are in `/metrics`.
+    pub mcp_server: Option<Arc<McpServer>>,
 }
 
 /// The HTTP API beside MCP.
@@ -79,6 +90,7 @@ pub struct HttpApi {
     routes: Router,
     /// The same for the MCP server, which has limited bodies already.
     unlimited_routes: Router,
+    metrics_access: MetricsAccess,
 }
 
 /// What handlers share.
@@ -89,15 +101,27 @@ pub(crate) struct ApiState {
     servers: Option<Arc<McpManager>>,
     admin: Option<Arc<dyn AdminProvider>>,
     clients_may_change_agents: bool,
+    metrics: Arc<Metrics>,
+    metrics_access: MetricsAccess,
+    mcp_server: Option<Arc<McpServer>>,
 }
 
 impl HttpApi {
     /// Builds the routes.
     pub fn new(config: HttpApiConfig) -> Self {
-        let HttpApiConfig { agents, hub, servers, admin, clients_may_change_agents } = config;
-        let agents = agents.map(|agents| Arc::new(AgentApi::new(agents)));
-        let routes = router::build(ApiState { agents, hub, servers, admin, clients_may_change_agents });
-        Self { unlimited_routes: routes.clone().layer(DefaultBodyLimit::disable()), routes }
+        let metrics_access = config.metrics_access;
+        let routes = router::build(ApiState {
+            agents: config.agents.map(|agents| Arc::new(AgentApi::new(agents))),
+            hub: config.hub,
+            servers: config.servers,
+            admin: config.admin,
+            clients_may_change_agents: config.clients_may_change_agents,
+            metrics: config.metrics,
+            metrics_access,
+            mcp_server: config.mcp_server,
+        });
+        let unlimited_routes = routes.clone().layer(DefaultBodyLimit::disable());
+        Self { routes, unlimited_routes, metrics_access }
     }
 
     #[cfg(test)]
@@ -124,13 +148,14 @@ impl fmt::Debug for HttpApi {
 
 impl HttpRoutes for HttpApi {
     fn matches(&self, path: &str) -> bool {
-        ["/api", "/v1", "/runs"].iter().any(|prefix| {
+        ["/api", "/v1", "/runs", METRICS_PATH].iter().any(|prefix| {
             path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         })
     }
 
     fn is_public(&self, path: &str) -> bool {
         [DOCUMENT_PATH, EVENT_SCHEMA_PATH].contains(&path)
+            || self.metrics_access == MetricsAccess::Open && path == METRICS_PATH
     }
 
     fn handle(&self, request: RouteRequest) -> BoxFuture<'_, RouteResponse> {

@@ -20,7 +20,9 @@ use utoipa_axum::router::OpenApiRouter;
 
 use super::{
     ApiState, agents, audit,
+    metrics::{self, METRICS_PATH},
     openapi::{self, DOCUMENT_PATH, Document},
+    overview,
     request_id::RequestNumbers,
     servers, tools,
     trace::trace_request,
@@ -36,13 +38,16 @@ pub(super) fn build(state: ApiState) -> Router {
         .merge(run_routes())
         .merge(approval_routes())
         .merge(schema_routes())
-        .merge(audit::routes());
+        .merge(audit::routes())
+        .merge(overview::routes());
     let (routes, mut document) = OpenApiRouter::with_openapi(Document::openapi())
         .nest("/api/v1", version_1)
         .merge(openai_routes())
         .split_for_parts();
     openapi::complete(&mut document);
     let routes = routes.route(DOCUMENT_PATH, get(openapi::serve(&document)));
+    // Prometheus describes its format itself, so it is not part of the document.
+    let routes = routes.route(METRICS_PATH, get(metrics::serve));
     // An alias of the routes of runs, from before there was a version in the path.
     let routes = routes.merge(run_routes().split_for_parts().0);
     routes

@@ -44,6 +44,11 @@ impl ConcurrencyLimit {
         slot
     }
 
+    /// The numbers of running and of waiting calls.
+    pub(crate) fn lengths(&self) -> (usize, usize) {
+        self.lock().lengths()
+    }
+
     fn lock(&self) -> MutexGuard<'_, FairQueue<oneshot::Sender<()>>> {
         // Nothing panics between the changes of the queue.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -103,9 +108,11 @@ mod tests {
         let exclusive = limit.acquire(&a, true).await;
         let mut waiting = Box::pin(limit.acquire(&b, true));
         assert!(timeout(SECOND, waiting.as_mut()).await.is_err());
+        assert_eq!(limit.lengths(), (1, 1));
         // Admits the waiting call, which is never polled again.
         drop(exclusive);
         drop(waiting);
+        assert_eq!(limit.lengths(), (0, 0));
         assert!(limit.try_acquire(&a, true).is_some());
     }
 }

@@ -110,6 +110,12 @@ impl<W> FairQueue<W> {
         self.admit()
     }
 
+    /// The numbers of running and of waiting calls.
+    pub(crate) fn lengths(&self) -> (usize, usize) {
+        let waiting = self.waiting.iter().filter_map(|(.., index)| self.callers.get(*index));
+        (self.running, waiting.map(|queue| queue.waiting.len()).sum())
+    }
+
     fn new_ticket(&mut self, caller: usize, exclusive: bool) -> Ticket {
         let sequence = self.next_sequence;
         self.next_sequence += 1;

@@ -65,6 +65,10 @@ pub enum ServerState {
 }
 
 impl ServerState {
+    /// The names of all states.
+    pub const LABELS: [&str; 8] =
+        ["disabled", "configured", "stopped", "starting", "ready", "degraded", "stopping", "down"];
+
     /// The name of the state.
     pub fn label(&self) -> &'static str {
         match self {

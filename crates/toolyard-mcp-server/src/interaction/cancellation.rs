@@ -36,6 +36,11 @@ impl CancellationRegistry {
         CancellationGuard { registry: Arc::clone(self), key, channel }
     }
 
+    /// The number of registered requests.
+    pub(crate) fn in_flight(&self) -> usize {
+        lock(&self.in_flight).len()
+    }
+
     /// Cancels the request of a client that the parameters of `notifications/cancelled` name.
     pub(crate) fn cancel(&self, session_number: u64, params: &RawJson) {
         let Some(id) = raw_field(params, "requestId") else { return };

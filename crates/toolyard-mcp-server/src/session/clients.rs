@@ -56,6 +56,11 @@ impl ClientRegistry {
         }
     }
 
+    /// The number of clients with state.
+    pub(crate) fn len(&self) -> usize {
+        lock(&self.table).clients.len()
+    }
+
     /// The lowest level of log messages that a client wants.
     pub(crate) fn log_level(&self, session_number: u64) -> LogLevel {
         // Every call asks, and hardly any client sets a level: skip the lock.

@@ -66,6 +66,17 @@ pub struct StoredAudit {
     take_over: Option<AbortHandle>,
 }
 
+/// The queue of an audit log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuditQueueStatus {
+    /// Records that are only in memory.
+    pub queued: usize,
+    /// Records that were dropped since the start.
+    pub lost: u64,
+    /// Calls that were refused since the start because their records could not be kept.
+    pub refused_calls: u64,
+}
+
 impl StoredAudit {
     /// Starts the background writer, and appends what earlier processes left in spill files.
     pub fn start(store: &Store, config: &AuditConfig) -> Self {
@@ -86,6 +97,16 @@ impl StoredAudit {
         };
         tokio::spawn(writer.run());
         Self { queue, required: config.required, take_over }
+    }
+
+    /// What waits to be written, and what could not be kept.
+    pub fn queue_status(&self) -> AuditQueueStatus {
+        let state = self.queue.lock();
+        AuditQueueStatus {
+            queued: state.waiting(),
+            lost: state.lost_total,
+            refused_calls: state.refused_total,
+        }
     }
 
     /// Waits until all records so far are in the store or, if the store does not take them, in the spill file.
@@ -129,6 +150,7 @@ impl Audit for StoredAudit {
         let mut state = self.queue.lock();
         if state.waiting() >= self.queue.max_records {
             state.lost += 1;
+            state.lost_total += 1;
             return;
         }
         state.records.push(record);
@@ -151,6 +173,7 @@ impl Audit for StoredAudit {
             None => "too many records wait for the store".to_owned(),
         };
         state.refused += 1;
+        state.refused_total += 1;
         Err(AuditUnavailable { reason })
     }
 }

@@ -16,6 +16,6 @@ mod spill;
 mod take_over;
 pub(crate) mod verify;
 
-pub use background::{AuditConfig, StoredAudit};
+pub use background::{AuditConfig, AuditQueueStatus, StoredAudit};
 pub use entry::{AuditEntry, AuditQuery};
 pub use verify::AuditVerification;

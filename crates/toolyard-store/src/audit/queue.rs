@@ -38,6 +38,9 @@ pub(super) struct QueueState {
     pub(super) lost: u64,
     /// Calls refused because there would have been no room for their records.
     pub(super) refused: u64,
+    /// The same since the start, for metrics: the two above are reset when they are recorded.
+    pub(super) lost_total: u64,
+    pub(super) refused_total: u64,
     /// Why neither the store nor the spill file takes records, while that is so.
     pub(super) unavailable: Option<String>,
     pub(super) flushes: Flushes,

@@ -161,6 +161,11 @@ impl Writer {
         written.await.map_err(|_| StoreError::Closed)?
     }
 
+    /// The number of writes that wait.
+    pub(crate) fn queued(&self) -> usize {
+        self.queue.max_capacity() - self.queue.capacity()
+    }
+
     async fn enqueue(&self, write: Write, durability: Durability) -> Result<(), StoreError> {
         self.queue.send(QueuedWrite { write, durability }).await.map_err(|_| StoreError::Closed)
     }

@@ -1,1 +1,261 @@
-//! Counters and histograms by the OpenTelemetry conventions for MCP and generative AI.
+//! Counts finished operations, for Prometheus and for the overview of the HTTP API.
+//!
+//! ```text
+//! series_table.rs        the series of one metric by their labels, limited in number
+//! duration_histogram.rs  counts durations in buckets
+//! activity_window.rs     the calls of a source in the last hour
+//! activity.rs            Activity: what the overview shows
+//! gauges.rs              Gauges: what is read when metrics are scraped
+//! families.rs            all metrics as plain data
+//! exposition.rs          these as text for Prometheus
+//! process.rs             the processor time, memory and files of this process
+//! ```
+
+mod activity;
+mod activity_window;
+mod duration_histogram;
+mod exposition;
+mod families;
+mod gauges;
+mod process;
+mod series_table;
+
+use std::{
+    borrow::Cow,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::time::Instant;
+use toolyard_core::{
+    SourceId,
+    telemetry::{Operation, OperationKind, TokenUsage, Transport},
+};
+
+pub use self::{
+    activity::{Activity, SourceActivity, ToolActivity},
+    exposition::{ExpositionFormat, LabelDetail},
+    gauges::{BreakerGauge, Gauges, SourceGauges, StoreGauges},
+};
+use self::{
+    activity_window::ActivityWindow,
+    duration_histogram::{DurationHistogram, FastBounds, OperationBounds},
+    series_table::{OTHER, SeriesTable},
+};
+use crate::OperationObserver;
+
+/// The outcome of an operation without an error.
+const SUCCESS: &str = "success";
+/// The source of calls that reached none.
+const NO_SOURCE: &str = "none";
+/// Series of counters; a histogram has many lines per series, and so fewer series.
+const MAX_COUNTER_SERIES: usize = 2_000;
+const MAX_HISTOGRAM_SERIES: usize = 500;
+const SECONDS_PER_MINUTE: u64 = 60;
+const NANO_DOLLARS: f64 = 1e9;
+
+/// Counts finished operations.
+#[derive(Debug)]
+pub struct Metrics {
+    started: Instant,
+    /// Method, error type, MCP revision, transport.
+    server_requests: SeriesTable<4, DurationHistogram<OperationBounds>>,
+    /// Server, method, error type, transport.
+    client_requests: SeriesTable<4, DurationHistogram<OperationBounds>>,
+    /// HTTP method, route, status.
+    http_requests: SeriesTable<3, DurationHistogram<OperationBounds>>,
+    /// Tool, source, outcome.
+    tool_calls: SeriesTable<3, CallCounter>,
+    sources: SeriesTable<1, SourceCalls>,
+    /// Agent, error type.
+    agent_runs: SeriesTable<2, DurationHistogram<OperationBounds>>,
+    /// Agent, error type.
+    planning: SeriesTable<2, DurationHistogram<OperationBounds>>,
+    /// Tool, error type.
+    steps: SeriesTable<2, DurationHistogram<OperationBounds>>,
+    /// Provider, model, error type.
+    model_calls: SeriesTable<3, DurationHistogram<OperationBounds>>,
+    /// Provider, model.
+    model_usage: SeriesTable<2, UsageCounter>,
+    searches: DurationHistogram<FastBounds>,
+}
+
+/// Calls, and how long they took.
+#[derive(Debug, Default)]
+struct CallCounter {
+    calls: AtomicU64,
+    nanos: AtomicU64,
+}
+
+/// The calls of one source.
+#[derive(Debug, Default)]
+struct SourceCalls {
+    durations: DurationHistogram<FastBounds>,
+    window: Mutex<ActivityWindow>,
+}
+
+/// What the calls of one model used.
+#[derive(Debug, Default)]
+struct UsageCounter {
+    input: AtomicU64,
+    output: AtomicU64,
+    /// In billionths of a US dollar.
+    nano_dollars: AtomicU64,
+    priced_calls: AtomicU64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct ModelUsage {
+    input: u64,
+    output: u64,
+    /// `None` if no price is known.
+    cost_usd: Option<f64>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            started: Instant::now(),
+            server_requests: SeriesTable::new(MAX_HISTOGRAM_SERIES),
+            client_requests: SeriesTable::new(MAX_HISTOGRAM_SERIES),
+            http_requests: SeriesTable::new(MAX_HISTOGRAM_SERIES),
+            tool_calls: SeriesTable::new(MAX_COUNTER_SERIES),
+            sources: SeriesTable::new(MAX_HISTOGRAM_SERIES),
+            agent_runs: SeriesTable::new(MAX_HISTOGRAM_SERIES),
+            planning: SeriesTable::new(MAX_HISTOGRAM_SERIES),
+            steps: SeriesTable::new(MAX_HISTOGRAM_SERIES),
+            model_calls: SeriesTable::new(MAX_HISTOGRAM_SERIES),
+            model_usage: SeriesTable::new(MAX_COUNTER_SERIES),
+            searches: DurationHistogram::default(),
+        }
+    }
+}
+
+impl OperationObserver for Metrics {
+    fn observe(&self, operation: &Operation) {
+        let (duration, error_type) = (operation.duration, operation.error_type.as_deref());
+        // A label without a value is the same as no label.
+        let error = error_type.unwrap_or_default();
+        match &operation.kind {
+            OperationKind::ServerRequest { method, revision, transport, .. } => {
+                let labels = [&**method, error, revision, transport_label(*transport)];
+                self.server_requests.update(labels, |durations| durations.observe(duration));
+            }
+            OperationKind::ClientRequest { method, server, transport, .. } => {
+                let labels = [server.as_str(), method, error, transport_label(*transport)];
+                self.client_requests.update(labels, |durations| durations.observe(duration));
+            }
+            OperationKind::HttpRequest { method, route, status } => {
+                let labels = [&**method, route, &status_label(*status)];
+                self.http_requests.update(labels, |durations| durations.observe(duration));
+            }
+            OperationKind::ToolCall { tool, source, .. } => {
+                self.count_call(tool, source.as_ref().map(SourceId::as_str), error_type, duration);
+            }
+            OperationKind::AgentRun { agent, .. } => {
+                self.agent_runs.update([agent, error], |durations| durations.observe(duration));
+            }
+            OperationKind::Planning { agent } => {
+                self.planning.update([agent, error], |durations| durations.observe(duration));
+            }
+            OperationKind::Step { tool, .. } => {
+                let tool = tool.as_deref().unwrap_or_default();
+                self.steps.update([tool, error], |durations| durations.observe(duration));
+            }
+            OperationKind::ModelCall { provider, model, usage, cost_usd } => {
+                self.model_calls.update([provider, model, error], |durations| durations.observe(duration));
+                self.model_usage.update([provider, model], |counter| counter.add(*usage, *cost_usd));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Metrics {
+    /// Counts a search for tools.
+    pub fn observe_search(&self, duration: Duration) {
+        self.searches.observe(duration);
+    }
+
+    fn count_call(&self, tool: &str, source: Option<&str>, error_type: Option<&str>, duration: Duration) {
+        // Clients can invent names of tools, so that only those of a source are counted by name.
+        let tool = if source.is_some() { tool } else { OTHER };
+        let (source, outcome) = (source.unwrap_or(NO_SOURCE), error_type.unwrap_or(SUCCESS));
+        let minute = self.minute();
+        self.tool_calls.update([tool, source, outcome], |counter| counter.add(duration));
+        self.sources.update([source], |calls| {
+            calls.durations.observe(duration);
+            locked(&calls.window).record(minute, duration, error_type.is_some());
+        });
+    }
+
+    /// Minutes since the start.
+    fn minute(&self) -> u64 {
+        self.started.elapsed().as_secs() / SECONDS_PER_MINUTE
+    }
+}
+
+impl CallCounter {
+    fn add(&self, duration: Duration) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        self.nanos.fetch_add(nanos, Ordering::Relaxed);
+    }
+
+    /// Calls, and nanoseconds.
+    fn load(&self) -> (u64, u64) {
+        (self.calls.load(Ordering::Relaxed), self.nanos.load(Ordering::Relaxed))
+    }
+}
+
+impl UsageCounter {
+    fn add(&self, usage: TokenUsage, cost_usd: Option<f64>) {
+        self.input.fetch_add(usage.input, Ordering::Relaxed);
+        self.output.fetch_add(usage.output, Ordering::Relaxed);
+        if let Some(usd) = cost_usd {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "saturates, and a negative cost counts as none"
+            )]
+            let nano_dollars = (usd * NANO_DOLLARS) as u64;
+            self.nano_dollars.fetch_add(nano_dollars, Ordering::Relaxed);
+            self.priced_calls.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn load(&self) -> ModelUsage {
+        let has_price = self.priced_calls.load(Ordering::Relaxed) > 0;
+        ModelUsage {
+            input: self.input.load(Ordering::Relaxed),
+            output: self.output.load(Ordering::Relaxed),
+            cost_usd: has_price.then(|| self.nano_dollars.load(Ordering::Relaxed) as f64 / NANO_DOLLARS),
+        }
+    }
+}
+
+fn transport_label(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Stdio => "pipe",
+        _ => "tcp",
+    }
+}
+
+fn status_label(status: u16) -> Cow<'static, str> {
+    match status {
+        200 => Cow::Borrowed("200"),
+        other => Cow::Owned(other.to_string()),
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics between the changes of what is locked.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+#[path = "metrics_tests.rs"]
+mod tests;

@@ -13,6 +13,8 @@ use toolyard_gateway::{
 
 #[cfg(feature = "store")]
 pub(crate) use records::StoredRecords;
+#[cfg(feature = "store")]
+use toolyard_gateway::StoreGauges;
 
 use crate::{Agents, AgentsError, agents::ReloadableAgents, settings::AgentSettings};
 
@@ -47,6 +49,11 @@ impl AdminProvider for ToolyardAdmin {
     #[cfg(feature = "store")]
     fn statistics(&self) -> Vec<CallStatistics> {
         self.records.as_ref().map(StoredRecords::statistics).unwrap_or_default()
+    }
+
+    #[cfg(feature = "store")]
+    fn store_gauges(&self) -> Option<StoreGauges> {
+        self.records.as_ref().map(StoredRecords::gauges)
     }
 
     #[cfg(not(feature = "store"))]

@@ -2,20 +2,32 @@
 
 use std::sync::Arc;
 
-use toolyard_gateway::{AdminError, AuditLogRecord, AuditLogVerification, CallStatistics};
+use toolyard_gateway::{AdminError, AuditLogRecord, AuditLogVerification, CallStatistics, StoreGauges};
 use toolyard_store::{
-    AuditEntry, AuditQuery, AuditVerification, Store, StoreError, StoredHistory, ToolStatistics,
+    AuditEntry, AuditQuery, AuditQueueStatus, AuditVerification, Store, StoreError, StoredAudit,
+    StoredHistory, ToolStatistics,
 };
 
 /// The store, as far as the HTTP API shows it.
 pub(crate) struct StoredRecords {
     pub(crate) store: Store,
     pub(crate) history: Arc<StoredHistory>,
+    pub(crate) audit: Arc<StoredAudit>,
 }
 
 impl StoredRecords {
     pub(super) fn statistics(&self) -> Vec<CallStatistics> {
         self.history.statistics().into_iter().map(call_statistics).collect()
+    }
+
+    pub(super) fn gauges(&self) -> StoreGauges {
+        let AuditQueueStatus { queued, lost, refused_calls } = self.audit.queue_status();
+        StoreGauges {
+            queued_writes: self.store.queued_writes() as u64,
+            queued_audit_records: queued as u64,
+            lost_audit_records: lost,
+            refused_calls,
+        }
     }
 
     pub(super) async fn audit(

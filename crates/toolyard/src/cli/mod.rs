@@ -17,6 +17,7 @@ mod settings;
 mod skills;
 mod store;
 mod tools;
+mod top;
 
 use std::path::PathBuf;
 
@@ -41,6 +42,7 @@ pub(crate) use settings::SettingsCommand;
 pub(crate) use skills::SkillsCommand;
 pub(crate) use store::StoreCommand;
 pub(crate) use tools::{LearnToolsArgs, SearchToolsArgs, ToolsCommand};
+pub(crate) use top::TopArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -106,6 +108,8 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Serve all tools over MCP, on stdio or HTTP
     Serve(ServeArgs),
+    /// Watch the calls, servers and runs of a running hub
+    Top(TopArgs),
     /// Point Claude, Cursor, VS Code, Codex or Gemini at Toolyard in place of the servers imported from them
     Connect(ConnectArgs),
     /// Show, search, verify and export the audit log of tool calls

@@ -24,6 +24,7 @@ mod setup;
 mod skills;
 mod store;
 mod tools;
+mod top;
 mod trust;
 
 use self::{
@@ -121,6 +122,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
         Command::Servers(command) => servers::run(command, &context, output).await,
         Command::Import(arguments) => import::run(arguments, &context, output).await,
         Command::Serve(arguments) => serve::run(arguments, &context, output).await,
+        Command::Top(arguments) => top::run(arguments, &context, output).await,
         Command::Connect(arguments) => {
             connect::run(&arguments, cli.config.as_deref(), &context, output).await
         }

@@ -14,7 +14,7 @@ const UNPRIVILEGED_SKILLS_KEY: &str = "folders";
 
 /// Tables that are merged key by key. Any other value replaces that of the layer below as a whole: a key from one file must
 /// not be sent to a URL from another.
-const MERGED_TABLES: [&str; 15] = [
+const MERGED_TABLES: [&str; 16] = [
     "agents",
     "approvals",
     "call",
@@ -29,6 +29,7 @@ const MERGED_TABLES: [&str; 15] = [
     "serve.profiles",
     "servers",
     "skills",
+    "telemetry",
     "time",
 ];
 

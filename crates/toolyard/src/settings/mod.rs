@@ -8,6 +8,7 @@ mod error;
 mod layers;
 mod models;
 mod serve;
+mod telemetry;
 mod web_search;
 
 use std::{
@@ -33,6 +34,7 @@ pub use error::{ModelProblem, SettingsError};
 pub use layers::SettingsLayer;
 pub use models::{ModelSecrets, ModelSettings, PriceSettings, ToolCallingSetting};
 pub use serve::{ProfileSettings, ServeSettings, SessionKeyPair, SurfaceSetting};
+pub use telemetry::{MetricsSetting, TelemetrySettings};
 pub use web_search::{SearchEngine, WebSearchSettings};
 
 /// All settings. Every key is optional.
@@ -80,6 +82,8 @@ pub struct Settings {
     pub approvals: ApprovalSettings,
     /// What `toolyard serve` offers to clients, and how they authenticate.
     pub serve: ServeSettings,
+    /// What others may see of the activity of Toolyard.
+    pub telemetry: TelemetrySettings,
 }
 
 /// Which tool calls are journalled: recorded before and after they are made, so that a crash never repeats one.

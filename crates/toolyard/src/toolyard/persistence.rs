@@ -69,7 +69,7 @@ impl Toolyard {
     pub(crate) fn stored_records(&self) -> Option<crate::admin::StoredRecords> {
         let persistence = self.persistence.as_ref()?;
         let (store, history) = (persistence.store.clone(), Arc::clone(&persistence.history));
-        Some(crate::admin::StoredRecords { store, history })
+        Some(crate::admin::StoredRecords { store, history, audit: Arc::clone(&persistence.audit) })
     }
 
     /// The stored example requests of tools; none without a store.

@@ -17,11 +17,13 @@ mod run_handlers;
 mod run_list;
 mod run_state;
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
-use toolyard_core::ConversationId;
+use tokio::time::Instant;
+use toolyard_core::{ApprovalKind, ConversationId, RunId};
 use toolyard_mcp_server::RouteRequest;
 
+use self::{error::before, run_state::READ_TIMEOUT};
 pub(crate) use self::{
     error::{ApiError, json_of},
     routes::{approval_routes, openai_routes, run_routes, schema_routes},
@@ -47,10 +49,34 @@ pub(crate) struct AgentApi {
     requests: RequestCache,
 }
 
+/// What waits for approval.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WaitingForApproval {
+    pub(crate) runs: u64,
+    pub(crate) approvals: u64,
+}
+
 impl AgentApi {
     /// Serves the agents of a service.
     pub(crate) fn new(service: AgentService) -> Self {
         Self { runs: service.0, requests: RequestCache::default() }
+    }
+
+    /// The number of runs that this process drives.
+    pub(crate) fn active_runs(&self) -> u64 {
+        self.runs.active() as u64
+    }
+
+    /// How much waits for approval, of runs that any process drives.
+    pub(crate) async fn waiting_for_approval(&self) -> Result<WaitingForApproval, ApiError> {
+        let reading = async {
+            let pending = self.runs.config.approvals.pending_approvals().await;
+            pending.map_err(ApiError::store_unavailable)
+        };
+        let pending = before(Instant::now() + READ_TIMEOUT, reading).await?;
+        let tool_calls = pending.iter().filter(|record| record.kind == ApprovalKind::ToolCall);
+        let runs: HashSet<&RunId> = tool_calls.clone().map(|record| &record.run).collect();
+        Ok(WaitingForApproval { runs: runs.len() as u64, approvals: tool_calls.count() as u64 })
     }
 
     /// Reads changes of the agents that other processes made.

@@ -127,16 +127,6 @@ async fn run_http(
     let readiness = Arc::new(GatewayReadiness::new(&toolyard, serve.required_servers.clone()));
     let config = server_config(secrets.session_keys()?);
     let agents = agent_service(serve, &toolyard)?;
-    let http = HttpConfig {
-        access: access.clone(),
-        legacy_sse: arguments.legacy_sse,
-        readiness: Some(Arc::clone(&readiness) as _),
-        routes: Some(Arc::new(HttpApi::new(HttpApiConfig {
-            agents: agents.clone(),
-            ..toolyard.http_api_config(serve.remote_approval)
-        }))),
-        ..HttpConfig::new(Access::Open)
-    };
     let drain_period = drain::drain_period(serve, context.store.as_ref().map(Store::engine), is_interactive);
     let gateway = GatewayConfig {
         main_profile: serve.main_profile(),
@@ -145,6 +135,19 @@ async fn run_http(
         ..gateway_config(&toolyard, context)?
     };
     let server = Arc::new(gateway.build(config));
+    let api = HttpApiConfig {
+        agents: agents.clone(),
+        metrics_access: context.settings.telemetry.metrics.access(),
+        mcp_server: Some(Arc::clone(&server)),
+        ..toolyard.http_api_config(serve.remote_approval)
+    };
+    let http = HttpConfig {
+        access: access.clone(),
+        legacy_sse: arguments.legacy_sse,
+        readiness: Some(Arc::clone(&readiness) as _),
+        routes: Some(Arc::new(HttpApi::new(api))),
+        ..HttpConfig::new(Access::Open)
+    };
     banner::print(address, arguments, serve, &secrets, output);
     for note in replicas::notes(serve, context.store.as_ref(), arguments.no_auth) {
         output.message(&format!("  note: {}; {}", note.detail, note.hint));

@@ -1,0 +1,190 @@
+//! `/api/v1/overview`: the present state and the recent activity of the gateway, for a dashboard.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use axum::extract::State;
+use http::StatusCode;
+use serde::Serialize;
+use toolyard_hub::{BreakerState, SourceStatus};
+use toolyard_telemetry::metrics::{Activity, SourceActivity, ToolActivity};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    ApiState,
+    response::{ApiResult, json_of},
+};
+
+/// The activity of this gateway since its start. Tool calls are those of all clients and agents.
+#[derive(Debug, Serialize, ToSchema)]
+struct Overview {
+    uptime_ms: u64,
+    /// Tool calls of each minute of the last hour, oldest first; the last one is the current minute.
+    calls_per_minute: Vec<u64>,
+    /// Those that failed.
+    failures_per_minute: Vec<u64>,
+    /// Median duration of the calls of the last five minutes; null without calls.
+    p50_ms: Option<f64>,
+    /// 95th percentile of the same.
+    p95_ms: Option<f64>,
+    calls_total: u64,
+    failures_total: u64,
+    tokens: Tokens,
+    /// Cost of model calls in US dollars; null if no price is known.
+    cost_usd: Option<f64>,
+    runs: Runs,
+    /// Number of upstream servers by state: `disabled`, `configured`, `stopped`, `starting`, `ready`, `degraded`, `stopping`,
+    /// `down`.
+    servers: BTreeMap<&'static str, u64>,
+    /// By name.
+    sources: Vec<SourceOverview>,
+    /// The tools that were called most, the most frequent first.
+    top_tools: Vec<ToolOverview>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct Tokens {
+    input: u64,
+    output: u64,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct Runs {
+    /// Runs that this gateway drives.
+    active: u64,
+    /// Runs of the store that wait for an approval; null if the store does not answer, or without agents.
+    waiting_for_approval: Option<u64>,
+    /// Approvals that they wait for.
+    pending_approvals: Option<u64>,
+}
+
+/// A source of tools: `native`, a skill or an upstream server.
+#[derive(Debug, Serialize, ToSchema)]
+struct SourceOverview {
+    source: String,
+    /// `native`, `skill` or `mcp`.
+    #[schema(value_type = String)]
+    kind: toolyard_core::SourceKind,
+    /// The state of an upstream server; null for other sources.
+    state: Option<&'static str>,
+    /// Calls that are being executed.
+    in_flight: u64,
+    /// Calls that wait for their turn.
+    queued: u64,
+    /// State of its circuit breaker: `closed`, `half_open` or `open`.
+    breaker: &'static str,
+    /// Calls in the current minute or in the one before, whichever had more.
+    calls_last_minute: u64,
+    failures_last_minute: u64,
+    calls_last_hour: u64,
+    failures_last_hour: u64,
+    /// Median duration of the calls of the last five minutes; null without calls.
+    p50_ms: Option<f64>,
+    /// 95th percentile of the same.
+    p95_ms: Option<f64>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct ToolOverview {
+    tool: String,
+    source: String,
+    calls: u64,
+    failures: u64,
+    mean_ms: f64,
+}
+
+pub(super) fn routes() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(show_overview))
+}
+
+/// Shows the state and the recent activity of the gateway.
+#[utoipa::path(get, path = "/overview", tag = "servers", responses((status = 200, body = Overview)))]
+async fn show_overview(State(state): State<ApiState>) -> ApiResult {
+    let activity = state.metrics.activity();
+    let (active, waiting) = match &state.agents {
+        Some(agents) => (agents.active_runs(), agents.waiting_for_approval().await.ok()),
+        None => (0, None),
+    };
+    let servers = state.servers.iter().flat_map(|manager| manager.servers());
+    let states: BTreeMap<String, &'static str> =
+        servers.map(|server| (server.config().id.to_string(), server.state().label())).collect();
+    let mut sources: Vec<SourceOverview> = state
+        .hub
+        .iter()
+        .flat_map(|hub| hub.sources())
+        .map(|source| {
+            let server_state = states.get(source.info.id.as_str()).copied();
+            SourceOverview::of(&source, server_state, &activity.sources)
+        })
+        .collect();
+    sources.sort_by(|one, other| one.source.cmp(&other.source));
+    let runs = Runs {
+        active,
+        waiting_for_approval: waiting.map(|waiting| waiting.runs),
+        pending_approvals: waiting.map(|waiting| waiting.approvals),
+    };
+    Ok(json_of(StatusCode::OK, &Overview::of(&activity, runs, state.servers_by_state(), sources)))
+}
+
+impl Overview {
+    fn of(
+        activity: &Activity,
+        runs: Runs,
+        servers: BTreeMap<&'static str, u64>,
+        sources: Vec<SourceOverview>,
+    ) -> Self {
+        Self {
+            uptime_ms: u64::try_from(activity.uptime.as_millis()).unwrap_or(u64::MAX),
+            calls_per_minute: activity.calls_per_minute.to_vec(),
+            failures_per_minute: activity.failures_per_minute.to_vec(),
+            p50_ms: activity.p50.map(millis),
+            p95_ms: activity.p95.map(millis),
+            calls_total: activity.calls_total,
+            failures_total: activity.failures_total,
+            tokens: Tokens { input: activity.input_tokens, output: activity.output_tokens },
+            cost_usd: activity.cost_usd,
+            runs,
+            servers,
+            sources,
+            top_tools: activity.top_tools.iter().map(ToolOverview::of).collect(),
+        }
+    }
+}
+
+impl SourceOverview {
+    fn of(status: &SourceStatus, state: Option<&'static str>, activity: &[SourceActivity]) -> Self {
+        let source = status.info.id.to_string();
+        let activity = activity.iter().find(|activity| activity.source == source);
+        let count = |count: fn(&SourceActivity) -> u64| activity.map(count).unwrap_or_default();
+        Self {
+            kind: status.info.kind,
+            state,
+            in_flight: status.calls_in_flight as u64,
+            queued: status.calls_queued as u64,
+            breaker: match status.breaker {
+                BreakerState::Closed => "closed",
+                BreakerState::HalfOpen => "half_open",
+                BreakerState::Open { .. } => "open",
+            },
+            calls_last_minute: count(|activity| activity.calls_last_minute),
+            failures_last_minute: count(|activity| activity.failures_last_minute),
+            calls_last_hour: count(|activity| activity.calls_last_hour),
+            failures_last_hour: count(|activity| activity.failures_last_hour),
+            p50_ms: activity.and_then(|activity| activity.p50).map(millis),
+            p95_ms: activity.and_then(|activity| activity.p95).map(millis),
+            source,
+        }
+    }
+}
+
+impl ToolOverview {
+    fn of(tool: &ToolActivity) -> Self {
+        let ToolActivity { tool, source, calls, failures, mean } = tool.clone();
+        Self { tool, source, calls, failures, mean_ms: millis(mean) }
+    }
+}
+
+/// Milliseconds with microseconds as decimals.
+fn millis(duration: Duration) -> f64 {
+    duration.as_micros() as f64 / 1e3
+}

@@ -1,0 +1,65 @@
+//! [`Gauges`]: what is read when metrics are scraped, because nobody is told when it changes.
+
+use std::collections::BTreeMap;
+
+/// The present state of a gateway.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Gauges {
+    /// The version of the program.
+    pub version: String,
+    /// The number of upstream servers by state, such as `ready`.
+    pub servers: BTreeMap<&'static str, u64>,
+    /// The sources of tools.
+    pub sources: Vec<SourceGauges>,
+    /// MCP requests that are being handled.
+    pub mcp_requests: Option<u64>,
+    /// Sessions of MCP clients with state in this process.
+    pub mcp_sessions: Option<u64>,
+    /// Runs that this process drives; `None` without agents.
+    pub active_runs: Option<u64>,
+    /// Approvals that wait for a decision; `None` without agents.
+    pub pending_approvals: Option<u64>,
+    /// Tools in the search index.
+    pub indexed_tools: Option<u64>,
+    /// The store; `None` without one.
+    pub store: Option<StoreGauges>,
+}
+
+/// The present state of a source.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SourceGauges {
+    /// The source.
+    pub source: String,
+    /// Number of its tools.
+    pub tools: u64,
+    /// Calls that are being executed.
+    pub in_flight: u64,
+    /// Calls that wait for their turn.
+    pub queued: u64,
+    /// Its circuit breaker.
+    pub breaker: BreakerGauge,
+}
+
+/// The state of a circuit breaker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BreakerGauge {
+    /// Calls pass.
+    Closed,
+    /// One call may probe the source.
+    HalfOpen,
+    /// Calls are refused.
+    Open,
+}
+
+/// The present state of the store.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StoreGauges {
+    /// Writes that wait to be committed: the journal, runs, results.
+    pub queued_writes: u64,
+    /// Audit records that are only in memory.
+    pub queued_audit_records: u64,
+    /// Audit records that were dropped since the start.
+    pub lost_audit_records: u64,
+    /// Calls that were refused since the start because their audit record could not be kept.
+    pub refused_calls: u64,
+}

@@ -1,0 +1,187 @@
+//! What scrapers and the overview get for recorded operations.
+
+use std::{borrow::Cow, sync::Arc, time::SystemTime};
+
+use super::*;
+
+fn operation(kind: OperationKind, millis: u64, error_type: Option<&'static str>) -> Operation {
+    Operation {
+        kind,
+        span: None,
+        started_at: SystemTime::now(),
+        duration: Duration::from_millis(millis),
+        error_type: error_type.map(Cow::Borrowed),
+    }
+}
+
+fn call(tool: &str, source: Option<&str>, millis: u64, error_type: Option<&'static str>) -> Operation {
+    let source = source.map(SourceId::from);
+    let kind = OperationKind::ToolCall { tool: tool.into(), source, attempts: 1, content: None };
+    operation(kind, millis, error_type)
+}
+
+fn model_call(model: &str, input: u64, output: u64, cost_usd: Option<f64>) -> Operation {
+    let (provider, model): (Arc<str>, Arc<str>) = ("openai".into(), model.into());
+    let usage = TokenUsage { input, output };
+    operation(OperationKind::ModelCall { provider, model, usage, cost_usd }, 900, None)
+}
+
+fn exposition(metrics: &Metrics, detail: LabelDetail) -> String {
+    let gauges = Gauges {
+        version: "1.2".to_owned(),
+        servers: [("ready", 2), ("down", 1)].into(),
+        sources: ["git", "time"]
+            .map(|source| SourceGauges {
+                source: source.to_owned(),
+                tools: 3,
+                in_flight: 1,
+                queued: 0,
+                breaker: BreakerGauge::Open,
+            })
+            .into(),
+        store: Some(StoreGauges { lost_audit_records: 4, ..StoreGauges::default() }),
+        ..Gauges::default()
+    };
+    metrics.exposition(&gauges, ExpositionFormat::OpenMetrics, detail)
+}
+
+#[test]
+fn a_scrape_has_calls_tokens_cost_and_gauges() {
+    let metrics = Metrics::default();
+    metrics.observe(&call("commit", Some("git"), 12, None));
+    metrics.observe(&call("commit", Some("git"), 30, Some("tool_error")));
+    metrics.observe(&model_call("large", 100, 20, Some(0.25)));
+    metrics.observe(&model_call("large", 100, 20, Some(0.25)));
+    metrics.observe_search(Duration::from_micros(300));
+    let text = exposition(&metrics, LabelDetail::All);
+    for line in [
+        "# TYPE toolyard_tool_calls counter",
+        r#"toolyard_tool_calls_total{tool="commit",source="git",outcome="success"} 1"#,
+        r#"toolyard_tool_calls_total{tool="commit",source="git",outcome="tool_error"} 1"#,
+        r#"toolyard_tool_call_duration_seconds_bucket{le="0.05",source="git"} 2"#,
+        r#"toolyard_tool_call_duration_seconds_bucket{le="+Inf",source="git"} 2"#,
+        r#"toolyard_tool_call_duration_seconds_count{source="git"} 2"#,
+        r#"gen_ai_client_token_usage_total{gen_ai_provider_name="openai",gen_ai_request_model="large",gen_ai_token_type="input"} 200"#,
+        r#"toolyard_model_cost_usd_total{gen_ai_provider_name="openai",gen_ai_request_model="large"} 0.5"#,
+        r#"toolyard_tool_search_duration_seconds_bucket{le="0.0005"} 1"#,
+        r#"toolyard_servers{state="ready"} 2"#,
+        r#"toolyard_breaker_open{source="git",state="open"} 1"#,
+        "toolyard_audit_records_lost_total 4",
+        r#"toolyard_build_info{version="1.2"} 1"#,
+    ] {
+        assert!(text.lines().any(|known| known == line), "{line} is missing in\n{text}");
+    }
+    assert!(text.ends_with("# EOF\n"));
+}
+
+#[test]
+fn public_metrics_name_no_tool_server_or_model() {
+    let metrics = Metrics::default();
+    metrics.observe(&call("commit", Some("git"), 12, None));
+    metrics.observe(&call("log", Some("git"), 12, None));
+    metrics.observe(&call("now", Some("time"), 12, None));
+    metrics.observe(&model_call("large", 100, 20, Some(0.25)));
+    let text = exposition(&metrics, LabelDetail::Public);
+    for name in ["commit", "git", "\"time\"", "large", "openai"] {
+        assert!(!text.contains(name), "{name} is in\n{text}");
+    }
+    for line in [
+        r#"toolyard_tool_calls_total{outcome="success"} 3"#,
+        "toolyard_tool_call_duration_seconds_count 3",
+        "toolyard_calls_in_flight 2",
+        "toolyard_model_cost_usd_total 0.25",
+    ] {
+        assert!(text.lines().any(|known| known == line), "{line} is missing in\n{text}");
+    }
+}
+
+#[test]
+fn the_prometheus_format_describes_counters_by_their_full_name() {
+    let metrics = Metrics::default();
+    metrics.observe(&call("commit", Some("git"), 12, None));
+    let gauges = Gauges { version: "1.2".to_owned(), ..Gauges::default() };
+    let text = metrics.exposition(&gauges, ExpositionFormat::Prometheus, LabelDetail::All);
+    for line in [
+        "# HELP toolyard_tool_calls_total Tool calls by outcome",
+        "# TYPE toolyard_tool_calls_total counter",
+        "# TYPE toolyard_build_info gauge",
+    ] {
+        assert!(text.lines().any(|known| known == line), "{line} is missing in\n{text}");
+    }
+    assert!(!text.contains("# UNIT") && !text.contains("# EOF"));
+}
+
+#[test]
+fn invented_tool_names_get_no_series() {
+    let metrics = Metrics::default();
+    for number in 0..10_000 {
+        metrics.observe(&call(&format!("invented-{number}"), None, 1, Some("unknown_tool")));
+    }
+    assert_eq!(metrics.tool_calls.all().len(), 1);
+    let text = exposition(&metrics, LabelDetail::All);
+    assert!(text.contains(r#"{tool="other",source="none",outcome="unknown_tool"} 10000"#), "{text}");
+    let activity = metrics.activity();
+    assert_eq!((activity.failures_total, activity.top_tools, activity.sources), (10_000, vec![], vec![]));
+}
+
+#[test]
+fn series_of_many_tools_are_limited() {
+    let metrics = Metrics::default();
+    for number in 0..5_000 {
+        metrics.observe(&call(&format!("tool-{number}"), Some(&format!("server-{number}")), 1, None));
+    }
+    assert_eq!(metrics.tool_calls.all().len(), MAX_COUNTER_SERIES + 1);
+    assert_eq!(metrics.sources.all().len(), MAX_HISTOGRAM_SERIES + 1);
+    assert_eq!(metrics.activity().calls_total, 5_000);
+}
+
+#[test]
+fn labels_cannot_forge_lines() {
+    let metrics = Metrics::default();
+    metrics.observe(&call("a\"} 1\nforged_total 7\n# EOF", Some("s\\"), 1, None));
+    let text = exposition(&metrics, LabelDetail::All);
+    assert!(!text.lines().any(|line| line.starts_with("forged_total")), "{text}");
+    assert_eq!(text.matches("# EOF").count(), 1 + text.matches("forged").count(), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn activity_follows_the_clock() {
+    let metrics = Metrics::default();
+    for millis in [10, 20, 1_000] {
+        metrics.observe(&call("commit", Some("git"), millis, None));
+    }
+    tokio::time::advance(Duration::from_secs(61)).await;
+    metrics.observe(&call("now", Some("time"), 5, Some("timeout")));
+    let activity = metrics.activity();
+    assert_eq!(activity.uptime, Duration::from_secs(61));
+    assert_eq!(activity.calls_per_minute[58..], [3, 1]);
+    assert_eq!(activity.failures_per_minute[58..], [0, 1]);
+    let [git, time] = activity.sources.as_slice() else { panic!("{activity:?}") };
+    assert_eq!((git.source.as_str(), git.calls_last_minute, git.failures_last_minute), ("git", 3, 0));
+    assert_eq!((time.source.as_str(), time.calls_last_minute, time.failures_last_minute), ("time", 1, 1));
+    let near = |found: Option<Duration>, millis: u64| {
+        found.is_some_and(|found| found.as_millis().abs_diff(millis.into()) <= u128::from(millis / 50))
+    };
+    assert!(near(git.p50, 20) && near(git.p95, 1_000) && near(activity.p50, 10), "{activity:?}");
+
+    // Percentiles are those of the last five minutes, counts those of the last hour, totals those of all time.
+    tokio::time::advance(Duration::from_mins(5)).await;
+    let activity = metrics.activity();
+    assert_eq!((activity.p50, activity.calls_per_minute[53..55].to_vec()), (None, vec![3, 1]));
+    tokio::time::advance(Duration::from_mins(60)).await;
+    let activity = metrics.activity();
+    assert_eq!(activity.calls_per_minute, [0; 60]);
+    assert_eq!((activity.calls_total, activity.failures_total), (4, 1));
+    let [top, ..] = activity.top_tools.as_slice() else { panic!("{activity:?}") };
+    assert_eq!((top.tool.as_str(), top.calls, top.mean.as_millis()), ("commit", 3, 343));
+}
+
+#[test]
+fn a_cost_is_known_once_a_price_is() {
+    let metrics = Metrics::default();
+    metrics.observe(&model_call("local", 10, 5, None));
+    assert_eq!(metrics.activity().cost_usd, None);
+    metrics.observe(&model_call("large", 10, 5, Some(0.0)));
+    let activity = metrics.activity();
+    assert_eq!((activity.input_tokens, activity.output_tokens, activity.cost_usd), (20, 10, Some(0.0)));
+}
