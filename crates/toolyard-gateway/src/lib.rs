@@ -22,7 +22,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `endpoint` | one endpoint per profile, built from the parts below |
-//! | `surface` | [`HubService`]: the tools of a profile, all of them or behind a search |
+//! | `surface` | [`HubService`]: the tools of a profile, all of them or behind a search; [`MainTools`]: those of the main endpoint |
 //! | `naming` | unique names of tools, prompts and skills |
 //! | `bridge` | [`ServerContentBridge`] and [`LocalSkills`]: prompts, resources and skills |
 //! | `agents` | [`AgentService`]: agents for clients, their runs, and the tool `ask_agent` |
@@ -38,13 +38,15 @@ mod surface;
 
 pub use admin::{
     AdminError, AdminProvider, AgentDefinition, AuditLogRecord, AuditLogVerification, CallStatistics,
+    ImportFile, ImportReport, ImportServer, ImportState, SettingOrigin, SettingValue, SettingsProvider,
+    SettingsReport,
 };
 pub use agents::{
     AgentLookupError, AgentProvider, AgentService, AgentServiceConfig, OrphanAdopter, OrphanedRuns,
 };
-pub use api::{CallerCredential, HttpApi, HttpApiConfig, MetricsAccess};
+pub use api::{CallerCredential, HttpApi, HttpApiConfig, MetricsAccess, OperatorAccess};
 pub use bridge::{ForwardInputToCaller, LocalSkills, ServerContentBridge};
 pub use endpoint::GatewayConfig;
-pub use surface::HubService;
+pub use surface::{HubService, MainTools};
 /// Counts what [`HttpApiConfig::metrics`] shows.
 pub use toolyard_telemetry::metrics::{Metrics, StoreGauges};

@@ -16,6 +16,7 @@ pub trait OperationObserver: Send + Sync + fmt::Debug {
 pub struct TelemetryBuilder {
     observers: Vec<Arc<dyn OperationObserver>>,
     traces: Option<Arc<dyn Telemetry>>,
+    makes_trace_ids: bool,
 }
 
 impl TelemetryBuilder {
@@ -31,12 +32,19 @@ impl TelemetryBuilder {
         self
     }
 
+    /// Gives every operation the ids of a trace for its observers, even if no spans are recorded. Then the ids of the client
+    /// are used, or those of a new trace that is passed on.
+    pub fn with_trace_ids(mut self) -> Self {
+        self.makes_trace_ids = true;
+        self
+    }
+
     /// The combination; `None` if there is no receiver, so that operations cost nothing.
     pub fn build(self) -> Option<Arc<dyn Telemetry>> {
-        let Self { observers, traces } = self;
+        let Self { observers, traces, makes_trace_ids } = self;
         match (observers.is_empty(), traces) {
             (true, traces) => traces,
-            (false, traces) => Some(Arc::new(FanOut { observers, traces })),
+            (false, traces) => Some(Arc::new(FanOut { observers, traces, makes_trace_ids })),
         }
     }
 }
@@ -45,15 +53,23 @@ impl TelemetryBuilder {
 struct FanOut {
     observers: Vec<Arc<dyn OperationObserver>>,
     traces: Option<Arc<dyn Telemetry>>,
+    makes_trace_ids: bool,
 }
 
 impl Telemetry for FanOut {
     fn start_span(&self, parent: Option<&SpanContext>) -> Option<SpanContext> {
-        self.traces.as_ref().and_then(|traces| traces.start_span(parent))
+        match &self.traces {
+            Some(traces) => traces.start_span(parent),
+            None if self.makes_trace_ids => Some(parent.copied().unwrap_or_else(SpanContext::root)),
+            None => None,
+        }
     }
 
     fn start_trace(&self, trace_id: NonZeroU128) -> Option<SpanContext> {
-        self.traces.as_ref().and_then(|traces| traces.start_trace(trace_id))
+        match &self.traces {
+            Some(traces) => traces.start_trace(trace_id),
+            None => self.start_span(None).map(|root| SpanContext { trace_id, ..root }),
+        }
     }
 
     fn captures_content(&self) -> bool {

@@ -22,13 +22,15 @@ impl Toolyard {
         config
     }
 
-    /// What the HTTP API of a gateway serves, without agents: see [`Toolyard::agent_service`]. `clients_may_change_agents`
-    /// lets HTTP clients add, change and remove agents in the store.
+    /// What the HTTP API of a gateway serves, without agents ([`Toolyard::agent_service`]) and tool calls
+    /// ([`GatewayConfig::main_tools`]). `clients_may_change_agents` lets HTTP clients add, change and remove agents in the store.
     pub fn http_api_config(&self, clients_may_change_agents: bool) -> HttpApiConfig {
         HttpApiConfig {
             hub: Some(self.shared_hub()),
+            main_tools: None,
             servers: self.shared_servers(),
             admin: Some(Arc::new(self.admin())),
+            settings: None,
             clients_may_change_agents,
             ..HttpApiConfig::default()
         }

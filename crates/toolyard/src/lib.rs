@@ -121,6 +121,8 @@ pub use toolyard_model as model;
 pub use toolyard_search as search;
 #[cfg(feature = "store")]
 pub use toolyard_store as store;
+#[cfg(feature = "otlp")]
+pub use toolyard_telemetry as telemetry;
 pub use toolyard_tools as tools;
 
 /// The names that most programs need.

@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         }
     };
     let outcome = runtime.block_on(commands::run(cli, &output));
+    runtime.block_on(commands::telemetry::shut_down());
     // Blocking work of abandoned calls must not keep the process alive.
     runtime.shutdown_background();
     logging::flush();

@@ -1,6 +1,8 @@
 //! What the HTTP API shows and changes beyond the hub, its servers and runs: statistics, the audit log, and stored agents.
 //! The application that embeds the gateway provides it.
 
+mod settings;
+
 use std::fmt;
 
 use serde::Serialize;
@@ -8,6 +10,11 @@ use serde_json::Value;
 use toolyard_core::{AgentOrigin, BoxFuture};
 use toolyard_telemetry::metrics::StoreGauges;
 use utoipa::ToSchema;
+
+pub use settings::{
+    ImportFile, ImportReport, ImportServer, ImportState, SettingOrigin, SettingValue, SettingsProvider,
+    SettingsReport,
+};
 
 /// Knows statistics, the audit log and the definitions of agents.
 pub trait AdminProvider: Send + Sync + fmt::Debug {
@@ -72,6 +79,12 @@ pub enum AdminError {
     /// The name or the configuration is invalid.
     #[error("{0}")]
     InvalidAgent(String),
+    /// No server has this name, or none that can be imported.
+    #[error("server `{0}` does not exist")]
+    UnknownServer(String),
+    /// The settings were not changed.
+    #[error("{0}")]
+    NotChanged(String),
 }
 
 /// Calls of one tool of one source.

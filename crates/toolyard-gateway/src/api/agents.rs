@@ -10,7 +10,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     ApiState,
-    extract::{Admin, ApiPath, JsonBody},
+    extract::{Admin, ApiPath, IsOperator, JsonBody},
     response::{ApiResult, json_of},
 };
 use crate::{admin::AgentDefinition, agents::ApiError};
@@ -74,10 +74,11 @@ async fn show_agent(Admin(admin): Admin, ApiPath(name): ApiPath<String>) -> ApiR
         (status = 403, body = super::openapi::ErrorBody), (status = 409, body = super::openapi::ErrorBody)))]
 async fn add_agent(
     State(state): State<ApiState>,
+    operator: IsOperator,
     Admin(admin): Admin,
     JsonBody(agent): JsonBody<NewAgent>,
 ) -> ApiResult {
-    check_permission(&state)?;
+    check_permission(&state, operator)?;
     Ok(json_of(StatusCode::CREATED, &admin.add_agent(&agent.name, agent.config).await?))
 }
 
@@ -89,11 +90,12 @@ async fn add_agent(
         (status = 409, body = super::openapi::ErrorBody)))]
 async fn replace_agent(
     State(state): State<ApiState>,
+    operator: IsOperator,
     Admin(admin): Admin,
     ApiPath(name): ApiPath<String>,
     JsonBody(agent): JsonBody<ChangedAgent>,
 ) -> ApiResult {
-    check_permission(&state)?;
+    check_permission(&state, operator)?;
     Ok(json_of(StatusCode::OK, &admin.replace_agent(&name, agent.config).await?))
 }
 
@@ -103,17 +105,18 @@ async fn replace_agent(
         (status = 404, body = super::openapi::ErrorBody), (status = 409, body = super::openapi::ErrorBody)))]
 async fn remove_agent(
     State(state): State<ApiState>,
+    operator: IsOperator,
     Admin(admin): Admin,
     ApiPath(name): ApiPath<String>,
 ) -> ApiResult {
-    check_permission(&state)?;
+    check_permission(&state, operator)?;
     admin.remove_agent(&name).await?;
     Ok(RouteResponse { status: StatusCode::NO_CONTENT, headers: Vec::new(), body: RouteBody::Empty }.into())
 }
 
 /// An agent decides what is called without a question, so that changing one is as powerful as editing the settings.
-fn check_permission(state: &ApiState) -> Result<(), ApiError> {
-    if state.clients_may_change_agents {
+fn check_permission(state: &ApiState, operator: IsOperator) -> Result<(), ApiError> {
+    if state.clients_may_change_agents || operator.0 {
         return Ok(());
     }
     // A model may read this, so it does not say how the operator permits it.

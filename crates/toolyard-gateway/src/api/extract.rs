@@ -1,6 +1,6 @@
 //! Reads requests. What cannot be read is refused in the form of the API.
 
-use std::sync::Arc;
+use std::{convert::Infallible, sync::Arc};
 
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, rejection::BytesRejection};
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use toolyard_mcp_server::RouteRequest;
 
 use super::ApiState;
 use crate::{
-    admin::AdminProvider,
+    admin::{AdminProvider, SettingsProvider},
     agents::{AgentApi, ApiError},
 };
 
@@ -18,6 +18,41 @@ use crate::{
 /// authenticates it. Conversations and idempotency keys belong to a caller.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CallerCredential(pub [u8; 32]);
+
+/// Marks a request of the operator: an extension of the request, set in process by the application for somebody who proved to
+/// have a terminal of this machine, such as by a one-time link. No header or token leads to it, so that a client of the HTTP API,
+/// which may be a model, never has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OperatorAccess;
+
+/// Whether a request is of the operator.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IsOperator(pub(crate) bool);
+
+impl<S: Sync> FromRequestParts<S> for IsOperator {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self(parts.extensions.get::<OperatorAccess>().is_some()))
+    }
+}
+
+/// Refuses requests that are not of the operator.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OperatorOnly;
+
+impl FromRequestParts<ApiState> for OperatorOnly {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &ApiState) -> Result<Self, ApiError> {
+        if parts.extensions.get::<OperatorAccess>().is_some() {
+            return Ok(Self);
+        }
+        // A model may read this, so it does not say how the operator does it.
+        let error = ApiError::bad_request("HTTP clients may not do this; the operator of this gateway does");
+        Err(ApiError { status: StatusCode::FORBIDDEN, code: Some("operator_only"), ..error })
+    }
+}
 
 /// The whole request, with its body as text.
 impl FromRequest<ApiState> for RouteRequest {
@@ -121,5 +156,17 @@ impl FromRequestParts<ApiState> for Admin {
     async fn from_request_parts(_: &mut Parts, state: &ApiState) -> Result<Self, ApiError> {
         let admin = state.admin.clone().map(Self);
         admin.ok_or_else(|| ApiError::not_found("not_offered", "this gateway does not offer this"))
+    }
+}
+
+/// The settings in effect; an error if the gateway does not show them.
+pub(crate) struct Settings(pub(crate) Arc<dyn SettingsProvider>);
+
+impl FromRequestParts<ApiState> for Settings {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(_: &mut Parts, state: &ApiState) -> Result<Self, ApiError> {
+        let settings = state.settings.clone().map(Self);
+        settings.ok_or_else(|| ApiError::not_found("not_offered", "this gateway does not show its settings"))
     }
 }

@@ -8,13 +8,15 @@
 //! request_id.rs  numbers requests for logs; trace.rs reports them to telemetry
 //! pages.rs       pages of long lists; queries.rs has the parameters in queries
 //! openapi.rs     the OpenAPI document
-//! servers.rs, tools.rs, agents.rs, audit.rs, overview.rs   the handlers of /api/v1, besides those of runs and approvals
+//! servers.rs, tools.rs, tool_calls.rs, agents.rs, audit.rs, settings.rs, import.rs, overview.rs   the handlers of /api/v1,
+//!                besides those of runs and approvals
 //! metrics.rs     /metrics for Prometheus
 //! ```
 
 mod agents;
 mod audit;
 pub(crate) mod extract;
+mod import;
 mod metrics;
 pub(crate) mod openapi;
 mod overview;
@@ -24,6 +26,8 @@ mod request_id;
 pub(crate) mod response;
 mod router;
 mod servers;
+mod settings;
+mod tool_calls;
 mod tools;
 mod trace;
 
@@ -40,15 +44,19 @@ use toolyard_telemetry::metrics::Metrics;
 use tower::ServiceExt as _;
 
 pub(crate) use self::trace::traceparent;
-pub use self::{extract::CallerCredential, metrics::MetricsAccess};
+pub use self::{
+    extract::{CallerCredential, OperatorAccess},
+    metrics::MetricsAccess,
+};
 use self::{
     metrics::METRICS_PATH,
     openapi::{DOCUMENT_PATH, EVENT_SCHEMA_PATH},
     response::{into_route_response, keep_event_streams_alive},
 };
 use crate::{
-    admin::AdminProvider,
+    admin::{AdminProvider, SettingsProvider},
     agents::{AgentApi, AgentService, ApiError},
+    surface::MainTools,
 };
 
 /// Bodies of requests to a router that an application mounts; the MCP server has a limit of its own.
@@ -61,10 +69,14 @@ pub struct HttpApiConfig {
     pub agents: Option<AgentService>,
     /// The tools.
     pub hub: Option<Arc<ToolHub>>,
+    /// The tools that clients may call: those of the main endpoint ([`GatewayConfig::main_tools`](crate::GatewayConfig::main_tools)).
+    pub main_tools: Option<MainTools>,
     /// The upstream servers.
     pub servers: Option<Arc<McpManager>>,
     /// Statistics, the audit log and the definitions of agents.
     pub admin: Option<Arc<dyn AdminProvider>>,
+    /// The settings in effect.
+    pub settings: Option<Arc<dyn SettingsProvider>>,
     /// Whether HTTP clients may add, change and remove agents. That is as powerful as editing the settings.
     pub clients_may_change_agents: bool,
     /// Counts operations, for the overview and `/metrics`. Whoever performs operations must report to the same one.
@@ -98,8 +110,10 @@ pub struct HttpApi {
 pub(crate) struct ApiState {
     pub(crate) agents: Option<Arc<AgentApi>>,
     hub: Option<Arc<ToolHub>>,
+    main_tools: Option<MainTools>,
     servers: Option<Arc<McpManager>>,
     admin: Option<Arc<dyn AdminProvider>>,
+    settings: Option<Arc<dyn SettingsProvider>>,
     clients_may_change_agents: bool,
     metrics: Arc<Metrics>,
     metrics_access: MetricsAccess,
@@ -113,8 +127,10 @@ impl HttpApi {
         let routes = router::build(ApiState {
             agents: config.agents.map(|agents| Arc::new(AgentApi::new(agents))),
             hub: config.hub,
+            main_tools: config.main_tools,
             servers: config.servers,
             admin: config.admin,
+            settings: config.settings,
             clients_may_change_agents: config.clients_may_change_agents,
             metrics: config.metrics,
             metrics_access,

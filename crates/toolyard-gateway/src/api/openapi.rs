@@ -52,6 +52,9 @@ struct ErrorDetail {
     param: Option<String>,
     /// A stable word, such as `run_not_found`.
     code: Option<String>,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
 }
 
 /// Adds what is not generated: the security scheme, and the path of the document itself.

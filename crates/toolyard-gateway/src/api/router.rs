@@ -19,12 +19,12 @@ use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 
 use super::{
-    ApiState, agents, audit,
+    ApiState, agents, audit, import,
     metrics::{self, METRICS_PATH},
     openapi::{self, DOCUMENT_PATH, Document},
     overview,
     request_id::RequestNumbers,
-    servers, tools,
+    servers, settings, tool_calls, tools,
     trace::trace_request,
 };
 use crate::agents::{ApiError, approval_routes, openai_routes, run_routes, schema_routes};
@@ -34,11 +34,14 @@ pub(super) fn build(state: ApiState) -> Router {
     let telemetry = state.hub.as_ref().and_then(|hub| hub.telemetry().cloned());
     let version_1 = servers::routes()
         .merge(tools::routes())
+        .merge(tool_calls::routes())
         .merge(agents::routes())
         .merge(run_routes())
         .merge(approval_routes())
         .merge(schema_routes())
         .merge(audit::routes())
+        .merge(settings::routes())
+        .merge(import::routes())
         .merge(overview::routes());
     let (routes, mut document) = OpenApiRouter::with_openapi(Document::openapi())
         .nest("/api/v1", version_1)

@@ -13,7 +13,7 @@ use self::stored_results::StoredResults;
 use crate::{
     agents::{AgentService, AskAgent, WithAskAgent},
     bridge::{LocalSkills, ServerContentBridge},
-    surface::HubService,
+    surface::{MainTools, hub_service},
 };
 
 const INSTRUCTIONS: &str = "Tools of several servers at one endpoint. Where a result says that only a part is shown, read the \
@@ -57,6 +57,7 @@ impl GatewayConfig {
     /// Builds the server. From now on the upstream servers are supervised: a server that was never reached is started once to
     /// read its tools, and a server that fails is restarted.
     pub fn build(self, mut config: ServerConfig) -> McpServer {
+        config.telemetry = config.telemetry.or_else(|| self.hub.telemetry().cloned());
         config.instructions.get_or_insert_with(|| INSTRUCTIONS.to_owned());
         let builder = self.endpoint_builder();
         let server = McpServer::new(config, builder.endpoint(self.main_profile, self.agents));
@@ -82,6 +83,11 @@ impl GatewayConfig {
         for profile in self.profiles.into_iter().filter(is_new) {
             server.set_endpoint(profile.name.to_string(), builder.endpoint(profile, None));
         }
+    }
+
+    /// The tools of the main endpoint for the HTTP API.
+    pub fn main_tools(&self) -> MainTools {
+        MainTools::new(Arc::clone(&self.hub), self.journal.clone(), self.main_profile.clone())
     }
 
     fn endpoint_builder(&self) -> EndpointBuilder {
@@ -129,7 +135,7 @@ impl EndpointBuilder {
             let filter = move |id: &SourceId| profile.includes_source(id.as_str());
             Arc::new(ServerContentBridge::new(Arc::clone(manager), filter, skills.clone()))
         });
-        let tools = self.hub_service(profile);
+        let tools = hub_service(&self.hub, self.journal.as_ref(), profile);
         let mut endpoint = match agents {
             Some(agents) => Endpoint::new(Arc::new(WithAskAgent::new(tools, AskAgent::new(agents)))),
             None => Endpoint::new(Arc::new(tools)),
@@ -141,16 +147,5 @@ impl EndpointBuilder {
         endpoint.content = [results, skills].into_iter().flatten().chain(own).chain(of_servers).collect();
         endpoint.readiness = bridge.map(|bridge| bridge as _);
         endpoint
-    }
-
-    fn hub_service(&self, profile: Profile) -> HubService {
-        let service = HubService::new(Arc::clone(&self.hub), profile);
-        match &self.journal {
-            Some(journal) => {
-                let lease_owner = format!("serve-{}", std::process::id());
-                service.with_journal(Arc::clone(journal), lease_owner)
-            }
-            None => service,
-        }
     }
 }

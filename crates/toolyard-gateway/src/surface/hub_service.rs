@@ -83,6 +83,26 @@ impl HubService {
         self.exposed().tools.len()
     }
 
+    /// Executes a call that names its tool as [`ToolService::call`] does, or by the tool's own name and its source. The tools of
+    /// the search surface are not among them.
+    pub(crate) async fn call_by_source(&self, call: &ServiceCall) -> Result<ToolOutput, ToolError> {
+        let request = &call.request;
+        if request.source.is_some() {
+            return self.execute_in_hub(request, &self.options(call)).await;
+        }
+        if RESERVED_NAMES.contains(&request.tool_name.as_str()) {
+            let error = unknown_tool(&request.tool_name, &self.exposed());
+            return Err(self.hub.refuse(request, &self.options(call), error));
+        }
+        self.execute(request, call).await
+    }
+
+    /// Whether tools of the profile have this name, and none of them is called by it alone.
+    pub(crate) fn is_ambiguous(&self, name: &str) -> bool {
+        !self.hub.snapshot().contenders(name, Some(&self.profile)).is_empty()
+            || RESERVED_NAMES.contains(&name)
+    }
+
     fn exposed(&self) -> Arc<ExposedTools> {
         if let Some(exposed) = self.current_exposed() {
             return exposed;
@@ -170,9 +190,7 @@ impl HubService {
     /// The hub names the tools of an ambiguous name as it knows them; clients may see some of them under other names.
     fn with_exposed_names(&self, request: &ToolCallRequest, error: ToolError) -> ToolError {
         let name = request.tool_name.as_str();
-        if error.kind() != ErrorKind::Refused
-            || self.hub.snapshot().contenders(name, Some(&self.profile)).is_empty()
-        {
+        if error.kind() != ErrorKind::Refused || !self.is_ambiguous(name) {
             return error;
         }
         let exposed = self.exposed();

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! hub_service.rs                 HubService, which the MCP server serves
+//! main_tools.rs                  the tools of the main endpoint for the HTTP API
 //! exposed_tools.rs               the tools of a profile under the names that clients see
 //! definition.rs                  the definition of a tool under its exposed name
 //! raw_result.rs                  removes unsafe characters from results and stores their unchanged form
@@ -13,9 +14,11 @@
 mod definition;
 mod exposed_tools;
 mod hub_service;
+mod main_tools;
 mod raw_result;
 mod search_surface_calls;
 mod search_surface_definitions;
 mod surface_choice;
 
-pub use hub_service::HubService;
+pub(crate) use main_tools::hub_service;
+pub use {hub_service::HubService, main_tools::MainTools};

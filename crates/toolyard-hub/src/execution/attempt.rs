@@ -72,6 +72,12 @@ impl Call<'_> {
         self.attempts.load(Ordering::Relaxed)
     }
 
+    /// The trace of the call as text, for the log.
+    fn trace_id(&self) -> Option<String> {
+        let span = self.operation.as_ref()?.span?;
+        Some(format!("{:032x}", span.trace_id))
+    }
+
     /// Reports nothing to telemetry, because nothing is called.
     pub(crate) fn discard_operation(&self) {
         self.operation.as_ref().inspect(|operation| operation.discard());
@@ -276,7 +282,7 @@ impl Call<'_> {
             SourceSignal::Unknown => drop(permit),
         }
         if let Err(error) = outcome {
-            log_failure(candidate, error);
+            log_failure(candidate, self.trace_id().as_deref(), error);
         }
         let error = outcome.as_ref().err().map(ToolError::kind);
         if let (None, Some(succeeded)) = (error, &self.succeeded_tools) {
@@ -315,12 +321,12 @@ fn circuit_open_error(remaining: Duration) -> ToolError {
 }
 
 /// Logs a call that failed through its source. What a tool itself reports concerns its caller only.
-fn log_failure(candidate: &ToolCandidate, error: &ToolError) {
+fn log_failure(candidate: &ToolCandidate, trace_id: Option<&str>, error: &ToolError) {
     use ErrorKind as K;
     if matches!(error.kind(), K::Unavailable | K::Timeout | K::ResponseLost | K::Internal) {
         let (source, tool) = (candidate.source_id(), &*candidate.name);
         let (error, hint) = (error.message(), error.hint());
-        tracing::warn!(target: "toolyard_hub::upstream", %source, tool, error, hint, "call failed");
+        tracing::warn!(target: "toolyard_hub::upstream", %source, tool, error, hint, trace_id, "call failed");
     }
 }
 

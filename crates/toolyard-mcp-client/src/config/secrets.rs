@@ -60,6 +60,15 @@ pub(super) fn extract_secrets(settings: &mut ServerSettings, server: &str) -> Ve
     extractor.found
 }
 
+impl ServerSettings {
+    /// These settings with references in place of literal secrets, and the fields that had one: `env.TOKEN`, `args[2]`, `url`.
+    pub fn without_secrets(&self, server: &str) -> (Self, Vec<String>) {
+        let mut settings = self.clone();
+        let secrets = extract_secrets(&mut settings, server);
+        (settings, secrets.into_iter().map(|secret| secret.field).collect())
+    }
+}
+
 impl McpServerConfig {
     /// The settings that have a key and a value, with references resolved: variables, headers, options, parts of URLs. Any
     /// of them may be a secret.

@@ -189,7 +189,8 @@ fn error_outcome(error: &ToolError, channel: &RequestChannel) -> Outcome {
     }
     if error.kind() == ErrorKind::Quarantined {
         // Clients cannot approve it, so the operator has to learn that somebody wants it.
-        tracing::warn!(%error, hint = error.hint(), "call refused");
+        let trace_id = channel.span.map(|span| format!("{:032x}", span.trace_id));
+        tracing::warn!(%error, hint = error.hint(), trace_id, "call refused");
     }
     let hint = error.caller_hint();
     match error.kind() {

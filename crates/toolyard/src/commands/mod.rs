@@ -20,9 +20,11 @@ mod runs;
 mod search_model;
 mod serve;
 mod servers;
+mod settings;
 mod setup;
 mod skills;
 mod store;
+pub(crate) mod telemetry;
 mod tools;
 mod top;
 mod trust;
@@ -138,7 +140,8 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
         }
         Command::Chat(arguments) => chat::run(arguments, &context, output).await,
         Command::Call(arguments) => Box::pin(call::run(arguments, &context, output)).await,
-        Command::Doctor | Command::Settings(_) | Command::Completions { .. } => Ok(()),
+        Command::Settings(SettingsCommand::Show { all }) => settings::show(all, &context, output),
+        Command::Doctor | Command::Settings(SettingsCommand::Schema) | Command::Completions { .. } => Ok(()),
     }
 }
 

@@ -9,7 +9,7 @@ use toolyard::{ServersSetup, Toolyard, ToolyardBuilder};
 use toolyard_search::lexicon::Lexicons;
 use toolyard_store::Store;
 
-use super::{models::tool_calling_cache, servers::logs};
+use super::{models::tool_calling_cache, servers::logs, telemetry};
 use crate::{
     config::{CliContext, ServerCredentials},
     error::CliError,
@@ -62,6 +62,9 @@ pub(crate) fn builder(context: &CliContext, servers: ServersSetup) -> ToolyardBu
         .owner(process_owner())
         .data_folder(context.data_folder.clone())
         .servers(servers);
+    if let Some(telemetry) = telemetry::start(context) {
+        builder = builder.telemetry(telemetry);
+    }
     if let Some(store) = &context.store {
         builder = builder.store(store.clone());
     }

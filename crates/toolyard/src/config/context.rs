@@ -6,7 +6,7 @@ use std::{
 };
 
 use etcetera::{AppStrategy, AppStrategyArgs};
-use toolyard::{Settings, SettingsError, SkillEnvironment, settings::SettingsLayer};
+use toolyard::{Settings, SettingsError, SkillEnvironment, gateway::SettingsReport, settings::SettingsLayer};
 use toolyard_mcp_client::config::{McpServerConfig, ServerSettings};
 use toolyard_store::{Location, Store, StoreError};
 use toolyard_tools::skill::{SkillFolder, SkillScope};
@@ -32,6 +32,8 @@ pub(crate) struct CliContext {
     pub(crate) settings: Settings,
     /// The files that were read, the operator's first.
     pub(crate) settings_files: Vec<PathBuf>,
+    /// What counts of each file, the lowest layer first.
+    layers: Vec<SettingsLayer>,
     /// Project settings that are ignored because their file is not trusted.
     pub(crate) untrusted_settings: Vec<String>,
     /// Project files that `toolyard trust` would trust.
@@ -64,6 +66,12 @@ impl CliContext {
     /// Finds settings (`--config`, then the current folder and its ancestors, then the user's folder) and opens the store.
     pub(crate) async fn load(config: Option<&Path>) -> Result<Self, CliError> {
         Self::load_with_stores(config, None).await
+    }
+
+    /// The settings of all files, each with its origin, without secrets.
+    pub(crate) fn settings_report(&self) -> Result<SettingsReport, SettingsError> {
+        let files = self.settings_files.iter().map(|file| file.display().to_string()).collect();
+        Ok(SettingsReport { files, ..SettingsLayer::report(&self.layers)? })
     }
 
     /// Reads all settings files again. The stores stay the same, even if the files name others.
@@ -99,7 +107,8 @@ impl CliContext {
         // A file that came with a project has fewer rights than the user's own.
         let (file, store) = (project_file.as_ref(), operator_store.as_ref());
         let project_settings = ProjectSettings::read(file, &operator, store, opens_stores).await?;
-        let settings = project_settings.merge(&operator)?;
+        let layers = project_settings.layers(&operator);
+        let settings = SettingsLayer::merge(&layers)?;
         let project_path = file.map(HashedFile::path);
         let project = project_folder(&current_folder, project_path);
         let mut collected = ServerCollection::default();
@@ -128,6 +137,7 @@ impl CliContext {
         Ok(Self {
             settings,
             settings_files,
+            layers,
             untrusted_settings: collected.untrusted_settings,
             untrusted_files: collected.untrusted_files,
             servers: collected.servers.into_values().collect(),
@@ -261,12 +271,10 @@ impl ProjectSettings {
         Ok(())
     }
 
-    /// The settings of all layers: a trusted project is above the operator, any other below.
-    fn merge(&self, operator: &SettingsLayer) -> Result<Settings, SettingsError> {
-        match self.untrusted {
-            None => SettingsLayer::merge([operator, &self.layer]),
-            Some(_) => SettingsLayer::merge([&self.layer, operator]),
-        }
+    /// All layers, the lowest first: a trusted project is above the operator, any other below.
+    fn layers(&self, operator: &SettingsLayer) -> Vec<SettingsLayer> {
+        let (operator, project) = (operator.clone(), self.layer.clone());
+        if self.untrusted.is_none() { vec![operator, project] } else { vec![project, operator] }
     }
 }
 

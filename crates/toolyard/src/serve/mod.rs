@@ -107,7 +107,11 @@ impl McpEndpoint<'_> {
         }
         let api = gateway.agents.clone().map(|agents| {
             let config = self.toolyard.http_api_config(self.clients_may_approve);
-            HttpApi::new(HttpApiConfig { agents: Some(agents), ..config })
+            HttpApi::new(HttpApiConfig {
+                agents: Some(agents),
+                main_tools: Some(gateway.main_tools()),
+                ..config
+            })
         });
         Ok((Arc::new(gateway.build(config)), api))
     }

@@ -22,6 +22,10 @@ pub enum SettingsError {
         /// Where and why.
         error: Box<toml::de::Error>,
     },
+    /// Traces cannot be exported as the settings or variables say.
+    #[cfg(feature = "otlp")]
+    #[error("[telemetry] {0}")]
+    Telemetry(#[from] toolyard_telemetry::traces::TraceConfigError),
     /// A required key is missing.
     #[error("{key} is missing")]
     MissingKey {

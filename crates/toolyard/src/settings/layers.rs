@@ -14,7 +14,7 @@ const UNPRIVILEGED_SKILLS_KEY: &str = "folders";
 
 /// Tables that are merged key by key. Any other value replaces that of the layer below as a whole: a key from one file must
 /// not be sent to a URL from another.
-const MERGED_TABLES: [&str; 16] = [
+const MERGED_TABLES: [&str; 15] = [
     "agents",
     "approvals",
     "call",
@@ -29,12 +29,11 @@ const MERGED_TABLES: [&str; 16] = [
     "serve.profiles",
     "servers",
     "skills",
-    "telemetry",
     "time",
 ];
 
 /// Lists that each layer adds to.
-const ACCUMULATED_LISTS: [&str; 7] = [
+pub(super) const ACCUMULATED_LISTS: [&str; 7] = [
     "approvals.allow",
     "approvals.ask",
     "approvals.deny",
@@ -51,8 +50,8 @@ const STRICTEST_VALUES: [(&str, &str); 3] =
 /// The settings of one file, with the knowledge of which keys it sets.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SettingsLayer {
-    path: PathBuf,
-    table: Table,
+    pub(super) path: PathBuf,
+    pub(super) table: Table,
     settings: Settings,
 }
 

@@ -7,6 +7,8 @@ mod drain_period;
 mod error;
 mod layers;
 mod models;
+#[cfg(feature = "gateway")]
+mod report;
 mod serve;
 mod telemetry;
 mod web_search;

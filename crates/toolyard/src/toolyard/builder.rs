@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use toolyard_core::{Audit, History, Results, SourceInfo, Synthesizer, Tool};
+use toolyard_core::{Audit, History, Results, SourceInfo, Synthesizer, Tool, telemetry::Telemetry};
 use toolyard_hub::{CallOptions, HubConfig, ToolHub};
 use toolyard_tools::{ToolFunction, function};
 
@@ -19,6 +19,7 @@ pub struct ToolyardBuilder {
     results: Option<Arc<dyn Results>>,
     audit: Option<Arc<dyn Audit>>,
     synthesizer: Option<Arc<dyn Synthesizer>>,
+    telemetry: Option<Arc<dyn Telemetry>>,
     lexicons: Option<toolyard_search::lexicon::Lexicons>,
     #[cfg(feature = "embedding")]
     tool_search_model: Option<Arc<toolyard_search::embedding::Embedder>>,
@@ -114,6 +115,12 @@ impl ToolyardBuilder {
     /// Replaces what combines the results of several sources. By default, the default model does, if there is one.
     pub fn synthesizer(mut self, synthesizer: Arc<dyn Synthesizer>) -> Self {
         self.synthesizer = Some(synthesizer);
+        self
+    }
+
+    /// Reports requests, tool calls, runs and model calls, for traces and metrics.
+    pub fn telemetry(mut self, telemetry: Arc<dyn Telemetry>) -> Self {
+        self.telemetry = Some(telemetry);
         self
     }
 
@@ -353,6 +360,7 @@ impl ToolyardBuilder {
         if let Some(synthesizer) = self.synthesizer.take() {
             config.synthesizer = Some(synthesizer);
         }
+        config.telemetry = self.telemetry.take();
     }
 
     #[cfg(feature = "agent")]

@@ -172,6 +172,41 @@ async fn servers_statistics_and_the_audit_log_are_shown() {
 }
 
 #[tokio::test]
+async fn the_log_and_the_steps_of_a_run_are_read_without_waiting() {
+    let fixture = Fixture::new();
+    fixture.script_note();
+    fixture.append_settings("[serve]\nremote_approval = true\n");
+    let api = RunsApi(HttpGateway::start(&fixture.home, &[]));
+    let (_, created) = api.post("/api/v1/runs", &json!({"question": "note it"})).await;
+    let run = created["run"].as_str().unwrap();
+    let suspended = api.wait_for(run, |run| run["state"] == "suspended").await;
+    let states = |run: &Value| {
+        let steps = run["steps"].as_array().unwrap().iter();
+        steps.map(|step| step["state"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(states(&suspended), ["done", "needs_approval"], "{suspended}");
+    let power = &suspended["steps"][0];
+    assert_eq!((&power["output"], &power["source"]), (&json!("1024"), &json!("native")), "{power}");
+    assert_eq!(power["attempts"][0]["arguments"], r#"{"expression":"2^10"}"#, "{power}");
+    let (status, log) = api.get(&format!("/api/v1/runs/{run}/log")).await;
+    let events = log["events"].as_array().unwrap();
+    assert_eq!((status, &events[0]["type"]), (200, &json!("run_created")), "{log}");
+    assert_eq!(events.last().unwrap()["type"], "run_suspended", "{log}");
+
+    assert_eq!(api.post(&format!("/runs/{run}/approve"), &json!({"allow": true})).await.0, 202);
+    let answered = api.wait_for(run, |run| run["state"] == "answered").await;
+    assert_eq!(states(&answered), ["done", "done"], "{answered}");
+    let after = events.last().unwrap()["number"].as_i64().unwrap();
+    let (_, rest) = api.get(&format!("/api/v1/runs/{run}/log?after={after}")).await;
+    let numbers: Vec<i64> =
+        rest["events"].as_array().unwrap().iter().map(|event| event["number"].as_i64().unwrap()).collect();
+    let (streamed, count) = (api.events(run, Some(after)).await, answered["event_count"].as_i64().unwrap());
+    assert_eq!(numbers, (after + 1..count).collect::<Vec<_>>(), "{rest}");
+    assert_eq!(numbers, streamed.into_iter().filter_map(|(number, _)| number).collect::<Vec<_>>());
+    assert_eq!(api.get("/api/v1/runs/nothing/log").await.0, 404);
+}
+
+#[tokio::test]
 async fn only_the_description_of_the_api_needs_no_token() {
     let fixture = Fixture::new();
     let api = RunsApi(HttpGateway::start(&fixture.home, &[]));

@@ -19,10 +19,12 @@ mod names;
 mod reload;
 mod replicas;
 mod running_hub;
+mod settings_api;
 mod stdio;
 mod stopping;
 #[path = "../servers/test_home.rs"]
 mod test_home;
+mod tool_calls;
 mod upstreams;
 
 use serde_json::json;

@@ -193,7 +193,7 @@ async fn an_unknown_outcome_is_listed_and_resolved_over_http() {
     for path in ["/runs/unknown".to_owned(), format!("/runs/{run}")] {
         let request = RouteRequest { method: Method::GET, ..post(&path, &[], &json!({})) };
         let (_, found) = parse(api.handle(request).await);
-        let steps = found.get("steps").or(found.get("unknown_steps")).unwrap();
+        let steps = found.get("unknown_steps").or(found.get("steps")).unwrap();
         assert_eq!((&steps[0]["run"], &steps[0]["step"]), (&json!(run), &json!("pay")), "{found}");
     }
     let resolve = async |run: &RunId, step: &str, outcome: &str| {
@@ -250,6 +250,59 @@ async fn a_decision_resumes_a_run_only_under_the_rules_it_was_started_with() {
             }
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_is_resumed_unless_it_is_over_waits_or_belongs_to_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let agents = TestAgents::in_folder(&folder).await;
+    let (log, api) = (agents.log(), api(&agents));
+    let resume = async |run: &RunId| {
+        parse(api.handle(post(&format!("/api/v1/runs/{run}/resume"), &[], &json!({}))).await)
+    };
+    let agent = agents.service().0.agent("assistant").unwrap();
+    let authority = Some(agent.authority());
+    let create = async |authority| {
+        agent
+            .create_run(RunRequest { agent: "assistant".to_owned(), authority, ..RunRequest::default() })
+            .await
+            .unwrap()
+    };
+    let code = |error: &Value| error["error"]["code"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(resume(&RunId::from("01")).await.0, 404);
+    let (status, error) = resume(&create(None).await).await;
+    assert_eq!((status, code(&error)), (409, "run_not_resumable".to_owned()), "of a command: {error}");
+
+    let leased = create(authority).await;
+    log.claim(&leased, "another", Duration::from_secs(60)).await.unwrap();
+    let (status, error) = resume(&leased).await;
+    assert_eq!((status, code(&error)), (409, "run_active".to_owned()), "{error}");
+
+    let waiting = create(authority).await;
+    let lease = log.claim(&waiting, "another", Duration::from_millis(1)).await.unwrap();
+    let end = RunEnd::Suspended { waiting_for: vec!["1".to_owned()] };
+    log.append(&lease, 1, &RawJson::from_serialize(&RunEvent::Ended { end }).unwrap()).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let (status, error) = resume(&waiting).await;
+    assert_eq!((status, code(&error)), (409, "run_waits".to_owned()), "{error}");
+    assert_eq!(log.events(&waiting, 0).await.unwrap().len(), 2, "nobody drove it");
+
+    let interrupted = create(authority).await;
+    log.claim(&interrupted, "dead", Duration::from_millis(1)).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let (status, started) = resume(&interrupted).await;
+    assert_eq!((status, &started["state"]), (202, &json!("running")), "{started}");
+    let is_over =
+        async || matches!(log.run(&interrupted).await.unwrap().state, toolyard_core::RunState::Done);
+    for _ in 0..500 {
+        if is_over().await {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(is_over().await, "it is driven to its end");
+    let (status, error) = resume(&interrupted).await;
+    assert_eq!((status, code(&error)), (409, "run_finished".to_owned()), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -16,7 +16,7 @@ use super::{
     run_handlers::{agent_to_resume, pending_approvals},
     run_state::READ_TIMEOUT,
 };
-use crate::agents::active_runs::ActiveRuns;
+use crate::{agents::active_runs::ActiveRuns, api::extract::IsOperator};
 
 /// A decision on an approval.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
@@ -131,6 +131,7 @@ pub(super) async fn decide(
     runs: &Arc<ActiveRuns>,
     approval: i64,
     body: DecisionBody,
+    operator: IsOperator,
 ) -> Result<RouteResponse, ApiError> {
     let reading =
         async { runs.config.approvals.approval(approval).await.map_err(ApiError::store_unavailable) };
@@ -141,7 +142,13 @@ pub(super) async fn decide(
         || ApiError::not_found("approval_not_found", format!("no pending approval has the id {approval}"));
     let run = record.filter(is_pending).ok_or_else(not_found)?.run;
     let DecisionBody { allow, scope } = body;
-    decide_of_run(runs, &run, RunDecisionBody { approval: Some(approval), step: None, allow, scope }).await
+    decide_of_run(
+        runs,
+        &run,
+        RunDecisionBody { approval: Some(approval), step: None, allow, scope },
+        operator,
+    )
+    .await
 }
 
 /// `POST /runs/ID/approve`: decides on an approval and resumes the run.
@@ -149,9 +156,10 @@ pub(super) async fn decide_of_run(
     runs: &Arc<ActiveRuns>,
     run: &RunId,
     body: RunDecisionBody,
+    operator: IsOperator,
 ) -> Result<RouteResponse, ApiError> {
     let RunDecisionBody { approval, step, allow, scope } = body;
-    if allow && !runs.config.clients_may_approve {
+    if allow && !runs.config.clients_may_approve && !operator.0 {
         // A model may read this, so it does not say how to give the approval.
         let message = "HTTP clients may only deny tool calls; the operator of this hub approves them";
         return Err(ApiError {

@@ -30,6 +30,8 @@ pub(crate) struct ApiError {
     pub(crate) message: String,
     pub(crate) param: Option<&'static str>,
     pub(crate) code: Option<&'static str>,
+    /// What the client can do about it.
+    pub(crate) hint: Option<String>,
 }
 
 impl ApiError {
@@ -40,6 +42,7 @@ impl ApiError {
             message: message.into(),
             param: None,
             code: Some("invalid_request"),
+            hint: None,
         }
     }
 
@@ -95,9 +98,13 @@ impl ApiError {
     }
 
     pub(crate) fn to_json(&self) -> Value {
-        let Self { kind, message, param, code, .. } = self;
-        let message = redact(message);
-        json!({"error": {"message": sanitize(&message).0, "type": kind, "param": param, "code": code}})
+        let Self { kind, message, param, code, hint, .. } = self;
+        let clean = |text: &str| sanitize(&redact(text)).0.into_owned();
+        let mut error = json!({"message": clean(message), "type": kind, "param": param, "code": code});
+        if let (Some(fields), Some(hint)) = (error.as_object_mut(), hint) {
+            fields.insert("hint".to_owned(), clean(hint).into());
+        }
+        json!({ "error": error })
     }
 }
 
@@ -167,6 +174,8 @@ impl From<AdminError> for ApiError {
             AdminError::AgentExists(_) => conflict("agent_exists"),
             AdminError::ReadOnlyAgent(_) => conflict("agent_read_only"),
             AdminError::InvalidAgent(_) => Self::bad_request(message),
+            AdminError::UnknownServer(_) => Self::not_found("server_not_found", message),
+            AdminError::NotChanged(_) => Self::failed("settings_not_changed", message),
         }
     }
 }

@@ -10,12 +10,14 @@ mod error;
 mod events;
 mod parameters;
 mod response;
+mod resume_handler;
 mod routes;
 mod run_bodies;
 mod run_event_stream;
 mod run_handlers;
 mod run_list;
 mod run_state;
+mod run_steps;
 
 use std::{collections::HashSet, sync::Arc};
 

@@ -7,16 +7,17 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     approval_handlers::{self, ApprovalList, DecidedApproval, DecisionBody, RunDecisionBody},
-    completion_handlers,
+    completion_handlers, resume_handler,
     run_bodies::{
-        CancelledRun, ResolutionBody, ResolvedStep, RunDetails, StartRunBody, StartedRun, UnknownSteps,
+        CancelledRun, ResolutionBody, ResolvedStep, RunDetails, RunEventLog, StartRunBody, StartedRun,
+        UnknownSteps,
     },
     run_handlers,
     run_list::{self, EventQuery, RunList, RunQuery},
 };
 use crate::api::{
     ApiState,
-    extract::{Agents, ApiPath, ApiQuery, JsonBody},
+    extract::{Agents, ApiPath, ApiQuery, IsOperator, JsonBody},
     openapi::ErrorBody,
     response::ApiResult,
 };
@@ -28,8 +29,10 @@ pub(crate) fn run_routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(unknown_steps))
         .routes(routes!(show_run))
         .routes(routes!(run_events))
+        .routes(routes!(run_log))
         .routes(routes!(decide_of_run))
         .routes(routes!(resolve_step))
+        .routes(routes!(resume_run))
         .routes(routes!(cancel_run))
 }
 
@@ -95,6 +98,17 @@ async fn run_events(
     Ok(run_handlers::follow(&api.runs, &RunId::from(run), &headers, query.after).await?.into())
 }
 
+/// Lists the events of a run that are logged so far, and never waits.
+#[utoipa::path(get, path = "/runs/{run}/log", tag = "runs", params(("run" = String, Path), EventQuery),
+    responses((status = 200, body = RunEventLog), (status = 404, body = ErrorBody)))]
+async fn run_log(
+    Agents(api): Agents,
+    ApiPath(run): ApiPath<String>,
+    ApiQuery(query): ApiQuery<EventQuery>,
+) -> ApiResult {
+    Ok(run_handlers::event_log(&api.runs, &RunId::from(run), query.after).await?.into())
+}
+
 /// The JSON Schema of a run event.
 #[utoipa::path(get, path = "/events.schema.json", tag = "runs", responses((status = 200, body = Object)))]
 async fn event_schema() -> ApiResult {
@@ -118,10 +132,11 @@ async fn create_response(Agents(api): Agents, request: RouteRequest) -> ApiResul
         (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
 async fn decide_of_run(
     Agents(api): Agents,
+    operator: IsOperator,
     ApiPath(run): ApiPath<String>,
     JsonBody(body): JsonBody<RunDecisionBody>,
 ) -> ApiResult {
-    Ok(approval_handlers::decide_of_run(&api.runs, &RunId::from(run), body).await?.into())
+    Ok(approval_handlers::decide_of_run(&api.runs, &RunId::from(run), body, operator).await?.into())
 }
 
 /// Records whether a step with an unknown outcome took effect, and continues the run.
@@ -131,10 +146,19 @@ async fn decide_of_run(
         (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
 async fn resolve_step(
     Agents(api): Agents,
+    operator: IsOperator,
     ApiPath(run): ApiPath<String>,
     JsonBody(body): JsonBody<ResolutionBody>,
 ) -> ApiResult {
-    Ok(run_handlers::resolve(&api.runs, &RunId::from(run), body).await?.into())
+    Ok(run_handlers::resolve(&api.runs, &RunId::from(run), body, operator).await?.into())
+}
+
+/// Resumes a run that no process drives, such as one whose gateway was killed.
+#[utoipa::path(post, path = "/runs/{run}/resume", tag = "runs", params(("run" = String, Path)),
+    responses((status = 202, body = StartedRun), (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody, description = "the run is over, waits, is driven by another process, or is the operator's")))]
+async fn resume_run(Agents(api): Agents, ApiPath(run): ApiPath<String>) -> ApiResult {
+    Ok(resume_handler::resume(&api.runs, &RunId::from(run)).await?.into())
 }
 
 /// Cancels a run. 202 if it is still ending.
@@ -158,10 +182,11 @@ async fn list_approvals(Agents(api): Agents) -> ApiResult {
         (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
 async fn decide(
     Agents(api): Agents,
+    operator: IsOperator,
     ApiPath(approval): ApiPath<i64>,
     JsonBody(body): JsonBody<DecisionBody>,
 ) -> ApiResult {
-    Ok(approval_handlers::decide(&api.runs, approval, body).await?.into())
+    Ok(approval_handlers::decide(&api.runs, approval, body, operator).await?.into())
 }
 
 /// Completes a chat, as OpenAI's API does. The model is the name of an agent.

@@ -6,8 +6,11 @@ use toolyard_core::{Resolution, StepRecord};
 use utoipa::ToSchema;
 
 use super::{
-    approval_handlers::PendingApproval, chat_message::ChatMessage, events::ApiResolution,
+    approval_handlers::PendingApproval,
+    chat_message::ChatMessage,
+    events::{ApiResolution, ApiRunEvent},
     run_state::ApiRunState,
+    run_steps::RunStep,
 };
 
 /// The body of `POST /runs`.
@@ -71,12 +74,22 @@ pub(super) struct RunDetails {
     /// The latest plan; its steps are those of the event `planned`.
     #[schema(value_type = Option<Object>)]
     pub(super) plan: Option<Value>,
+    /// The steps of all plans, as far as they are.
+    pub(super) steps: Vec<RunStep>,
     pub(super) pending_approvals: Vec<PendingApproval>,
     pub(super) unknown_steps: Vec<UnknownStep>,
     /// Tokens and cost.
     #[schema(value_type = Object)]
     pub(super) usage: Value,
     pub(super) event_count: usize,
+}
+
+/// Events of a run.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct RunEventLog {
+    /// Oldest first, as in the event stream; see `/api/v1/events.schema.json`.
+    #[schema(value_type = Vec<Object>)]
+    pub(super) events: Vec<ApiRunEvent>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]

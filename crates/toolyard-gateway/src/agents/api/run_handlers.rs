@@ -1,6 +1,6 @@
 //! Handlers of `/runs`: start a run, show it, follow its events, resolve an unknown outcome, cancel it.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
@@ -8,9 +8,9 @@ use serde_json::json;
 use tokio::{sync::broadcast::error::RecvError, time::Instant};
 use toolyard_agent::{
     AGENT_RUN_KIND, Agent, AgentError, DEFAULT_AGENT, RunEnd, RunEvent, RunOwner, RunRequest, RunUpdate,
-    cancel_run, load_run, request_cancellation,
+    cancel_run, load_run, replay_updates, request_cancellation,
 };
-use toolyard_core::{ApprovalRecord, JournalError, Resolution, RunId, RunLog, RunState};
+use toolyard_core::{ApprovalRecord, JournalError, LoggedEvent, Resolution, RunId, RunLog, RunState};
 use toolyard_mcp_server::{RouteBody, RouteRequest, RouteResponse};
 
 use super::{
@@ -20,11 +20,12 @@ use super::{
     events::{ApiUsage, RunEventMapper, run_event_schema},
     requested_conversation,
     run_bodies::{
-        CancelledRun, ResolutionBody, ResolvedStep, RunDetails, StartRunBody, StartedRun, UnknownStep,
-        UnknownSteps,
+        CancelledRun, ResolutionBody, ResolvedStep, RunDetails, RunEventLog, StartRunBody, StartedRun,
+        UnknownStep, UnknownSteps,
     },
     run_event_stream::run_events,
-    run_state::{ApiRunState, READ_TIMEOUT, RunSummary, logged_updates, outcome},
+    run_state::{ApiRunState, READ_TIMEOUT, RunSummary, logged_events, logged_updates, outcome},
+    run_steps::run_steps,
 };
 use crate::{
     agents::{
@@ -32,7 +33,7 @@ use crate::{
         conversation_owner::http_owner,
         idempotency::{RequestCache, RequestIdentity, RequestLookup},
     },
-    api::traceparent,
+    api::{extract::IsOperator, traceparent},
 };
 
 /// How long a cancelled run may take to end before the client is told that it is still ending.
@@ -78,7 +79,7 @@ pub(super) async fn start(
     Ok(started_response(&run.await?, ApiRunState::Running))
 }
 
-fn started_response(run: &RunId, state: ApiRunState) -> RouteResponse {
+pub(super) fn started_response(run: &RunId, state: ApiRunState) -> RouteResponse {
     let started = StartedRun { run: run.to_string(), state, events: format!("/api/v1/runs/{run}/events") };
     json_of(StatusCode::ACCEPTED, &started)
 }
@@ -94,7 +95,10 @@ async fn duplicate_response(log: &dyn RunLog, run: &RunId) -> Result<RouteRespon
 pub(super) async fn show(runs: &ActiveRuns, run: &RunId) -> Result<RouteResponse, ApiError> {
     // The state is read before the events, so that a run that is over is never shown without its end.
     let record = before(Instant::now() + READ_TIMEOUT, runs.config.log.run(run)).await?;
-    let summary = RunSummary::new(logged_updates(runs.config.log.as_ref(), run).await?);
+    let events = logged_events(runs.config.log.as_ref(), run).await?;
+    let updates: Vec<RunUpdate> = replay_updates(&events).collect();
+    let steps = run_steps(logged_with_time(&events, &updates));
+    let summary = RunSummary::new(updates);
     let mut unknown = runs.config.log.unknown_steps().await?;
     unknown.retain(|step| step.run == *run);
     let (message, hint) = summary.failure();
@@ -115,12 +119,40 @@ pub(super) async fn show(runs: &ActiveRuns, run: &RunId) -> Result<RouteResponse
         message,
         hint,
         plan: summary.plan.map(|steps| json!({ "steps": steps })),
+        steps,
         pending_approvals: pending_of_run(runs, run).await?,
         unknown_steps: unknown.iter().map(UnknownStep::of).collect(),
         usage: json!(ApiUsage::from(summary.tally.usage)),
         event_count: summary.event_count,
     };
     Ok(json_of(StatusCode::OK, &details))
+}
+
+/// The events that can be read, each with the time when it was logged.
+fn logged_with_time<'a>(
+    logged: &[LoggedEvent],
+    updates: &'a [RunUpdate],
+) -> impl Iterator<Item = (i64, &'a RunEvent)> {
+    let times: HashMap<i64, i64> = logged.iter().map(|event| (event.number, event.at)).collect();
+    updates.iter().filter_map(move |update| match update {
+        RunUpdate::Event { number, event, .. } => Some((times.get(number).copied()?, event)),
+        _ => None,
+    })
+}
+
+/// `GET /runs/ID/log`: the events after a number. Never waits for further ones.
+pub(super) async fn event_log(
+    runs: &ActiveRuns,
+    run: &RunId,
+    after: Option<i64>,
+) -> Result<RouteResponse, ApiError> {
+    let record = before(Instant::now() + READ_TIMEOUT, runs.config.log.run(run)).await?;
+    let updates = logged_updates(runs.config.log.as_ref(), run).await?;
+    let mapper = RunEventMapper { run: run.clone(), created_at: Some(record.created_at) };
+    let events = updates.into_iter().map(|update| mapper.event(update));
+    let events =
+        events.filter(|event| after.is_none_or(|after| event.number.is_none_or(|number| number > after)));
+    Ok(json_of(StatusCode::OK, &RunEventLog { events: events.collect() }))
 }
 
 /// `GET /runs/ID/events`, from the event after `Last-Event-ID` or `?after=` on. If a finished run has no more events, the answer is
@@ -170,9 +202,10 @@ pub(super) async fn resolve(
     runs: &Arc<ActiveRuns>,
     run: &RunId,
     body: ResolutionBody,
+    operator: IsOperator,
 ) -> Result<RouteResponse, ApiError> {
     let ResolutionBody { step, outcome } = body;
-    if outcome == Resolution::NotDone && !runs.config.clients_may_approve {
+    if outcome == Resolution::NotDone && !runs.config.clients_may_approve && !operator.0 {
         // The call may be made again, which is as good as an approval.
         let message = "HTTP clients may only resolve steps as `done`; the operator of this hub may permit a call to be repeated";
         return Err(ApiError {

@@ -19,12 +19,17 @@ use crate::agents::call_effects::CallEffects;
 /// How long the store may take to answer before the client gets a retryable error.
 pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub(super) async fn logged_updates(log: &dyn RunLog, run: &RunId) -> Result<Vec<RunUpdate>, ApiError> {
+/// All events of a run; an error if it has none.
+pub(super) async fn logged_events(log: &dyn RunLog, run: &RunId) -> Result<Vec<LoggedEvent>, ApiError> {
     let events = before(Instant::now() + READ_TIMEOUT, log.events(run, 0)).await?;
     if events.is_empty() {
         return Err(ApiError::not_found("run_not_found", format!("agent run {run} does not exist")));
     }
-    Ok(replay_updates(&events).collect())
+    Ok(events)
+}
+
+pub(super) async fn logged_updates(log: &dyn RunLog, run: &RunId) -> Result<Vec<RunUpdate>, ApiError> {
+    Ok(replay_updates(&logged_events(log, run).await?).collect())
 }
 
 /// How a run ended or why it is suspended, and what it added up to; `None` while it is active.

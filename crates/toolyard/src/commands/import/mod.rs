@@ -1,6 +1,7 @@
 //! `toolyard import`: imports the servers of other clients. Their secrets move to the store of secrets.
 
 pub(crate) mod client_files;
+pub(super) mod selected;
 
 use std::{io::IsTerminal as _, path::Path};
 

@@ -2,6 +2,7 @@
 
 mod banner;
 mod drain;
+mod operator;
 mod readiness;
 mod reload;
 pub(super) mod replicas;
@@ -31,6 +32,7 @@ use toolyard_store::Store;
 
 pub(super) use self::secrets::stored_token;
 use self::{
+    operator::OperatorSettings,
     readiness::GatewayReadiness,
     reload::{RunningGateway, RunningHttp},
     secrets::Secrets,
@@ -134,9 +136,13 @@ async fn run_http(
         agents: agents.clone(),
         ..gateway_config(&toolyard, context)?
     };
+    let main_tools = gateway.main_tools();
+    let settings = Arc::new(OperatorSettings::new(context.reload().await?, arguments));
     let server = Arc::new(gateway.build(config));
     let api = HttpApiConfig {
         agents: agents.clone(),
+        main_tools: Some(main_tools.clone()),
+        settings: Some(Arc::clone(&settings) as _),
         metrics_access: context.settings.telemetry.metrics.access(),
         mcp_server: Some(Arc::clone(&server)),
         ..toolyard.http_api_config(serve.remote_approval)
@@ -171,7 +177,7 @@ async fn run_http(
         toolyard: &toolyard,
         server,
         agents,
-        http: Some(RunningHttp { access, readiness, is_interactive, hangups }),
+        http: Some(RunningHttp { access, readiness, main_tools, settings, is_interactive, hangups }),
         requests,
     };
     gateway.serve(listener, http, drain_period, is_interactive, output).await

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use toolyard::{
     ReloadReport, ReloadedSettings, Toolyard,
-    gateway::{AgentService, GatewayConfig},
+    gateway::{AgentService, GatewayConfig, MainTools},
     hub::Profile,
     settings::{AuditSetting, ServeSettings},
 };
@@ -14,6 +14,7 @@ use toolyard_mcp_server::{Access, AccessRules, AccessToken, McpServer, SharedAcc
 
 use super::{
     gateway_config, http_profiles,
+    operator::OperatorSettings,
     readiness::{GatewayReadiness, check_required_servers},
     secrets::Secrets,
     serve_settings,
@@ -42,6 +43,9 @@ pub(super) struct RunningGateway<'a> {
 pub(super) struct RunningHttp {
     pub(super) access: SharedAccessRules,
     pub(super) readiness: Arc<GatewayReadiness>,
+    /// The tools of the main endpoint, as the HTTP API offers them.
+    pub(super) main_tools: MainTools,
+    pub(super) settings: Arc<OperatorSettings>,
     /// Whether SIGHUP means that the terminal was closed.
     pub(super) is_interactive: bool,
     pub(super) hangups: HangupSignals,
@@ -160,8 +164,10 @@ async fn reload(
     let (Some(http), Some(rules)) = (&gateway.http, rules) else { return Ok((report, next)) };
     http.access.replace(rules);
     http.readiness.require_servers(serve.required_servers.clone());
+    http.main_tools.set_profile(main_profile.clone());
     let config = GatewayConfig { main_profile, profiles, agents: gateway.agents.clone(), ..config };
     config.update(&gateway.server, &in_effect.profiles, in_effect.skill_folders != next.skill_folders);
+    http.settings.replace(context);
     Ok((report, next))
 }
 

@@ -1,9 +1,10 @@
 //! The tracing log on stderr, with secrets redacted and repetitions counted.
 //!
-//! `line` is one line as text or JSON, `deduplicator` decides which lines are written.
+//! `line` is one line as text or JSON, `deduplicator` decides which lines are written, `request_log` logs requests.
 
 mod deduplicator;
 mod line;
+mod request_log;
 
 use std::{
     io::Write as _,
@@ -27,6 +28,7 @@ use self::{
 use super::live_region::print_above;
 
 pub(crate) use line::{LogFormat, format_time};
+pub(crate) use request_log::RequestLog;
 
 /// Libraries that log whole provider responses, which may contain keys that redaction does not recognize.
 const MUTED_LIBRARIES: [&str; 1] = ["genai"];

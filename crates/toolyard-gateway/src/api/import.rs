@@ -1,0 +1,53 @@
+//! `/api/v1/import`: the MCP servers of other clients on this machine. Only the operator may see and add them.
+
+use http::StatusCode;
+use serde::Deserialize;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    ApiState,
+    extract::{JsonBody, OperatorOnly, Settings},
+    openapi::ErrorBody,
+    response::{ApiResult, json_of},
+};
+use crate::{admin::ImportReport, agents::ApiError};
+
+/// The servers to import.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct ImportBody {
+    /// Their names, as `GET /api/v1/import` lists them.
+    servers: Vec<String>,
+}
+
+pub(super) fn routes() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(list_importable, import_servers))
+}
+
+/// Lists the MCP servers of editors and other clients on this machine. Operator only.
+#[utoipa::path(get, path = "/import", tag = "settings",
+    responses((status = 200, body = ImportReport), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
+        (status = 422, body = ErrorBody)))]
+async fn list_importable(_: OperatorOnly, Settings(settings): Settings) -> ApiResult {
+    Ok(json_of(StatusCode::OK, &settings.importable_servers().await?))
+}
+
+/// Adds MCP servers of other clients to the settings file, untrusted, and reloads the settings. Operator only.
+#[utoipa::path(post, path = "/import", tag = "settings", request_body = ImportBody,
+    responses((status = 200, body = ImportReport), (status = 400, body = ErrorBody), (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody), (status = 422, body = ErrorBody)))]
+async fn import_servers(
+    _: OperatorOnly,
+    Settings(settings): Settings,
+    JsonBody(body): JsonBody<ImportBody>,
+) -> ApiResult {
+    if body.servers.is_empty() {
+        return Err(ApiError::invalid_param("servers", "`servers` is empty"));
+    }
+    Ok(json_of(StatusCode::OK, &settings.import_servers(&body.servers).await?))
+}
+
+#[cfg(test)]
+#[path = "operator_tests.rs"]
+mod tests;

@@ -1,0 +1,142 @@
+//! What only the operator may do: no token and no header is enough.
+
+use std::sync::{Arc, Mutex};
+
+use axum::body::{Body, to_bytes};
+use http::{Method, Request};
+use serde_json::{Value, json};
+use toolyard_core::BoxFuture;
+use tower::ServiceExt as _;
+
+use crate::{
+    AdminError, CallerCredential, HttpApi, HttpApiConfig, ImportReport, OperatorAccess, SettingsProvider,
+    SettingsReport,
+};
+
+#[derive(Debug, Default)]
+struct FakeSettings(Mutex<Vec<String>>);
+
+impl SettingsProvider for FakeSettings {
+    fn settings(&self) -> SettingsReport {
+        SettingsReport::default()
+    }
+
+    fn importable_servers(&self) -> BoxFuture<'_, Result<ImportReport, AdminError>> {
+        Box::pin(async { Ok(ImportReport::default()) })
+    }
+
+    fn import_servers<'a>(&'a self, names: &'a [String]) -> BoxFuture<'a, Result<ImportReport, AdminError>> {
+        self.0.lock().unwrap().extend_from_slice(names);
+        Box::pin(async { Ok(ImportReport { written: true, ..ImportReport::default() }) })
+    }
+}
+
+async fn send(api: &HttpApi, method: Method, path: &str, body: Value, is_operator: bool) -> (u16, Value) {
+    let mut request = Request::new(Body::from(body.to_string()));
+    *request.method_mut() = method;
+    *request.uri_mut() = path.parse().unwrap();
+    // What a client could try.
+    request.headers_mut().insert("x-toolyard-operator", "true".parse().unwrap());
+    request.headers_mut().insert("authorization", "Bearer operator".parse().unwrap());
+    request.extensions_mut().insert(CallerCredential([7; 32]));
+    if is_operator {
+        request.extensions_mut().insert(OperatorAccess);
+    }
+    let response = api.router().oneshot(request).await.unwrap();
+    let status = response.status().as_u16();
+    let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    (status, serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
+#[tokio::test]
+async fn only_the_operator_imports_servers() {
+    let settings = Arc::new(FakeSettings::default());
+    let api = HttpApi::new(HttpApiConfig {
+        settings: Some(Arc::clone(&settings) as _),
+        ..HttpApiConfig::default()
+    });
+    let import = json!({"servers": ["files"]});
+    for (method, body) in [(Method::GET, json!(null)), (Method::POST, import.clone())] {
+        let (status, error) = send(&api, method, "/api/v1/import", body, false).await;
+        assert_eq!((status, error["error"]["code"].as_str()), (403, Some("operator_only")), "{error}");
+    }
+    assert!(settings.0.lock().unwrap().is_empty());
+    assert_eq!(send(&api, Method::GET, "/api/v1/import", json!(null), true).await.0, 200);
+    let (status, report) = send(&api, Method::POST, "/api/v1/import", import, true).await;
+    assert_eq!((status, &report["written"]), (200, &json!(true)), "{report}");
+    assert_eq!(*settings.0.lock().unwrap(), ["files"]);
+    let empty = send(&api, Method::POST, "/api/v1/import", json!({"servers": []}), true).await;
+    assert_eq!(empty.0, 400);
+}
+
+#[tokio::test]
+async fn a_request_of_the_mcp_server_is_never_the_operators() {
+    use toolyard_mcp_server::{HttpRoutes as _, RouteRequest};
+    let settings = Arc::new(FakeSettings::default());
+    let api = HttpApi::new(HttpApiConfig { settings: Some(settings), ..HttpApiConfig::default() });
+    let request = RouteRequest {
+        method: Method::GET,
+        path: "/api/v1/import".to_owned(),
+        query: String::new(),
+        headers: http::HeaderMap::new(),
+        credential_hash: [0; 32],
+        body: String::new(),
+    };
+    assert_eq!(api.handle(request).await.status, 403);
+}
+
+#[tokio::test]
+async fn the_operator_may_change_agents_that_clients_may_not() {
+    let api = HttpApi::new(HttpApiConfig { admin: Some(Arc::new(FakeAdmin)), ..HttpApiConfig::default() });
+    let agent = json!({"name": "clerk"});
+    let (status, error) = send(&api, Method::POST, "/api/v1/agents", agent.clone(), false).await;
+    assert_eq!((status, error["error"]["code"].as_str()), (403, Some("change_not_permitted")), "{error}");
+    let (status, error) = send(&api, Method::POST, "/api/v1/agents", agent, true).await;
+    assert_eq!((status, error["error"]["code"].as_str()), (409, Some("agent_exists")), "{error}");
+}
+
+/// Has every agent already.
+#[derive(Debug)]
+struct FakeAdmin;
+
+impl crate::AdminProvider for FakeAdmin {
+    fn statistics(&self) -> Vec<crate::CallStatistics> {
+        Vec::new()
+    }
+
+    fn audit(
+        &self,
+        _: Option<i64>,
+        _: usize,
+    ) -> BoxFuture<'_, Result<Vec<crate::AuditLogRecord>, AdminError>> {
+        Box::pin(async { Err(AdminError::NoStore) })
+    }
+
+    fn verify_audit(&self) -> BoxFuture<'_, Result<crate::AuditLogVerification, AdminError>> {
+        Box::pin(async { Err(AdminError::NoStore) })
+    }
+
+    fn agents(&self) -> BoxFuture<'_, Result<Vec<crate::AgentDefinition>, AdminError>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn add_agent<'a>(
+        &'a self,
+        name: &'a str,
+        _: Value,
+    ) -> BoxFuture<'a, Result<crate::AgentDefinition, AdminError>> {
+        Box::pin(async { Err(AdminError::AgentExists(name.to_owned())) })
+    }
+
+    fn replace_agent<'a>(
+        &'a self,
+        name: &'a str,
+        _: Value,
+    ) -> BoxFuture<'a, Result<crate::AgentDefinition, AdminError>> {
+        Box::pin(async { Err(AdminError::UnknownAgent(name.to_owned())) })
+    }
+
+    fn remove_agent<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), AdminError>> {
+        Box::pin(async { Err(AdminError::UnknownAgent(name.to_owned())) })
+    }
+}

@@ -1,0 +1,174 @@
+//! `POST /api/v1/tools/{name}/call`: calls a tool as a client of the main endpoint does.
+
+use axum::extract::State;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::time::Instant;
+use toolyard_core::{ErrorKind, RawJson, ServiceCall, ToolCallRequest, ToolError, ToolOutput};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    ApiState,
+    extract::{ApiPath, JsonBody},
+    openapi::ErrorBody,
+    response::{ApiResult, json_of},
+};
+use crate::{agents::ApiError, surface::HubService};
+
+/// The caller in the audit log.
+const HTTP_CALLER: &str = "http";
+
+/// The arguments of a call.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct ToolCallBody {
+    /// As the tool's input schema describes them.
+    #[serde(default = "RawJson::empty_object")]
+    #[schema(value_type = Object)]
+    arguments: RawJson,
+    /// The source of the tool, if several have one of this name.
+    #[serde(default)]
+    source: Option<String>,
+}
+
+/// The result of a call.
+#[derive(Debug, Serialize, ToSchema)]
+struct ToolCallResult {
+    /// The result as text. Images and other files are summarized in brackets.
+    output: String,
+    /// The same as JSON, if the tool provides it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured: Option<Value>,
+    /// Whether the tool reported a failure.
+    is_error: bool,
+    /// The source that answered.
+    source: Option<String>,
+    /// The number of calls that were made, over all sources.
+    attempts: u32,
+    duration_ms: u64,
+    /// The whole result, if `output` is truncated: the `reference` of the tool `read_result`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_id: Option<String>,
+}
+
+pub(super) fn routes() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(call_tool))
+}
+
+/// Calls a tool of the main endpoint. A failure that the tool reports is a result with `is_error`. Disconnecting cancels the call.
+#[utoipa::path(post, path = "/tools/{name}/call", tag = "tools", params(("name" = String, Path)),
+    request_body = ToolCallBody,
+    responses((status = 200, body = ToolCallResult),
+        (status = 400, body = ErrorBody, description = "the arguments do not fit the schema of the tool; nothing was called"),
+        (status = 403, body = ErrorBody, description = "the call is denied, or the tool awaits approval; nothing was called"),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody, description = "several sources have a tool of this name; nothing was called"),
+        (status = 422, body = ErrorBody, description = "the tool asks its user for input"),
+        (status = 500, body = ErrorBody),
+        (status = 502, body = ErrorBody, description = "the source cannot be reached, or its response was lost"),
+        (status = 504, body = ErrorBody, description = "the tool did not answer in time")))]
+async fn call_tool(
+    State(state): State<ApiState>,
+    ApiPath(name): ApiPath<String>,
+    JsonBody(body): JsonBody<ToolCallBody>,
+) -> ApiResult {
+    let not_offered = || {
+        ApiError::not_found("tool_calls_not_offered", "this gateway offers no tool calls over its HTTP API")
+    };
+    let service = state.main_tools.as_ref().ok_or_else(not_offered)?.service();
+    if !body.arguments.get().starts_with('{') {
+        return Err(ApiError::invalid_param("arguments", "`arguments` must be an object"));
+    }
+    let mut request = ToolCallRequest::new(name, body.arguments);
+    request.source = body.source;
+    let call = ServiceCall { request, caller: None, caller_name: HTTP_CALLER.into() };
+    let started = Instant::now();
+    let outcome = service.call_by_source(&call).await;
+    let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let result = match outcome {
+        Ok(output) if output.input_required => return Err(input_required(&call.request.tool_name)),
+        Ok(output) => ToolCallResult::new(&output, duration_ms),
+        Err(error) if error.kind() == ErrorKind::Failed => ToolCallResult::failed(&error, duration_ms),
+        Err(error) => return Err(call_error(&error, &call.request, &service)),
+    };
+    Ok(json_of(StatusCode::OK, &result))
+}
+
+impl ToolCallResult {
+    fn new(output: &ToolOutput, duration_ms: u64) -> Self {
+        let meta = &output.meta;
+        let reference = meta.truncation.as_ref().and_then(|truncation| truncation.reference.as_ref());
+        Self {
+            output: output.to_text(),
+            structured: output.structured.as_ref().map(RawJson::to_value),
+            is_error: false,
+            source: meta.source.as_ref().map(ToString::to_string),
+            attempts: meta.attempts,
+            duration_ms,
+            result_id: reference.map(ToString::to_string),
+        }
+    }
+
+    fn failed(error: &ToolError, duration_ms: u64) -> Self {
+        let hint = error.caller_hint().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+        Self {
+            output: format!("{}{hint}", error.message()),
+            structured: None,
+            is_error: true,
+            source: error.source_id().map(ToString::to_string),
+            attempts: error.attempts(),
+            duration_ms,
+            result_id: None,
+        }
+    }
+}
+
+/// The error for a tool that cannot answer without its user.
+fn input_required(tool: &str) -> ApiError {
+    let message = format!("tool `{tool}` asks its user for input, and a call over HTTP has no user");
+    let hint = "call it with an MCP client that supports elicitation, or let an agent call it";
+    ApiError { hint: Some(hint.to_owned()), ..ApiError::failed("input_required", message) }
+}
+
+/// Why there is no result, with the hint for clients.
+fn call_error(error: &ToolError, request: &ToolCallRequest, service: &HubService) -> ApiError {
+    use ErrorKind as K;
+    if error.kind() == K::Quarantined {
+        // Clients cannot approve it, so the operator has to learn that somebody wants it.
+        tracing::warn!(%error, hint = error.hint(), "call refused");
+    }
+    // A denied tool has a source; an ambiguous name does not.
+    let is_ambiguous = error.source_id().is_none() && service.is_ambiguous(&request.tool_name);
+    let message = error.to_string();
+    let client =
+        |status, code| ApiError { status, code: Some(code), ..ApiError::bad_request(message.clone()) };
+    let upstream = |status, code| ApiError { status, ..ApiError::failed(code, message.clone()) };
+    let answer = match error.kind() {
+        K::UnknownTool | K::UnknownCapability => client(StatusCode::NOT_FOUND, "tool_not_found"),
+        K::UnknownSource => client(StatusCode::NOT_FOUND, "source_not_found"),
+        K::InvalidArguments => {
+            ApiError { param: Some("arguments"), ..client(StatusCode::BAD_REQUEST, "invalid_arguments") }
+        }
+        K::Refused if is_ambiguous => {
+            ApiError { param: Some("source"), ..client(StatusCode::CONFLICT, "tool_ambiguous") }
+        }
+        K::Refused => client(StatusCode::FORBIDDEN, "call_denied"),
+        K::Quarantined => client(StatusCode::FORBIDDEN, "tool_not_approved"),
+        K::AuditUnavailable => ApiError::store_unavailable(&message),
+        K::Unavailable | K::CircuitOpen => upstream(StatusCode::BAD_GATEWAY, "source_unavailable"),
+        K::Timeout => upstream(StatusCode::GATEWAY_TIMEOUT, "tool_timeout"),
+        K::ResponseLost => upstream(StatusCode::BAD_GATEWAY, "response_lost"),
+        K::OutcomeUnknown => upstream(StatusCode::BAD_GATEWAY, "outcome_unknown"),
+        K::Failed => upstream(StatusCode::BAD_GATEWAY, "tool_failed"),
+        K::Internal => upstream(StatusCode::INTERNAL_SERVER_ERROR, "internal_error"),
+        // Kinds that are added later.
+        _ => upstream(StatusCode::BAD_GATEWAY, "tool_failed"),
+    };
+    ApiError { hint: error.caller_hint().map(str::to_owned), ..answer }
+}
+
+#[cfg(test)]
+#[path = "tool_calls_tests.rs"]
+mod tests;

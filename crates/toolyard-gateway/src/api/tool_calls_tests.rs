@@ -1,0 +1,222 @@
+//! Calls of tools over HTTP: results, truncation, refusals, failures, and the profile of the main endpoint.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use http::{HeaderMap, Method};
+use serde_json::json;
+use toolyard_core::{
+    Audit, AuditRecord, BoxFuture, CallContext, ClaimTime, NameClaim, NameClaims, SourceInfo, SourceKind,
+    Tool, ToolSpec,
+};
+use toolyard_hub::{Budget, HubConfig, Profile, ToolHub};
+use toolyard_mcp_server::{HttpRoutes as _, RouteBody, RouteRequest};
+
+use super::*;
+use crate::{GatewayConfig, HttpApi, HttpApiConfig, MainTools};
+
+/// A tool that behaves as its name says.
+struct ScriptedTool {
+    spec: ToolSpec,
+    source: String,
+    claim: Option<NameClaim>,
+}
+
+impl Tool for ScriptedTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn name_claim(&self) -> Option<&NameClaim> {
+        self.claim.as_ref()
+    }
+
+    fn call<'a>(
+        &'a self,
+        request: &'a ToolCallRequest,
+        _: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            match &*self.spec.name {
+                "fail" => Err(ToolError::failed("no such file\u{202e}\u{1b}[2J")),
+                "unreachable" => Err(ToolError::new(ErrorKind::Unavailable, "connection refused")),
+                "slow" => {
+                    tokio::time::sleep(Duration::from_secs(3_600)).await;
+                    Ok(ToolOutput::text("late"))
+                }
+                "ask" => Ok(ToolOutput { input_required: true, ..ToolOutput::default() }),
+                "long" => Ok(ToolOutput::text("word ".repeat(200))),
+                _ => {
+                    let arguments = request.arguments.to_value();
+                    Ok(ToolOutput::json(json!({"source": self.source, "arguments": arguments})))
+                }
+            }
+        })
+    }
+}
+
+#[derive(Debug, Default)]
+struct AuditLog(Mutex<Vec<AuditRecord>>);
+
+impl Audit for AuditLog {
+    fn record(&self, record: AuditRecord) {
+        self.0.lock().unwrap().push(record);
+    }
+}
+
+/// An API over a hub, whose audit log is returned too.
+fn api(profile: Profile) -> (HttpApi, MainTools, Arc<AuditLog>) {
+    let audit = Arc::new(AuditLog::default());
+    let mut config = HubConfig { audit: Some(Arc::clone(&audit) as _), ..HubConfig::default() };
+    config.rules.deny = vec!["denied".to_owned()];
+    config.retry.max_attempts = 1;
+    let hub = Arc::new(ToolHub::new(config));
+    let mut claims = NameClaims::default();
+    let mut register = |source: &str, names: &[&str]| {
+        let tools = names.iter().map(|name| {
+            let schema = json!({"type": "object", "properties": {"count": {"type": "integer"}}});
+            let mut spec = ToolSpec::new(*name, "Does what its name says");
+            spec.input_schema = schema.into();
+            let claim = (*name == "shared")
+                .then(|| claims.claim(&(*name).into(), &source.into(), None, ClaimTime::FirstApproval, 1));
+            Arc::new(ScriptedTool { spec, source: source.to_owned(), claim }) as Arc<dyn Tool>
+        });
+        hub.register(SourceInfo::new(source, SourceKind::Mcp), tools.collect());
+    };
+    register(
+        "one",
+        &["echo", "fail", "unreachable", "slow", "ask", "long", "denied", "shared", "dotted.name"],
+    );
+    register("two", &["echo", "shared", "search_tools"]);
+    let gateway = GatewayConfig { main_profile: profile, ..GatewayConfig::new(Arc::clone(&hub)) };
+    let main_tools = gateway.main_tools();
+    let config =
+        HttpApiConfig { hub: Some(hub), main_tools: Some(main_tools.clone()), ..HttpApiConfig::default() };
+    (HttpApi::new(config), main_tools, audit)
+}
+
+async fn call(api: &HttpApi, tool: &str, body: &str) -> (u16, Value) {
+    let request = RouteRequest {
+        method: Method::POST,
+        path: format!("/api/v1/tools/{tool}/call"),
+        query: String::new(),
+        headers: HeaderMap::new(),
+        credential_hash: [0; 32],
+        body: body.to_owned(),
+    };
+    let response = api.handle(request).await;
+    let RouteBody::Json(text) = response.body else { panic!("no JSON") };
+    (response.status.as_u16(), serde_json::from_slice(&text).unwrap())
+}
+
+#[tokio::test]
+async fn a_result_has_text_structure_source_and_an_audit_record() {
+    let (api, _, audit) = api(Profile::default());
+    let (status, result) = call(&api, "echo", r#"{"arguments": {"count": 7}}"#).await;
+    assert_eq!(status, 200, "{result}");
+    assert_eq!(result["structured"], json!({"source": "one", "arguments": {"count": 7}}));
+    assert_eq!(result["output"], r#"{"source":"one","arguments":{"count":7}}"#);
+    assert_eq!(
+        (&result["is_error"], &result["source"], &result["attempts"]),
+        (&json!(false), &json!("one"), &json!(1))
+    );
+    assert!(result["duration_ms"].is_u64() && result.get("result_id").is_none(), "{result}");
+    let (_, result) = call(&api, "echo", r#"{"source": "two"}"#).await;
+    assert_eq!(result["source"], "two", "{result}");
+    let (_, result) = call(&api, "two.echo", "{}").await;
+    assert_eq!(result["source"], "two", "the exposed name: {result}");
+    let (_, result) = call(&api, "dotted.name", r#"{"source": "one"}"#).await;
+    assert_eq!(result["source"], "one", "{result}");
+    let records = audit.0.lock().unwrap();
+    assert_eq!(records.len(), 4);
+    assert!(records.iter().all(|record| record.caller == "http" && record.outcome == "ok"), "{records:?}");
+}
+
+#[tokio::test]
+async fn a_failure_of_the_tool_is_a_result_without_unsafe_characters() {
+    let (api, _, _) = api(Profile::default());
+    let (status, result) = call(&api, "fail", "{}").await;
+    assert_eq!(
+        (status, &result["is_error"], &result["source"]),
+        (200, &json!(true), &json!("one")),
+        "{result}"
+    );
+    let output = result["output"].as_str().unwrap();
+    assert!(output.starts_with("no such file"), "{output}");
+    assert_eq!(toolyard_core::find_unsafe(output), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_without_a_result_have_a_typed_error() {
+    let (api, _, audit) = api(Profile { timeout: Duration::from_secs(2), ..Profile::default() });
+    for (tool, body, status, code) in [
+        ("ecko", "{}", 404, "tool_not_found"),
+        ("describe_tool", r#"{"arguments": {"name": "echo"}}"#, 404, "tool_not_found"),
+        ("search_tools", r#"{"arguments": {"query": "x"}}"#, 409, "tool_ambiguous"),
+        ("ask_agent", r#"{"arguments": {"question": "x"}}"#, 404, "tool_not_found"),
+        ("echo", r#"{"source": "three"}"#, 404, "source_not_found"),
+        ("echo", r#"{"arguments": {"count": "many"}}"#, 400, "invalid_arguments"),
+        ("echo", r#"{"arguments": [1]}"#, 400, "invalid_request"),
+        ("echo", r#"{"argument": {}}"#, 400, "invalid_request"),
+        ("echo", "", 400, "invalid_request"),
+        ("denied", "{}", 403, "call_denied"),
+        ("shared", "{}", 409, "tool_ambiguous"),
+        ("ask", "{}", 422, "input_required"),
+        ("unreachable", "{}", 502, "source_unavailable"),
+        // The tool may have had an effect.
+        ("slow", "{}", 502, "outcome_unknown"),
+    ] {
+        let (found, error) = call(&api, tool, body).await;
+        assert_eq!((found, error["error"]["code"].as_str()), (status, Some(code)), "{tool} {body}: {error}");
+    }
+    let (_, unknown) = call(&api, "ecko", "{}").await;
+    assert_eq!(unknown["error"]["hint"], "did you mean `echo`?", "{unknown}");
+    let (_, ambiguous) = call(&api, "shared", "{}").await;
+    assert_eq!(ambiguous["error"]["hint"], "call one of `one.shared`, `two.shared`", "{ambiguous}");
+    let outcomes: Vec<String> = audit.0.lock().unwrap().iter().map(|record| record.outcome.clone()).collect();
+    assert!(outcomes.contains(&"refused".to_owned()), "refused calls are recorded: {outcomes:?}");
+}
+
+#[tokio::test]
+async fn a_long_result_is_truncated_as_the_profile_says_and_kept() {
+    let (api, _, _) = api(Profile { budget: Budget::Characters(100), ..Profile::default() });
+    let (_, result) = call(&api, "long", "{}").await;
+    assert!(result["output"].as_str().unwrap().len() < 300, "{result}");
+    assert!(result["result_id"].as_str().unwrap().starts_with("r_"), "{result}");
+}
+
+#[tokio::test]
+async fn a_tool_outside_the_main_profile_does_not_exist() {
+    let (api, main_tools, _) =
+        api(Profile { tools: vec!["echo".into()], servers: vec!["one".into()], ..Profile::default() });
+    assert_eq!(call(&api, "echo", "{}").await.0, 200);
+    for (tool, body) in [
+        ("long", "{}"),
+        ("long", r#"{"source": "one"}"#),
+        ("one.long", "{}"),
+        ("long@one", "{}"),
+        ("echo", r#"{"source": "two"}"#),
+        ("two.echo", "{}"),
+        ("echo@two", "{}"),
+        ("call_tool", r#"{"arguments": {"name": "long"}}"#),
+    ] {
+        let (status, error) = call(&api, tool, body).await;
+        assert_eq!(status, 404, "{tool} {body}: {error}");
+        assert!(
+            !error["error"]["hint"].to_string().contains("long"),
+            "a hidden tool is not suggested: {error}"
+        );
+    }
+    main_tools.set_profile(Profile { tools: vec!["long".into()], ..Profile::default() });
+    assert_eq!(call(&api, "long", "{}").await.0, 200, "the profile was replaced");
+    assert_eq!(call(&api, "echo", "{}").await.0, 404);
+}
+
+#[tokio::test]
+async fn without_tools_of_a_main_endpoint_nothing_is_called() {
+    let api = HttpApi::new(HttpApiConfig::default());
+    let (status, error) = call(&api, "echo", "{}").await;
+    assert_eq!((status, error["error"]["code"].as_str()), (404, Some("tool_calls_not_offered")), "{error}");
+}

@@ -1,0 +1,46 @@
+//! [`RequestLog`]: one line for each request of an MCP or HTTP client, with the ids of its trace.
+
+use toolyard_core::telemetry::{Operation, OperationKind};
+use toolyard_telemetry::OperationObserver;
+use tracing::Level;
+
+/// Logs requests at level info, with the target `toolyard::requests`.
+#[derive(Debug)]
+pub(crate) struct RequestLog;
+
+impl RequestLog {
+    /// Whether the log shows requests: with `-v`, or as `TOOLYARD_LOG` says. Otherwise requests need not be observed.
+    pub(crate) fn is_enabled() -> bool {
+        tracing::enabled!(target: "toolyard::requests", Level::INFO)
+    }
+}
+
+impl OperationObserver for RequestLog {
+    fn observe(&self, operation: &Operation) {
+        let (method, subject, caller, http_status) = match &operation.kind {
+            OperationKind::ServerRequest { method, target, resource, caller, .. } => {
+                (method, target.as_deref().or(resource.as_deref()), Some(&**caller), None)
+            }
+            OperationKind::HttpRequest { method, route, status } => {
+                (method, Some(&**route), None, Some(status.to_string()))
+            }
+            _ => return,
+        };
+        let status = http_status.as_deref().or(operation.error_type.as_deref()).unwrap_or("ok");
+        let duration_ms = operation.duration.as_secs_f64() * 1e3;
+        let context = operation.span.map(|span| span.context);
+        let trace_id = context.map(|context| format!("{:032x}", context.trace_id));
+        let span_id = context.map(|context| format!("{:016x}", context.span_id));
+        tracing::info!(
+            target: "toolyard::requests",
+            method = &**method,
+            target = subject,
+            status,
+            duration_ms = format!("{duration_ms:.3}"),
+            trace_id,
+            span_id,
+            caller,
+            "request"
+        );
+    }
+}

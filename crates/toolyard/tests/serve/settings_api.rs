@@ -1,0 +1,52 @@
+//! The settings in effect, over the HTTP API and at the command line.
+
+use serde_json::{Value, json};
+
+use crate::{client::HttpGateway, home_with_server};
+
+const SETTINGS: &str = "config/toolyard/toolyard.toml";
+
+fn value<'r>(report: &'r Value, key: &str) -> &'r Value {
+    let values = report["values"].as_array().unwrap_or_else(|| panic!("{report}"));
+    values.iter().find(|value| value["key"] == key).unwrap_or_else(|| panic!("{key} is missing: {report}"))
+}
+
+#[tokio::test]
+async fn every_setting_has_its_origin_and_no_secret_is_shown() {
+    let home = home_with_server();
+    let secret = "hunter2-correct-horse-9f8e7d6c5b4a";
+    let text = std::fs::read_to_string(home.path(SETTINGS)).unwrap();
+    let text = format!("{text}\nenv = {{ API_KEY = \"{secret}\" }}\n[time]\nzone = \"Asia/Shanghai\"\n");
+    home.write(SETTINGS, &text);
+    let gateway = HttpGateway::start(&home, &["--surface", "full"]);
+    let get = async || {
+        let url = gateway.url.replace("/mcp", "/api/v1/settings");
+        let request = gateway.http.get(url).bearer_auth(gateway.token.as_ref().unwrap());
+        request.send().await.unwrap().json::<Value>().await.unwrap()
+    };
+    let report = get().await;
+    let file = json!(home.path(SETTINGS));
+    let origin = |report: &Value, key: &str| {
+        let setting = value(report, key);
+        (setting["value"].clone(), setting["origin"].as_str().unwrap().to_owned(), setting["file"].clone())
+    };
+    assert_eq!(report["files"], json!([file]), "{report}");
+    assert_eq!(origin(&report, "time.zone"), (json!("Asia/Shanghai"), "file".to_owned(), file));
+    assert_eq!(origin(&report, "serve.surface"), (json!("full"), "command_line".to_owned(), json!(null)));
+    assert_eq!(origin(&report, "journal"), (json!("runs"), "default".to_owned(), json!(null)));
+    let key = value(&report, "servers.fake.env.API_KEY");
+    assert_eq!((&key["secret"], &key["value"]), (&json!(true), &json!(null)), "{key}");
+    assert!(!report.to_string().contains(secret), "{report}");
+
+    home.write(SETTINGS, &text.replace("Asia/Shanghai", "Europe/Berlin"));
+    gateway.hang_up("settings reloaded").await;
+    assert_eq!(value(&get().await, "time.zone")["value"], "Europe/Berlin", "those in effect are shown");
+    gateway.stop().await;
+
+    let shown: Value = serde_json::from_str(&home.run(&["settings", "show", "--json"])).unwrap();
+    assert_eq!(value(&shown, "time.zone")["value"], "Europe/Berlin");
+    let table = home.run(&["settings", "show"]);
+    assert!(table.contains("time.zone") && table.contains("(secret)"), "{table}");
+    assert!(!table.contains(secret) && !table.contains("journal"), "{table}");
+    assert!(home.run(&["settings", "show", "--all"]).contains("journal"));
+}
