@@ -1,6 +1,9 @@
 //! Tool search on the hub: from the user's words to callable tools.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, time::SystemTime};
+
+use tokio::time::Instant;
+use toolyard_core::telemetry::{Operation, OperationKind};
 
 use crate::{
     hub::ToolHub,
@@ -59,18 +62,37 @@ impl ToolHub {
 
     /// The tools for a request, best first. Starts no server.
     pub fn search(&self, request: &str, limit: usize) -> Vec<ToolMatch> {
-        let hits = self.index().search(request, limit.min(MAX_SEARCH_RESULTS));
-        resolve_hits(&self.snapshot(), hits)
+        self.counted_search(|| {
+            let hits = self.index().search(request, limit.min(MAX_SEARCH_RESULTS));
+            resolve_hits(&self.snapshot(), hits)
+        })
     }
 
     /// The tools for a task of several steps: the results of each step, interleaved.
     pub fn search_steps(&self, task: &str, steps: &[&str], limit: usize) -> Vec<ToolMatch> {
-        let hits = self.index().search_steps(
-            task,
-            steps.iter().copied().take(MAX_SEARCH_STEPS),
-            limit.min(MAX_SEARCH_RESULTS),
-        );
-        resolve_hits(&self.snapshot(), hits)
+        self.counted_search(|| {
+            let hits = self.index().search_steps(
+                task,
+                steps.iter().copied().take(MAX_SEARCH_STEPS),
+                limit.min(MAX_SEARCH_RESULTS),
+            );
+            resolve_hits(&self.snapshot(), hits)
+        })
+    }
+
+    /// Reports a search to telemetry. It is part of a request, so that it has no span of its own.
+    fn counted_search(&self, search: impl FnOnce() -> Vec<ToolMatch>) -> Vec<ToolMatch> {
+        let Some(telemetry) = self.telemetry() else { return search() };
+        let (started_at, started) = (SystemTime::now(), Instant::now());
+        let matches = search();
+        telemetry.record(Operation {
+            kind: OperationKind::ToolSearch { found: matches.len() },
+            span: None,
+            started_at,
+            duration: started.elapsed(),
+            error_type: None,
+        });
+        matches
     }
 }
 

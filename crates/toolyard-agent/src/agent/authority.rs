@@ -33,9 +33,9 @@ impl Agent {
     /// Whether the agent may continue a run of another process: it was created under the same [authority](Self::authority),
     /// and the tools of its open steps exist here and need no less approval than they did there.
     pub fn may_take_over(&self, run: &Run) -> bool {
-        let authority = run.request().and_then(|request| request.authority);
+        let authority = run.request().and_then(|request| request.authority.as_deref());
         let is_open = |step: &&StepRun| !step.phase.is_ended() && !step.is_reasoning();
-        authority == Some(self.authority())
+        authority == Some(&self.authority())
             && run.steps().iter().filter(is_open).all(|step| self.has_tool_of(step))
     }
 

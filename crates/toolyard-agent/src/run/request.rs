@@ -51,7 +51,7 @@ pub struct RunRequest {
     /// What the agent may do, see [`Agent::authority`](crate::Agent::authority); only set by a serving process. Processes with
     /// another authority do not take the run over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub authority: Option<ContentHash>,
+    pub authority: Option<Box<ContentHash>>,
     /// Identifies the client request that created the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Box<RequestFingerprint>>,

@@ -94,6 +94,11 @@ pub enum OperationKind {
         /// The status of the response.
         status: u16,
     },
+    /// Tools were searched.
+    ToolSearch {
+        /// How many were found.
+        found: usize,
+    },
     /// A run of an agent, from its start or resumption until it ended or was suspended.
     AgentRun {
         /// The agent.

@@ -129,7 +129,7 @@ impl ActiveRuns {
         let start = async move {
             let fingerprint =
                 reservation.as_ref().map(|reservation| Box::new(reservation.fingerprint().clone()));
-            let request = RunRequest { fingerprint, authority: Some(agent.authority()), ..request };
+            let request = RunRequest { fingerprint, authority: Some(Box::new(agent.authority())), ..request };
             let mut chat = runs.chat(request.conversation.as_deref().cloned(), deadline).await?;
             let run = chat.stream_chat_message(&agent, request, Some(deadline)).await?;
             if let Some(reservation) = reservation {

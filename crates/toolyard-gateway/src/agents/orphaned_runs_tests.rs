@@ -47,7 +47,7 @@ fn only_recent_detached_runs_are_resumed() {
 /// A run that a process created for a client, and its lease if that process died while it drove the run.
 async fn run_of(agents: &TestAgents, detached: bool) -> (RunId, Lease) {
     let agent = agents.service().0.agent("assistant").unwrap();
-    let authority = Some(agent.authority());
+    let authority = Some(Box::new(agent.authority()));
     let request = RunRequest { agent: "assistant".to_owned(), detached, authority, ..RunRequest::default() };
     let run = agent.create_run(request).await.unwrap();
     let lease = agents.log().claim(&run, &agents.parts.owner, LEASE).await.unwrap();
@@ -98,7 +98,7 @@ async fn a_released_run_is_taken_over_by_the_next_scan() {
 async fn a_new_run_is_left_to_its_creator_for_a_moment() {
     let agents = TestAgents::in_memory();
     let agent = agents.in_process("first").service().0.agent("assistant").unwrap();
-    let authority = Some(agent.authority());
+    let authority = Some(Box::new(agent.authority()));
     let request =
         RunRequest { agent: "assistant".to_owned(), detached: true, authority, ..RunRequest::default() };
     let run = agent.create_run(request).await.unwrap();
@@ -115,7 +115,7 @@ async fn a_decision_that_nobody_applied_resumes_a_suspended_run() {
     let (mut agents, ledger) = (TestAgents::in_memory(), Ledger::default());
     use_ledger(&mut agents, &ledger);
     let agent = agents.in_process("first").service().0.agent("assistant").unwrap();
-    let (question, authority) = ("record all lines, label r0.".to_owned(), Some(agent.authority()));
+    let (question, authority) = ("record all lines, label r0.".to_owned(), Some(Box::new(agent.authority())));
     let request = RunRequest {
         agent: "assistant".to_owned(),
         question,

@@ -137,7 +137,7 @@ async fn leases_that_nobody_could_renew_are_not_taken_over_at_once() {
     let (agents, log, store) = agents_with_outage();
     let (first, second) = (agents.in_process("first"), agents.in_process("second"));
     let agent = first.service().0.agent("assistant").unwrap();
-    let (detached, authority) = (true, Some(agent.authority()));
+    let (detached, authority) = (true, Some(Box::new(agent.authority())));
     let request = RunRequest { agent: "assistant".to_owned(), detached, authority, ..RunRequest::default() };
     let run = agent.create_run(request).await.unwrap();
     let lease = log.claim(&run, "first", first.lease).await.unwrap();
@@ -162,7 +162,7 @@ async fn a_store_that_is_always_slow_does_not_keep_orphaned_runs_waiting() {
     let (agents, log, store) = agents_with_outage();
     let (first, second) = (agents.in_process("first"), agents.in_process("second"));
     let agent = first.service().0.agent("assistant").unwrap();
-    let (detached, authority) = (true, Some(agent.authority()));
+    let (detached, authority) = (true, Some(Box::new(agent.authority())));
     let request = RunRequest { agent: "assistant".to_owned(), detached, authority, ..RunRequest::default() };
     let run = agent.create_run(request).await.unwrap();
     let lease = log.claim(&run, "first", first.lease).await.unwrap();

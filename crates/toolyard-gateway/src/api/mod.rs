@@ -103,6 +103,13 @@ pub struct HttpApi {
     /// The same for the MCP server, which has limited bodies already.
     unlimited_routes: Router,
     metrics_access: MetricsAccess,
+    pages: Option<Pages>,
+}
+
+/// Pages that are served beside the API and authenticate their visitors themselves.
+struct Pages {
+    routes: Router,
+    is_page: fn(&str) -> bool,
 }
 
 /// What handlers share.
@@ -137,7 +144,19 @@ impl HttpApi {
             mcp_server: config.mcp_server,
         });
         let unlimited_routes = routes.clone().layer(DefaultBodyLimit::disable());
-        Self { routes, unlimited_routes, metrics_access }
+        Self { routes, unlimited_routes, metrics_access, pages: None }
+    }
+
+    /// Also serves pages for people, at the paths that `is_page` selects. The MCP server requires no token for them: they
+    /// authenticate their visitors themselves. Not part of [`HttpApi::router`].
+    #[must_use]
+    pub fn with_pages(mut self, routes: Router, is_page: fn(&str) -> bool) -> Self {
+        self.pages = Some(Pages { routes: routes.layer(DefaultBodyLimit::disable()), is_page });
+        self
+    }
+
+    fn pages(&self, path: &str) -> Option<&Router> {
+        self.pages.as_ref().filter(|pages| (pages.is_page)(path)).map(|pages| &pages.routes)
     }
 
     #[cfg(test)]
@@ -164,14 +183,16 @@ impl fmt::Debug for HttpApi {
 
 impl HttpRoutes for HttpApi {
     fn matches(&self, path: &str) -> bool {
-        ["/api", "/v1", "/runs", METRICS_PATH].iter().any(|prefix| {
-            path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        })
+        let is_api = |prefix: &&str| {
+            path.strip_prefix(*prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        ["/api", "/v1", "/runs", METRICS_PATH].iter().any(is_api) || self.pages(path).is_some()
     }
 
     fn is_public(&self, path: &str) -> bool {
         [DOCUMENT_PATH, EVENT_SCHEMA_PATH].contains(&path)
             || self.metrics_access == MetricsAccess::Open && path == METRICS_PATH
+            || self.pages(path).is_some()
     }
 
     fn handle(&self, request: RouteRequest) -> BoxFuture<'_, RouteResponse> {
@@ -180,7 +201,8 @@ impl HttpRoutes for HttpApi {
                 Ok(request) => request,
                 Err(error) => return error.into(),
             };
-            let Ok(response) = self.unlimited_routes.clone().oneshot(request).await;
+            let routes = self.pages(request.uri().path()).unwrap_or(&self.unlimited_routes);
+            let Ok(response) = routes.clone().oneshot(request).await;
             into_route_response(response).await
         })
     }

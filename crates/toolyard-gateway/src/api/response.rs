@@ -8,7 +8,7 @@ use axum::{
 };
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream};
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde::Serialize;
 use toolyard_mcp_server::{RouteBody, RouteResponse};
 
@@ -90,7 +90,13 @@ pub(super) async fn into_route_response(response: Response) -> RouteResponse {
             _ => RouteBody::Empty,
         },
     };
-    let headers = parts.headers.into_iter().filter_map(|(name, value)| Some((name?, value))).collect();
+    let mut last_name = None;
+    let with_name = |(name, value): (Option<HeaderName>, HeaderValue)| {
+        // Only the first of several values, such as cookies, comes with its name.
+        last_name = name.or_else(|| last_name.take());
+        Some((last_name.clone()?, value))
+    };
+    let headers = parts.headers.into_iter().filter_map(with_name).collect();
     RouteResponse { status: parts.status, headers, body }
 }
 

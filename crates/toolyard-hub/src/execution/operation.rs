@@ -59,8 +59,7 @@ impl CallOperation {
             };
             *attempts = called;
             if self.captures_content {
-                let result =
-                    outcome.as_ref().map_or_else(ToString::to_string, |output| output.to_text().into());
+                let result = outcome.as_ref().map_or_else(ToString::to_string, ToolOutput::to_text);
                 *content = Some(Box::new(CallContent { arguments: request.arguments.clone(), result }));
             }
         }

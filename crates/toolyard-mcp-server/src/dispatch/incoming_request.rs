@@ -119,7 +119,7 @@ impl McpServer {
 
     /// Suspends a call until its client provides input, and returns the input requests.
     pub(crate) fn suspend(&self, scope: &SessionScope<'_>, mut task: RequestTask) -> Outcome {
-        let operation = task.operation.take();
+        let operation = task.operation.take().map(|operation| *operation);
         let outcome = self.suspend_task(scope, task);
         operation::end(operation, &outcome, false);
         outcome

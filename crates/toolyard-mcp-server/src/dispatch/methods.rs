@@ -40,7 +40,7 @@ impl McpServer {
                 Dispatch::Completed(outcome)
             }
             Dispatch::Pending(mut task) => {
-                task.operation = Some(operation);
+                task.operation = Some(Box::new(operation));
                 Dispatch::Pending(task)
             }
         }

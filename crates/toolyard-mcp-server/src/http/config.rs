@@ -94,9 +94,19 @@ impl SharedAccessRules {
         self.0.load()
     }
 
-    /// A hash of the credential, to which sessions are bound.
-    pub(crate) fn credential_hash(&self) -> [u8; 32] {
+    /// A hash of the credential that clients need, to which sessions are bound; zeros if they need none.
+    pub fn credential_hash(&self) -> [u8; 32] {
         self.current().access.credential_hash()
+    }
+
+    /// Whether clients need no credential.
+    pub fn is_open(&self) -> bool {
+        matches!(self.current().access, Access::Open)
+    }
+
+    /// Whether this is the bearer token of clients; compared in constant time. No token is accepted where none is needed.
+    pub fn accepts_token(&self, presented: &str) -> bool {
+        matches!(&self.current().access, Access::Token(token) if token.matches(presented))
     }
 }
 

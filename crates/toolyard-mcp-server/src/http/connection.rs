@@ -208,9 +208,12 @@ impl Connection {
             }
         };
         *response.status_mut() = route_response.status;
-        // Replaces: a second Content-Type would be one too many.
         for (name, value) in route_response.headers {
-            response.headers_mut().insert(name, value);
+            // Only cookies may repeat: a second Content-Type would be one too many.
+            match name {
+                header::SET_COOKIE => drop(response.headers_mut().append(name, value)),
+                _ => drop(response.headers_mut().insert(name, value)),
+            }
         }
         response
     }

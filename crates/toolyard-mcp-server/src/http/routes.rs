@@ -58,7 +58,7 @@ pub struct RouteResponse {
 pub enum RouteBody {
     /// Nothing.
     Empty,
-    /// A complete JSON text.
+    /// A complete text: JSON, unless the headers of the response say otherwise.
     Json(Bytes),
     /// Server-sent events. The stream is dropped when the client disconnects.
     Events {

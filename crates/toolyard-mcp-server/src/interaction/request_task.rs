@@ -35,7 +35,7 @@ pub(crate) struct RequestTask {
     survives_disconnect: bool,
     cancellation: Option<CancellationGuard>,
     /// Recorded when the response is known; none without telemetry, and while the task is suspended.
-    pub(crate) operation: Option<RunningOperation>,
+    pub(crate) operation: Option<Box<RunningOperation>>,
     /// The number of pending batches, and the timer after which they are sent unless another batch comes.
     batch_window: Option<(usize, Pin<Box<Sleep>>)>,
 }
@@ -140,7 +140,11 @@ impl RequestTask {
 
     /// Records the operation with the response of its request.
     pub(crate) fn end_operation(&mut self, outcome: &Outcome) {
-        operation::end(self.operation.take(), outcome, self.channel.is_tool_error.load(Ordering::Relaxed));
+        operation::end(
+            self.operation.take().map(|operation| *operation),
+            outcome,
+            self.channel.is_tool_error.load(Ordering::Relaxed),
+        );
     }
 
     pub(crate) fn store_outcome(&mut self, outcome: Outcome) {
@@ -154,14 +158,14 @@ impl Drop for RequestTask {
             self.future.take().filter(|_| self.survives_disconnect && !self.channel.is_cancelled())
         else {
             if let Some(operation) = self.operation.take() {
-                operation::end_dropped(operation);
+                operation::end_dropped(*operation);
             }
             return;
         };
         // Legacy revisions: a disconnect does not cancel a request.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let (channel, cancellation) = (Arc::clone(&self.channel), self.cancellation.take());
-        let operation = self.operation.take();
+        let operation = self.operation.take().map(|operation| *operation);
         runtime.spawn(async move {
             let _cancellation = cancellation;
             let outcome = poll_fn(|context| {

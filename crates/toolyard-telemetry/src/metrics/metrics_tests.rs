@@ -52,7 +52,8 @@ fn a_scrape_has_calls_tokens_cost_and_gauges() {
     metrics.observe(&call("commit", Some("git"), 30, Some("tool_error")));
     metrics.observe(&model_call("large", 100, 20, Some(0.25)));
     metrics.observe(&model_call("large", 100, 20, Some(0.25)));
-    metrics.observe_search(Duration::from_micros(300));
+    let search = operation(OperationKind::ToolSearch { found: 3 }, 0, None);
+    metrics.observe(&Operation { duration: Duration::from_micros(300), ..search });
     let text = exposition(&metrics, LabelDetail::All);
     for line in [
         "# TYPE toolyard_tool_calls counter",

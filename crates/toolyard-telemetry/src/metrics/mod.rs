@@ -155,6 +155,7 @@ impl OperationObserver for Metrics {
             OperationKind::ToolCall { tool, source, .. } => {
                 self.count_call(tool, source.as_ref().map(SourceId::as_str), error_type, duration);
             }
+            OperationKind::ToolSearch { .. } => self.searches.observe(duration),
             OperationKind::AgentRun { agent, .. } => {
                 self.agent_runs.update([agent, error], |durations| durations.observe(duration));
             }
@@ -175,11 +176,6 @@ impl OperationObserver for Metrics {
 }
 
 impl Metrics {
-    /// Counts a search for tools.
-    pub fn observe_search(&self, duration: Duration) {
-        self.searches.observe(duration);
-    }
-
     fn count_call(&self, tool: &str, source: Option<&str>, error_type: Option<&str>, duration: Duration) {
         // Clients can invent names of tools, so that only those of a source are counted by name.
         let tool = if source.is_some() { tool } else { OTHER };

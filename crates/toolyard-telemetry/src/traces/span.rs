@@ -149,6 +149,13 @@ fn describe(kind: OperationKind) -> Description {
             }
             span
         }
+        kind => describe_agent_operation(kind),
+    }
+}
+
+/// Operations of agents, and requests to the HTTP API.
+fn describe_agent_operation(kind: OperationKind) -> Description {
+    match kind {
         OperationKind::HttpRequest { method, route, status } => {
             let mut span = Description::new(&method, Some(&route), SpanKind::Server);
             span.add("http.request.method", method);

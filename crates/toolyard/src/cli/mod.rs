@@ -7,6 +7,7 @@ mod connect;
 mod import;
 mod lexicon;
 mod models;
+mod open;
 mod prompt;
 mod runs;
 #[cfg(feature = "embedding")]
@@ -32,6 +33,7 @@ pub(crate) use connect::ConnectArgs;
 pub(crate) use import::ImportArgs;
 pub(crate) use lexicon::{AddLexiconArgs, Language, LexiconCommand};
 pub(crate) use models::{AddModelArgs, ModelsCommand};
+pub(crate) use open::OpenArgs;
 pub(crate) use prompt::{PromptArgs, PromptFormat};
 pub(crate) use runs::{ApprovalArgs, ResumeArgs, RunsCommand, StepResolution};
 #[cfg(feature = "embedding")]
@@ -49,6 +51,7 @@ Examples:
   toolyard import                                            import MCP servers from your editors
   toolyard connect claude                                    point Claude Code at Toolyard
   toolyard serve --http                                      serve all tools over MCP
+  toolyard open                                              open the console of the running gateway
   toolyard servers list                                      list MCP servers and their status
   toolyard tools search \"read a spreadsheet\"                 find tools
   toolyard call calculate '{\"expression\":\"2^10\"}'            call a tool
@@ -110,6 +113,8 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Watch the calls, servers and runs of a running hub
     Top(TopArgs),
+    /// Open the console of the running gateway in a browser
+    Open(OpenArgs),
     /// Point Claude, Cursor, VS Code, Codex or Gemini at Toolyard in place of the servers imported from them
     Connect(ConnectArgs),
     /// Show, search, verify and export the audit log of tool calls

@@ -14,6 +14,7 @@ mod import;
 mod lexicon;
 mod line_diff;
 mod models;
+mod open;
 mod prompt;
 mod runs;
 #[cfg(feature = "embedding")]
@@ -52,7 +53,7 @@ fn is_decision(command: &Command) -> bool {
     match command {
         Command::Ask(arguments) => arguments.yes,
         Command::Chat(arguments) => arguments.yes,
-        Command::Trust { .. } | Command::Import(_) | Command::Connect(_) => true,
+        Command::Trust { .. } | Command::Import(_) | Command::Connect(_) | Command::Open(_) => true,
         Command::Models(command) => {
             matches!(command, ModelsCommand::Add(_) | ModelsCommand::Remove { .. })
         }
@@ -125,6 +126,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
         Command::Import(arguments) => import::run(arguments, &context, output).await,
         Command::Serve(arguments) => serve::run(arguments, &context, output).await,
         Command::Top(arguments) => top::run(arguments, &context, output).await,
+        Command::Open(arguments) => open::run(&arguments, &context, output).await,
         Command::Connect(arguments) => {
             connect::run(&arguments, cli.config.as_deref(), &context, output).await
         }

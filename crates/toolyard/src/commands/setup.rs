@@ -62,7 +62,7 @@ pub(crate) fn builder(context: &CliContext, servers: ServersSetup) -> ToolyardBu
         .owner(process_owner())
         .data_folder(context.data_folder.clone())
         .servers(servers);
-    if let Some(telemetry) = telemetry::start(context) {
+    if let Some(telemetry) = telemetry::start(context, None) {
         builder = builder.telemetry(telemetry);
     }
     if let Some(store) = &context.store {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use toolyard_core::telemetry::Telemetry;
-use toolyard_telemetry::{TelemetryBuilder, traces::Traces};
+use toolyard_telemetry::{TelemetryBuilder, metrics::Metrics, traces::Traces};
 
 use crate::{config::CliContext, terminal::logging::RequestLog};
 
@@ -15,9 +15,13 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 static TRACES: OnceLock<Option<Arc<Traces>>> = OnceLock::new();
 
-/// What receives operations: traces as configured, and the log if it shows requests. None if neither does.
-pub(crate) fn start(context: &CliContext) -> Option<Arc<dyn Telemetry>> {
+/// What receives operations: traces as configured, the log if it shows requests, and the metrics of a gateway. None if none
+/// does.
+pub(crate) fn start(context: &CliContext, metrics: Option<&Arc<Metrics>>) -> Option<Arc<dyn Telemetry>> {
     let mut builder = TelemetryBuilder::default();
+    if let Some(metrics) = metrics {
+        builder = builder.observe(Arc::clone(metrics) as _);
+    }
     if RequestLog::is_enabled() {
         builder = builder.observe(Arc::new(RequestLog)).with_trace_ids();
     }

@@ -107,8 +107,7 @@ impl CliContext {
         // A file that came with a project has fewer rights than the user's own.
         let (file, store) = (project_file.as_ref(), operator_store.as_ref());
         let project_settings = ProjectSettings::read(file, &operator, store, opens_stores).await?;
-        let layers = project_settings.layers(&operator);
-        let settings = SettingsLayer::merge(&layers)?;
+        let (layers, settings) = project_settings.merge(&operator)?;
         let project_path = file.map(HashedFile::path);
         let project = project_folder(&current_folder, project_path);
         let mut collected = ServerCollection::default();
@@ -121,15 +120,15 @@ impl CliContext {
             project_settings.add_servers(&mut collected, file, &project, store).await?;
         }
         let ProjectSettings { layer: project_layer, store, .. } = project_settings;
-        let settings_files = [operator_file.as_deref(), project_path];
-        let settings_files = settings_files.into_iter().flatten().map(Path::to_owned).collect();
+        let settings_files =
+            [operator_file.as_deref(), project_path].into_iter().flatten().map(Path::to_owned).collect();
         let mut paths =
             SettingsPaths { skills: skill_folders(&user_folders.config_dir(), &project), model: None };
         paths.add(operator.settings(), operator_file.as_deref(), SkillScope::User);
         paths.add(project_layer.settings(), project_path, SkillScope::Project);
         let environment = skill_variables(&settings.skills.environment);
         let skill_environment = SkillEnvironment {
-            skill_folders: paths.skills,
+            skill_folders: std::mem::take(&mut paths.skills),
             environment,
             working_directory: current_folder,
             trust_store: operator_store.clone(),
@@ -149,10 +148,7 @@ impl CliContext {
             operator_file: operator_file.unwrap_or_else(|| user_folders.config_dir().join(SETTINGS_FILE)),
             config_folder: user_folders.config_dir(),
             data_folder: user_folders.data_dir(),
-            tool_search_model: match paths.model {
-                Some(configured) => configured.folder(),
-                None => installed_model(&user_folders.data_dir()),
-            },
+            tool_search_model: paths.search_model(&user_folders.data_dir()),
             store,
             operator_store,
             config: config.map(Path::to_owned),
@@ -271,10 +267,12 @@ impl ProjectSettings {
         Ok(())
     }
 
-    /// All layers, the lowest first: a trusted project is above the operator, any other below.
-    fn layers(&self, operator: &SettingsLayer) -> Vec<SettingsLayer> {
+    /// All layers, the lowest first, and their settings: a trusted project is above the operator, any other below.
+    fn merge(&self, operator: &SettingsLayer) -> Result<(Vec<SettingsLayer>, Settings), SettingsError> {
         let (operator, project) = (operator.clone(), self.layer.clone());
-        if self.untrusted.is_none() { vec![operator, project] } else { vec![project, operator] }
+        let layers = if self.untrusted.is_none() { vec![operator, project] } else { vec![project, operator] };
+        let settings = SettingsLayer::merge(&layers)?;
+        Ok((layers, settings))
     }
 }
 
@@ -312,6 +310,14 @@ fn installed_model(data_folder: &Path) -> Option<PathBuf> {
 }
 
 impl SettingsPaths {
+    /// The folder of the model for tool search: the configured one, else the installed one.
+    fn search_model(self, data_folder: &Path) -> Option<PathBuf> {
+        match self.model {
+            Some(configured) => configured.folder(),
+            None => installed_model(data_folder),
+        }
+    }
+
     /// Adds those of a file above the ones before; relative paths are relative to its folder.
     fn add(&mut self, settings: &Settings, file: Option<&Path>, scope: SkillScope) {
         let Some(folder) = file.and_then(Path::parent) else { return };

@@ -4,6 +4,7 @@
 //! is recognized, even if another process has its id by now.
 
 use std::{
+    fmt,
     fs::{File, TryLockError},
     io::Write as _,
     path::{Path, PathBuf},
@@ -37,6 +38,19 @@ pub(crate) struct RunningHub {
     operator_file: PathBuf,
     /// The root folder of its project.
     project: PathBuf,
+    /// Proves to the hub that a command is run by its user; none if it has no console.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) operator_secret: Option<OperatorSecret>,
+}
+
+/// The secret by which `toolyard open` gets a sign-in link of a hub's console; never printed.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct OperatorSecret(pub(crate) String);
+
+impl fmt::Debug for OperatorSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OperatorSecret(***)")
+    }
 }
 
 impl RunningHub {
@@ -49,7 +63,13 @@ impl RunningHub {
             settings_files: context.settings_files.iter().map(|file| absolute(file)).collect(),
             operator_file: absolute(&context.operator_file),
             project: absolute(&context.project),
+            operator_secret: None,
         }
+    }
+
+    /// The same hub with a console.
+    pub(crate) fn with_operator_secret(self, secret: OperatorSecret) -> Self {
+        Self { operator_secret: Some(secret), ..self }
     }
 
     /// Whether the hub has the same settings files and project as this invocation, so that it has the same tools.
@@ -242,7 +262,9 @@ mod tests {
             settings_files: Vec::new(),
             operator_file: "/a.toml".into(),
             project: "/".into(),
+            operator_secret: Some(OperatorSecret("s3cret".to_owned())),
         };
+        assert!(!format!("{hub:?}").contains("s3cret"));
         std::fs::write(&path, serde_json::to_string(&hub).unwrap()).unwrap();
         let locked = File::open(&path).unwrap();
         locked.lock().unwrap();

@@ -11,6 +11,7 @@
 mod access;
 mod audit;
 mod client;
+mod console;
 mod draining;
 mod http_upstream;
 mod isolation;

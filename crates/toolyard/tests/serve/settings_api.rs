@@ -2,9 +2,34 @@
 
 use serde_json::{Value, json};
 
-use crate::{client::HttpGateway, home_with_server};
+use crate::{client::HttpGateway, home_with_server, test_home::TestHome};
 
 const SETTINGS: &str = "config/toolyard/toolyard.toml";
+
+/// The console, signed in by the link of `toolyard open`.
+struct OperatorConsole {
+    origin: String,
+    cookie: String,
+    http: reqwest::Client,
+}
+
+impl OperatorConsole {
+    async fn sign_in(home: &TestHome) -> Self {
+        let opened: Value = serde_json::from_str(&home.run(&["open", "--no-browser", "--json"])).unwrap();
+        let link = opened["url"].as_str().unwrap_or_else(|| panic!("{opened}")).to_owned();
+        let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+        let response = http.get(&link).send().await.unwrap();
+        assert_eq!(response.status(), 303, "{link}");
+        let cookie = response.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+        let origin = link.split("/console").next().unwrap().to_owned();
+        Self { origin, cookie, http }
+    }
+
+    async fn page(&self, path: &str) -> String {
+        let request = self.http.get(format!("{}{path}", self.origin)).header("cookie", &self.cookie);
+        request.send().await.unwrap().text().await.unwrap()
+    }
+}
 
 fn value<'r>(report: &'r Value, key: &str) -> &'r Value {
     let values = report["values"].as_array().unwrap_or_else(|| panic!("{report}"));
@@ -19,12 +44,18 @@ async fn every_setting_has_its_origin_and_no_secret_is_shown() {
     let text = format!("{text}\nenv = {{ API_KEY = \"{secret}\" }}\n[time]\nzone = \"Asia/Shanghai\"\n");
     home.write(SETTINGS, &text);
     let gateway = HttpGateway::start(&home, &["--surface", "full"]);
-    let get = async || {
-        let url = gateway.url.replace("/mcp", "/api/v1/settings");
-        let request = gateway.http.get(url).bearer_auth(gateway.token.as_ref().unwrap());
-        request.send().await.unwrap().json::<Value>().await.unwrap()
-    };
-    let report = get().await;
+    let url = gateway.url.replace("/mcp", "/api/v1/settings");
+    let request = gateway.http.get(url).bearer_auth(gateway.token.as_ref().unwrap());
+    let refused: Value = request.send().await.unwrap().json().await.unwrap();
+    assert_eq!(refused["error"]["code"], "operator_only", "settings name files of this machine: {refused}");
+    let console = OperatorConsole::sign_in(&home).await;
+    let page = console.page("/console/settings").await;
+    assert!(page.contains("Asia/Shanghai") && page.contains("command line"), "{page}");
+    assert!(!page.contains(secret), "{page}");
+
+    let get =
+        || -> Value { serde_json::from_str(&home.run(&["settings", "show", "--all", "--json"])).unwrap() };
+    let report = get();
     let file = json!(home.path(SETTINGS));
     let origin = |report: &Value, key: &str| {
         let setting = value(report, key);
@@ -32,7 +63,6 @@ async fn every_setting_has_its_origin_and_no_secret_is_shown() {
     };
     assert_eq!(report["files"], json!([file]), "{report}");
     assert_eq!(origin(&report, "time.zone"), (json!("Asia/Shanghai"), "file".to_owned(), file));
-    assert_eq!(origin(&report, "serve.surface"), (json!("full"), "command_line".to_owned(), json!(null)));
     assert_eq!(origin(&report, "journal"), (json!("runs"), "default".to_owned(), json!(null)));
     let key = value(&report, "servers.fake.env.API_KEY");
     assert_eq!((&key["secret"], &key["value"]), (&json!(true), &json!(null)), "{key}");
@@ -40,7 +70,8 @@ async fn every_setting_has_its_origin_and_no_secret_is_shown() {
 
     home.write(SETTINGS, &text.replace("Asia/Shanghai", "Europe/Berlin"));
     gateway.hang_up("settings reloaded").await;
-    assert_eq!(value(&get().await, "time.zone")["value"], "Europe/Berlin", "those in effect are shown");
+    let page = console.page("/console/settings").await;
+    assert!(page.contains("Europe/Berlin") && !page.contains("Asia/Shanghai"), "those in effect are shown");
     gateway.stop().await;
 
     let shown: Value = serde_json::from_str(&home.run(&["settings", "show", "--json"])).unwrap();

@@ -17,7 +17,7 @@ fn rules(allow: &[&str]) -> ApprovalRules {
 
 /// A run that waits for the approval of a call of `write`, created by an agent without rules.
 async fn suspended_run(fixture: &Fixture) -> Run {
-    let authority = Some(fixture.agent.authority());
+    let authority = Some(Box::new(fixture.agent.authority()));
     let (run, _) = fixture.ask(RunRequest { authority, ..request("?") }).await;
     load_run(&fixture.log, &run).await.unwrap().0
 }

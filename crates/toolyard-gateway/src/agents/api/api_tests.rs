@@ -187,7 +187,7 @@ async fn run_with_unknown_step(agents: &TestAgents, request: RunRequest) -> RunI
 async fn an_unknown_outcome_is_listed_and_resolved_over_http() {
     let folder = tempfile::tempdir().unwrap();
     let agents = TestAgents::in_folder(&folder).await;
-    let authority = Some(agents.service().0.agent("assistant").unwrap().authority());
+    let authority = Some(Box::new(agents.service().0.agent("assistant").unwrap().authority()));
     let run = run_with_unknown_step(&agents, RunRequest { authority, ..RunRequest::default() }).await;
     let api = api(&agents);
     for path in ["/runs/unknown".to_owned(), format!("/runs/{run}")] {
@@ -230,10 +230,10 @@ async fn a_decision_resumes_a_run_only_under_the_rules_it_was_started_with() {
     let agents = TestAgents::in_folder(&folder).await;
     let mut stricter = agents.in_process("stricter");
     stricter.parts.rules.deny.push("pay".to_owned());
-    let authority = Some(agents.service().0.agent("assistant").unwrap().authority());
+    let authority = Some(Box::new(agents.service().0.agent("assistant").unwrap().authority()));
     for (other, is_resumed) in [(&stricter, false), (&agents, true)] {
         for decision in ["approve", "resolve"] {
-            let request = RunRequest { authority, ..RunRequest::default() };
+            let request = RunRequest { authority: authority.clone(), ..RunRequest::default() };
             let run = run_with_unknown_step(&agents, request).await;
             let approvals = &agents.parts.approvals;
             let approval = approvals.request_approval(&run, Some("pay"), ApprovalKind::ToolCall, "pay").await;
@@ -261,7 +261,7 @@ async fn a_run_is_resumed_unless_it_is_over_waits_or_belongs_to_others() {
         parse(api.handle(post(&format!("/api/v1/runs/{run}/resume"), &[], &json!({}))).await)
     };
     let agent = agents.service().0.agent("assistant").unwrap();
-    let authority = Some(agent.authority());
+    let authority = Some(Box::new(agent.authority()));
     let create = async |authority| {
         agent
             .create_run(RunRequest { agent: "assistant".to_owned(), authority, ..RunRequest::default() })
@@ -273,12 +273,12 @@ async fn a_run_is_resumed_unless_it_is_over_waits_or_belongs_to_others() {
     let (status, error) = resume(&create(None).await).await;
     assert_eq!((status, code(&error)), (409, "run_not_resumable".to_owned()), "of a command: {error}");
 
-    let leased = create(authority).await;
+    let leased = create(authority.clone()).await;
     log.claim(&leased, "another", Duration::from_secs(60)).await.unwrap();
     let (status, error) = resume(&leased).await;
     assert_eq!((status, code(&error)), (409, "run_active".to_owned()), "{error}");
 
-    let waiting = create(authority).await;
+    let waiting = create(authority.clone()).await;
     let lease = log.claim(&waiting, "another", Duration::from_millis(1)).await.unwrap();
     let end = RunEnd::Suspended { waiting_for: vec!["1".to_owned()] };
     log.append(&lease, 1, &RawJson::from_serialize(&RunEvent::Ended { end }).unwrap()).await.unwrap();

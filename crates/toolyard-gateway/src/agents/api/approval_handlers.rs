@@ -195,7 +195,8 @@ pub(super) async fn decide_of_run(
         }
     };
     let (log, approvals) = (runs.config.log.as_ref(), runs.config.approvals.as_ref());
-    decide_approval(log, approvals, approval, decision, "http").await?;
+    let decided_by = if operator.0 { "operator" } else { "http" };
+    decide_approval(log, approvals, approval, decision, decided_by).await?;
     let resumed = agent.map(|agent| runs.spawn(agent, run)).is_some();
     let decided = DecidedApproval { run: run.to_string(), approval, allowed: allow, scope, resumed };
     Ok(json_of(StatusCode::ACCEPTED, &decided))

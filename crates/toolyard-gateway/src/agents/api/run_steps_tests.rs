@@ -8,7 +8,7 @@ use toolyard_agent::Permission;
 
 use super::*;
 
-fn object(value: Value) -> Map<String, Value> {
+fn object(value: &Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
@@ -16,7 +16,7 @@ fn planned(steps: &[(&str, &str, Value, &[&str])]) -> RunEvent {
     let step = |(id, tool, arguments, dependencies): &(&str, &str, Value, &[&str])| Step {
         id: (*id).to_owned(),
         tool_type: (*tool).to_owned(),
-        arguments: object(arguments.clone()),
+        arguments: object(arguments),
         dependencies: dependencies.iter().map(|id| (*id).to_owned()).collect(),
         description: format!("does {id}"),
         ..Step::default()
@@ -126,7 +126,7 @@ fn a_repaired_step_has_both_attempts() {
         planned(&[("read", "read_file", json!({"path": "a"}), &[])]),
         started("read", r#"{"path":"a"}"#),
         ended("read", failed("no such file")),
-        RunEvent::StepRepaired { step: "read".to_owned(), arguments: object(json!({"path": "b"})) },
+        RunEvent::StepRepaired { step: "read".to_owned(), arguments: object(&json!({"path": "b"})) },
     ];
     let repaired = &steps_after(&events)[0];
     assert_eq!((repaired.state, repaired.error.as_deref()), (ApiStepState::Waiting, None));

@@ -4,7 +4,7 @@ use std::{io::IsTerminal as _, net::SocketAddr};
 
 use toolyard::{Toolyard, settings::ServeSettings};
 
-use super::{DEFAULT_ADDRESS, secrets::Secrets};
+use super::{DEFAULT_ADDRESS, console::ServedConsole, secrets::Secrets};
 use crate::{cli::ServeArgs, commands::agent_run::suggest_model_test, terminal::Output};
 
 /// Prints the endpoints, the token and how to connect a client.
@@ -41,6 +41,19 @@ pub(super) fn print(
             secrets.export_command()
         ));
     }
+}
+
+/// Prints where the console is; on a terminal, with a link that signs in. A log must not have that link.
+pub(super) fn print_console(address: SocketAddr, console: &ServedConsole, output: &Output) {
+    let is_terminal = std::io::stderr().is_terminal();
+    let link = if is_terminal { console.console.sign_in_path().ok() } else { None };
+    let path = link.as_deref().unwrap_or("/");
+    let more = if link.is_some() {
+        "   (once, within 10 minutes; then: toolyard open)"
+    } else {
+        "   (sign in: toolyard open)"
+    };
+    output.message(&format!("  console: http://{address}{path}{more}"));
 }
 
 pub(super) fn print_agents(address: SocketAddr, toolyard: &Toolyard, output: &Output) {

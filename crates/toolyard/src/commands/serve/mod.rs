@@ -1,6 +1,7 @@
 //! `toolyard serve`: serves the gateway over HTTP or stdio.
 
 mod banner;
+mod console;
 mod drain;
 mod operator;
 mod readiness;
@@ -29,6 +30,7 @@ use toolyard_mcp_server::{
     Access, HttpConfig, ServerConfig, SessionKeys, SharedAccessRules, serve_http, serve_stdio,
 };
 use toolyard_store::Store;
+use toolyard_telemetry::metrics::Metrics;
 
 pub(super) use self::secrets::stored_token;
 use self::{
@@ -39,7 +41,10 @@ use self::{
 };
 use crate::{
     cli::ServeArgs,
-    commands::setup::{build, close, require_store, searching_builder, servers_setup},
+    commands::{
+        setup::{build, close, require_store, searching_builder, servers_setup},
+        telemetry,
+    },
     config::{
         CliContext,
         running_hubs::{ReloadRequests, RunningHub},
@@ -104,6 +109,18 @@ async fn bind(address: &str) -> Result<(TcpListener, SocketAddr), CliError> {
     Ok((listener, address))
 }
 
+/// The address by which programs on this machine reach the gateway.
+fn own_address(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(if address.is_ipv4() {
+            Ipv4Addr::LOCALHOST.into()
+        } else {
+            Ipv6Addr::LOCALHOST.into()
+        });
+    }
+    address
+}
+
 async fn run_http(
     address: &str,
     arguments: &ServeArgs,
@@ -125,7 +142,8 @@ async fn run_http(
     let hangups = HangupSignals::listen();
     let requests = ReloadRequests::listen(&context.operator_file, &context.data_folder);
 
-    let toolyard = open_for_clients(context).await?;
+    let metrics = Arc::new(Metrics::default());
+    let toolyard = open_for_clients(context, &metrics).await?;
     let readiness = Arc::new(GatewayReadiness::new(&toolyard, serve.required_servers.clone()));
     let config = server_config(secrets.session_keys()?);
     let agents = agent_service(serve, &toolyard)?;
@@ -139,19 +157,21 @@ async fn run_http(
     let main_tools = gateway.main_tools();
     let settings = Arc::new(OperatorSettings::new(context.reload().await?, arguments));
     let server = Arc::new(gateway.build(config));
-    let api = HttpApiConfig {
+    let api = HttpApi::new(HttpApiConfig {
         agents: agents.clone(),
         main_tools: Some(main_tools.clone()),
         settings: Some(Arc::clone(&settings) as _),
+        metrics,
         metrics_access: context.settings.telemetry.metrics.access(),
         mcp_server: Some(Arc::clone(&server)),
         ..toolyard.http_api_config(serve.remote_approval)
-    };
+    });
+    let (api, console) = console::attach(api, &access, &secrets)?;
     let http = HttpConfig {
         access: access.clone(),
         legacy_sse: arguments.legacy_sse,
         readiness: Some(Arc::clone(&readiness) as _),
-        routes: Some(Arc::new(HttpApi::new(api))),
+        routes: Some(Arc::new(api)),
         ..HttpConfig::new(Access::Open)
     };
     banner::print(address, arguments, serve, &secrets, output);
@@ -161,16 +181,10 @@ async fn run_http(
     if agents.is_some() {
         banner::print_agents(address, &toolyard, output);
     }
-    let mut own_address = address;
-    if address.ip().is_unspecified() {
-        own_address.set_ip(if address.is_ipv4() {
-            Ipv4Addr::LOCALHOST.into()
-        } else {
-            Ipv6Addr::LOCALHOST.into()
-        });
-    }
-    let url = format!("http://{own_address}/mcp");
-    let _announcement = RunningHub::new(Some(url), !arguments.no_auth, context).announce(context);
+    let own_address = own_address(address);
+    banner::print_console(own_address, &console, output);
+    let hub = RunningHub::new(Some(format!("http://{own_address}/mcp")), !arguments.no_auth, context);
+    let _announcement = hub.with_operator_secret(console.operator_secret).announce(context);
     let gateway = RunningGateway {
         arguments,
         context,
@@ -236,7 +250,7 @@ async fn run_stdio(
         None => serve.main_profile(),
     };
     let requests = ReloadRequests::listen(&context.operator_file, &context.data_folder);
-    let toolyard = open_for_clients(context).await?;
+    let toolyard = open_for_clients(context, &Arc::default()).await?;
     let keys = SessionKeys::random();
     let config = server_config(keys.map_err(|error| CliError::failed(error.to_string()))?);
     let agents = agent_service(serve, &toolyard)?.filter(|_| arguments.profile.is_none());
@@ -264,11 +278,15 @@ async fn run_stdio(
     ended.map_err(|error| CliError::failed(error.to_string()))
 }
 
-/// A Toolyard whose servers send input requests to the client that made the call.
-async fn open_for_clients(context: &CliContext) -> Result<Toolyard, CliError> {
+/// A Toolyard whose servers send input requests to the client that made the call, and whose operations are counted.
+async fn open_for_clients(context: &CliContext, metrics: &Arc<Metrics>) -> Result<Toolyard, CliError> {
     let mut servers = servers_setup(context);
     servers.input_handler = Arc::new(ForwardInputToCaller);
-    build(searching_builder(context, servers).lazy_past_requests()).await
+    let mut builder = searching_builder(context, servers).lazy_past_requests();
+    if let Some(telemetry) = telemetry::start(context, Some(metrics)) {
+        builder = builder.telemetry(telemetry);
+    }
+    build(builder).await
 }
 
 /// The agents for clients: as configured, else if there is a model and the main profile is not restricted. Agents are limited

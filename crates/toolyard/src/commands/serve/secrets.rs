@@ -64,6 +64,11 @@ impl Secrets {
         SessionKeys::new(current, previous).map_err(|error| CliError::failed(error.to_string()))
     }
 
+    /// The key that session cookies of the console derive from.
+    pub(super) fn console_key(&self) -> [u8; 32] {
+        self.keys.0
+    }
+
     /// The token itself on a terminal; in a log, only where it is stored.
     pub(super) fn token_hint(&self, is_terminal: bool) -> String {
         match &self.token_file {
@@ -82,7 +87,7 @@ impl Secrets {
 }
 
 /// 256 random bits. Only the form of a hash is used: 32 bytes that are written as hexadecimal digits.
-fn random_secret() -> Result<ContentHash, getrandom::Error> {
+pub(super) fn random_secret() -> Result<ContentHash, getrandom::Error> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)?;
     Ok(ContentHash::from(bytes))

@@ -1,0 +1,261 @@
+//! The shapes of the API's answers, as far as pages show them.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// `GET /servers`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ServerList {
+    pub(crate) servers: Vec<ServerView>,
+}
+
+/// An upstream MCP server.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ServerView {
+    pub(crate) name: String,
+    pub(crate) state: String,
+    pub(crate) transport: String,
+    pub(crate) trusted: bool,
+    pub(crate) tools: u64,
+    pub(crate) revision: Option<String>,
+    pub(crate) problem: Option<String>,
+}
+
+/// `GET /tools`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ToolList {
+    pub(crate) tools: Vec<ToolView>,
+    pub(crate) next: Option<String>,
+}
+
+/// A tool.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ToolView {
+    pub(crate) name: String,
+    pub(crate) source: String,
+    pub(crate) kind: String,
+    pub(crate) title: Option<String>,
+    pub(crate) description: String,
+    pub(crate) read_only: bool,
+    pub(crate) destructive: bool,
+    pub(crate) idempotent: bool,
+    pub(crate) open_world: Option<bool>,
+    pub(crate) denied: bool,
+    pub(crate) call_as: Option<String>,
+}
+
+/// `GET /tools/NAME`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ToolDetails {
+    #[serde(flatten)]
+    pub(crate) tool: ToolView,
+    pub(crate) input_schema: Value,
+    pub(crate) output_schema: Option<Value>,
+    pub(crate) capabilities: Vec<String>,
+    pub(crate) statistics: Option<CallStatistics>,
+}
+
+/// Calls of one tool of one source.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct CallStatistics {
+    pub(crate) tool: String,
+    pub(crate) source: String,
+    pub(crate) calls: f64,
+    pub(crate) failures: f64,
+    pub(crate) success_rate: f64,
+    pub(crate) p50_ms: u64,
+    pub(crate) p95_ms: u64,
+    pub(crate) last_used_at: Option<i64>,
+}
+
+/// `GET /statistics`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct StatisticsList {
+    pub(crate) statistics: Vec<CallStatistics>,
+}
+
+/// `GET /overview`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct OverviewView {
+    pub(crate) uptime_ms: u64,
+    /// The last 60 minutes, oldest first.
+    pub(crate) calls_per_minute: Vec<f64>,
+    pub(crate) failures_per_minute: Vec<f64>,
+    pub(crate) p50_ms: Option<f64>,
+    pub(crate) p95_ms: Option<f64>,
+    pub(crate) calls_total: u64,
+    pub(crate) failures_total: u64,
+    pub(crate) tokens: TokenCounts,
+    pub(crate) cost_usd: Option<f64>,
+    pub(crate) runs: RunCounts,
+}
+
+/// Tokens of language models.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct TokenCounts {
+    pub(crate) input: u64,
+    pub(crate) output: u64,
+}
+
+/// Runs by what they are doing.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct RunCounts {
+    pub(crate) active: u64,
+    pub(crate) waiting_for_approval: Option<u64>,
+}
+
+/// `GET /runs`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct RunList {
+    pub(crate) runs: Vec<RunSummary>,
+    pub(crate) next: Option<String>,
+}
+
+/// A run in a list.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct RunSummary {
+    pub(crate) run: String,
+    pub(crate) state: String,
+    pub(crate) agent: Option<String>,
+    pub(crate) question: Option<String>,
+    pub(crate) created_at: i64,
+    pub(crate) pending_approvals: u64,
+}
+
+/// `GET /approvals`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ApprovalList {
+    pub(crate) approvals: Vec<PendingApproval>,
+}
+
+/// A tool call that waits for approval.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct PendingApproval {
+    pub(crate) approval: i64,
+    pub(crate) run: String,
+    pub(crate) step: Option<String>,
+    pub(crate) tool: Option<String>,
+    pub(crate) source: Option<String>,
+    pub(crate) text: String,
+    pub(crate) requested_at: i64,
+}
+
+/// `GET /agents`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct AgentList {
+    pub(crate) agents: Vec<AgentView>,
+}
+
+/// An agent.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct AgentView {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) model: Option<String>,
+    pub(crate) origin: String,
+    pub(crate) config: Value,
+}
+
+/// `GET /audit`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct AuditPage {
+    pub(crate) records: Vec<AuditRecord>,
+    pub(crate) next: Option<String>,
+}
+
+/// A record of the audit log.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct AuditRecord {
+    pub(crate) number: i64,
+    pub(crate) recorded_at: i64,
+    pub(crate) caller: String,
+    pub(crate) call: String,
+    pub(crate) tool: String,
+    pub(crate) sources: Vec<String>,
+    pub(crate) arguments_hash: String,
+    pub(crate) result_hash: Option<String>,
+    pub(crate) outcome: String,
+    pub(crate) duration_ms: i64,
+    pub(crate) hash: String,
+}
+
+/// `GET /audit/verify`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct AuditVerification {
+    pub(crate) intact: bool,
+    pub(crate) records: Option<i64>,
+    pub(crate) head: Option<String>,
+    pub(crate) lost: Option<u64>,
+    pub(crate) broken_at: Option<i64>,
+    pub(crate) problem: Option<String>,
+}
+
+/// `GET /settings`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct SettingsView {
+    pub(crate) files: Vec<Value>,
+    pub(crate) values: Vec<SettingView>,
+}
+
+/// A setting in effect.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct SettingView {
+    pub(crate) key: String,
+    pub(crate) value: Value,
+    pub(crate) origin: String,
+    pub(crate) file: Option<String>,
+    pub(crate) secret: bool,
+}
+
+/// `POST /tools/NAME/call`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ToolCallResult {
+    pub(crate) output: String,
+    pub(crate) structured: Option<Value>,
+    pub(crate) is_error: bool,
+    pub(crate) source: Option<String>,
+    pub(crate) attempts: u32,
+    pub(crate) duration_ms: u64,
+    pub(crate) result_id: Option<String>,
+}
+
+/// `GET /import` and `POST /import`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ImportReport {
+    pub(crate) servers: Vec<ImportServer>,
+}
+
+/// A server in a file of another client.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ImportServer {
+    pub(crate) name: String,
+    pub(crate) endpoint: String,
+    /// `new`, `existing`, `conflicting` or `skipped`.
+    pub(crate) state: String,
+    pub(crate) clients: Vec<String>,
+    pub(crate) notes: Vec<String>,
+}

@@ -1,0 +1,56 @@
+//! The pages: one file per page, each with its routes and its template in `templates/`.
+
+mod agents;
+mod approvals;
+mod audit;
+mod chat;
+mod overview;
+mod run;
+mod runs;
+mod servers;
+mod settings;
+mod sign_in;
+mod tool;
+mod tools;
+mod welcome;
+
+use axum::{Router, response::Response};
+use http::StatusCode;
+
+use crate::{
+    api::ApiFailure,
+    assets,
+    page::{Section, render_failure},
+    request_context::Visitor,
+    router::ConsoleState,
+    text::CommonText,
+};
+
+/// The routes of all pages.
+pub(crate) fn routes() -> Router<ConsoleState> {
+    Router::new()
+        .merge(assets::routes())
+        .merge(agents::routes())
+        .merge(approvals::routes())
+        .merge(audit::routes())
+        .merge(chat::routes())
+        .merge(overview::routes())
+        .merge(run::routes())
+        .merge(runs::routes())
+        .merge(servers::routes())
+        .merge(settings::routes())
+        .merge(sign_in::routes())
+        .merge(tool::routes())
+        .merge(tools::routes())
+        .merge(welcome::routes())
+        .fallback(unknown_page)
+}
+
+async fn unknown_page(visitor: Visitor) -> Response {
+    let text = CommonText::of(visitor.language());
+    let failure = ApiFailure {
+        hint: Some(text.not_found_hint.to_owned()),
+        ..ApiFailure::of_status(StatusCode::NOT_FOUND, text.not_found)
+    };
+    render_failure(&visitor, Section::Other, &failure)
+}

@@ -1,0 +1,279 @@
+//! A run as a page shows it: pure functions from the API's answer to texts and drawings.
+
+use super::step_model::{DetailBudget, StepModel, plan_step};
+use crate::{
+    api::{PendingApproval, RunDetails, StepView, UnknownStepView},
+    format::{count, url_encode},
+    svg::{
+        plan_graph::{PlanStep, draw_linked_plan},
+        step_state::{DrawingWords, STEP_STATES, StepState},
+        timeline::{Period, TimelineRow, draw_timeline},
+    },
+    text::{Language, RunsText, fill},
+};
+
+/// Steps up to which a page lists all of them.
+const MAX_STEPS_ON_ONE_PAGE: usize = 60;
+/// Steps in the list of one page of a larger run, whose graph needs most of the page.
+const STEPS_PER_PAGE: usize = 25;
+/// Size that a page stays below, as far as steps are concerned.
+const PAGE_BYTES: usize = 92_000;
+/// Bytes of the frame, and of the row of a step without its details.
+const FRAME_BYTES: usize = 9_000;
+const STEP_ROW_BYTES: usize = 420;
+
+/// The words of drawings in a language.
+pub(crate) fn drawing_words(language: Language) -> &'static DrawingWords {
+    match language {
+        Language::English => &DrawingWords::ENGLISH,
+        Language::Chinese => &DrawingWords::CHINESE,
+    }
+}
+
+/// The class and the word for the state of a run.
+pub(crate) fn run_state(state: &str, text: &'static RunsText) -> (&'static str, &'static str) {
+    match state {
+        "running" => ("running", text.state_running),
+        "suspended" => ("approval", text.state_suspended),
+        "answered" => ("done", text.state_answered),
+        "partial" => ("degraded", text.state_partial),
+        "planned" => ("waiting", text.state_planned),
+        "cancelled" => ("skipped", text.state_cancelled),
+        "limit_reached" => ("failed", text.state_limit_reached),
+        _ => ("failed", text.state_failed),
+    }
+}
+
+/// What a visitor looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum RunPart {
+    #[default]
+    Plan,
+    Timeline,
+    Events,
+}
+
+impl RunPart {
+    pub(crate) fn parse(name: &str) -> Self {
+        match name {
+            "timeline" => Self::Timeline,
+            "events" => Self::Events,
+            _ => Self::Plan,
+        }
+    }
+}
+
+/// A run.
+#[derive(Debug)]
+pub(crate) struct RunModel {
+    pub(crate) id: String,
+    /// The path of its page.
+    pub(crate) path: String,
+    pub(crate) state_class: &'static str,
+    pub(crate) state_label: &'static str,
+    /// Whether events may follow.
+    pub(crate) is_active: bool,
+    pub(crate) is_suspended: bool,
+    pub(crate) agent: Option<String>,
+    pub(crate) question: String,
+    pub(crate) conversation: Option<String>,
+    pub(crate) created_at: i64,
+    pub(crate) answer: Option<String>,
+    pub(crate) sources: Vec<String>,
+    pub(crate) message: Option<String>,
+    pub(crate) hint: Option<String>,
+    pub(crate) usage: Option<String>,
+    pub(crate) approvals: Vec<PendingApproval>,
+    pub(crate) unknown_steps: Vec<UnknownStepView>,
+    pub(crate) event_count: u64,
+    pub(crate) steps: Vec<StepView>,
+}
+
+impl RunModel {
+    pub(crate) fn new(mut details: RunDetails, text: &'static RunsText) -> Self {
+        let steps = details.take_steps();
+        let (state_class, state_label) = run_state(&details.state, text);
+        let usage = &details.usage;
+        let usage = (usage.input_tokens + usage.output_tokens > 0).then(|| {
+            let tokens = fill(&fill(text.usage_text, count(usage.input_tokens)), count(usage.output_tokens));
+            match usage.cost_micros {
+                Some(micros) if micros > 0 => format!("{tokens} · {}", dollars(micros)),
+                _ => tokens,
+            }
+        });
+        Self {
+            path: format!("/console/runs/{}", url_encode(&details.run)),
+            state_class,
+            state_label,
+            is_active: matches!(details.state.as_str(), "running" | "suspended"),
+            is_suspended: details.state == "suspended",
+            agent: details.agent,
+            question: details.question.unwrap_or_default(),
+            conversation: details.conversation,
+            created_at: details.created_at,
+            answer: details.answer.filter(|answer| !answer.is_empty()),
+            sources: details.sources,
+            message: details.message,
+            hint: details.hint,
+            usage,
+            approvals: details.pending_approvals,
+            unknown_steps: details.unknown_steps,
+            event_count: details.event_count,
+            id: details.run,
+            steps,
+        }
+    }
+
+    /// The path of the chat with its conversation.
+    pub(crate) fn chat_path(&self) -> Option<String> {
+        let conversation = self.conversation.as_deref()?;
+        Some(format!("/console/chat?conversation={}", url_encode(conversation)))
+    }
+}
+
+/// Micro-dollars with as many digits as matter.
+fn dollars(micros: u64) -> String {
+    if micros < 10_000 {
+        format!("${}.{:06}", 0, micros)
+    } else {
+        format!("${}.{:02}", micros / 1_000_000, micros % 1_000_000 / 10_000)
+    }
+}
+
+/// One state and how many steps are in it.
+#[derive(Debug)]
+pub(crate) struct LegendEntry {
+    pub(crate) state: StepState,
+    pub(crate) label: &'static str,
+    pub(crate) short_label: &'static str,
+    pub(crate) count: usize,
+}
+
+/// The graph of a plan with its legend.
+#[derive(Debug)]
+pub(crate) struct GraphModel {
+    pub(crate) svg: String,
+    pub(crate) legend: Vec<LegendEntry>,
+    pub(crate) notes: Vec<String>,
+}
+
+impl GraphModel {
+    /// Draws the steps; `None` if there are none.
+    pub(crate) fn of_steps(
+        steps: &[StepView],
+        available_width: i32,
+        language: Language,
+        page_of: &dyn Fn(usize) -> String,
+    ) -> Option<Self> {
+        if steps.is_empty() {
+            return None;
+        }
+        let (words, text) = (drawing_words(language), RunsText::of(language));
+        let drawn: Vec<PlanStep> = steps.iter().map(plan_step).collect();
+        let graph = draw_linked_plan(&drawn, available_width, words, page_of);
+        let entry = |state| LegendEntry {
+            state,
+            label: words.state(state),
+            short_label: words.short_state(state),
+            count: drawn.iter().filter(|step| step.state == state).count(),
+        };
+        let mut notes = Vec::new();
+        if graph.hidden_steps > 0 {
+            notes.push(fill(text.hidden_steps, graph.hidden_steps));
+        }
+        if graph.hidden_dependencies > 0 {
+            notes.push(fill(text.hidden_dependencies, graph.hidden_dependencies));
+        }
+        Some(Self { svg: graph.svg, legend: STEP_STATES.map(entry).into_iter().collect(), notes })
+    }
+}
+
+/// The timeline of the steps that were started; `None` if none was.
+pub(crate) fn timeline_of(steps: &[StepView], now: i64, language: Language) -> Option<String> {
+    let mut rows: Vec<TimelineRow> = steps
+        .iter()
+        .filter_map(|step| {
+            let attempts: Vec<Period> = step
+                .attempts
+                .iter()
+                .map(|attempt| Period { started_at: attempt.started_at, duration_ms: attempt.duration_ms })
+                .collect();
+            let started_at = attempts.first().map(|first| first.started_at).or(step.started_at)?;
+            let state = StepState::of_api(&step.state);
+            let ended_at = |period: &Period| {
+                period.duration_ms.map(|length| period.started_at.saturating_add_unsigned(length))
+            };
+            let latest =
+                step.started_at.map(|started_at| Period { started_at, duration_ms: step.duration_ms });
+            let end = attempts.iter().chain(&latest).filter_map(ended_at).max();
+            let is_open = state == StepState::Running;
+            let end = if is_open { None } else { Some(end.unwrap_or(started_at)) };
+            let duration_ms =
+                end.map(|end| u64::try_from(end.saturating_sub(started_at)).unwrap_or_default());
+            Some(TimelineRow {
+                id: step.id.clone(),
+                state,
+                period: Period { started_at, duration_ms },
+                attempts,
+            })
+        })
+        .collect();
+    rows.sort_by_key(|row| row.period.started_at);
+    (!rows.is_empty()).then(|| draw_timeline(&rows, now, 1_120, drawing_words(language)))
+}
+
+/// One page of the list of steps.
+#[derive(Debug)]
+pub(crate) struct StepPage {
+    pub(crate) steps: Vec<StepModel>,
+    /// Such as `51 to 100 of 200`; `None` if the page has all steps.
+    pub(crate) range: Option<String>,
+    pub(crate) earlier: Option<usize>,
+    pub(crate) later: Option<usize>,
+}
+
+/// The position of the first step on the page with the step at `position`.
+pub(crate) fn page_start(position: usize, steps_total: usize) -> usize {
+    let size = page_size(steps_total);
+    position / size * size
+}
+
+fn page_size(steps_total: usize) -> usize {
+    if steps_total <= MAX_STEPS_ON_ONE_PAGE { MAX_STEPS_ON_ONE_PAGE } else { STEPS_PER_PAGE }
+}
+
+/// The query that leads to the page of a step, if it is not the page that starts at `from`.
+pub(crate) fn page_query(position: usize, from: usize, steps_total: usize) -> String {
+    let start = page_start(position, steps_total);
+    if start == from { String::new() } else { format!("?from={start}") }
+}
+
+impl StepPage {
+    /// The steps from position `from` on, with details as long as the page stays small.
+    pub(crate) fn new(
+        steps: &[StepView],
+        from: usize,
+        opened_step: Option<String>,
+        other_bytes: usize,
+        language: Language,
+    ) -> Self {
+        let (words, text) = (drawing_words(language), RunsText::of(language));
+        let shown = steps.iter().skip(from).take(page_size(steps.len()));
+        let rows = shown.len() * STEP_ROW_BYTES;
+        let remaining_bytes = PAGE_BYTES.saturating_sub(FRAME_BYTES + other_bytes + rows);
+        let mut budget = DetailBudget { remaining_bytes, opened_step };
+        let query = if from == 0 { String::new() } else { format!("?from={from}") };
+        let steps_total = steps.len();
+        let described: Vec<StepModel> =
+            shown.map(|step| budget.describe(step, &query, words, text)).collect();
+        let end = from + described.len();
+        let range = (described.len() < steps_total)
+            .then(|| fill(&fill(&fill(text.steps_range, from + 1), end), steps_total));
+        Self {
+            steps: described,
+            range,
+            earlier: from.checked_sub(page_size(steps_total)),
+            later: (end < steps_total).then_some(end),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! A step of a run as a page shows it.
+
+use std::{borrow::Cow, fmt::Write as _};
+
+use serde_json::Value;
+
+use crate::{
+    api::StepView,
+    format::{duration, percent, pretty_json, shorten, url_encode},
+    svg::{
+        plan_graph::PlanStep,
+        step_state::{DrawingWords, StepState},
+        svg_text::step_anchor,
+    },
+    text::{RunsText, fill},
+};
+
+/// Characters of an input or output in a list; a step that is shown alone has all that the API returns.
+const MAX_LISTED_CHARS: usize = 1_200;
+
+/// A step with its texts.
+#[derive(Debug)]
+pub(crate) struct StepModel {
+    pub(crate) id: String,
+    pub(crate) anchor: String,
+    pub(crate) tool: Option<String>,
+    pub(crate) source: Option<String>,
+    pub(crate) description: String,
+    pub(crate) state: StepState,
+    pub(crate) state_label: &'static str,
+    pub(crate) duration: Option<String>,
+    pub(crate) attempt_count: usize,
+    /// Whether it is unfolded.
+    pub(crate) is_open: bool,
+    /// Input, output and what else there is to say; `None` if the page has no room for it.
+    pub(crate) details: Option<StepDetails>,
+    /// The query of the page that has all of its details.
+    pub(crate) details_query: String,
+}
+
+/// Input, output and attempts of a step.
+#[derive(Debug)]
+pub(crate) struct StepDetails {
+    pub(crate) depends_on: Vec<(String, String)>,
+    pub(crate) input: Option<String>,
+    pub(crate) output: Option<String>,
+    pub(crate) error: Option<String>,
+    pub(crate) hint: Option<String>,
+    pub(crate) attempts: Vec<AttemptModel>,
+    pub(crate) verification: Option<VerificationModel>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// One start of a step.
+#[derive(Debug)]
+pub(crate) struct AttemptModel {
+    pub(crate) label: String,
+    pub(crate) started_at: i64,
+    pub(crate) duration: Option<String>,
+    pub(crate) error: Option<String>,
+}
+
+/// The verdict on a result.
+#[derive(Debug)]
+pub(crate) struct VerificationModel {
+    pub(crate) is_verified: bool,
+    pub(crate) text: String,
+    pub(crate) issues: Vec<String>,
+}
+
+impl StepDetails {
+    fn byte_count(&self) -> usize {
+        let texts = [&self.input, &self.output, &self.error, &self.hint];
+        let texts: usize = texts.into_iter().flatten().map(String::len).sum();
+        let attempts: usize =
+            self.attempts.iter().map(|attempt| 200 + attempt.error.as_ref().map_or(0, String::len)).sum();
+        let issues = self.verification.iter().flat_map(|verification| &verification.issues);
+        let lists: usize = issues.chain(&self.notes).map(|text| text.len() + 40).sum();
+        let links: usize = self.depends_on.iter().map(|(id, anchor)| id.len() + anchor.len() + 30).sum();
+        // Markup, and characters that are longer when escaped.
+        400 + (texts + attempts + lists + links) * 11 / 10
+    }
+}
+
+/// What a list of steps has room for.
+#[derive(Debug)]
+pub(crate) struct DetailBudget {
+    pub(crate) remaining_bytes: usize,
+    /// The step whose details are shown in any case.
+    pub(crate) opened_step: Option<String>,
+}
+
+impl DetailBudget {
+    /// Describes a step, with its details if there is room for them.
+    pub(crate) fn describe(
+        &mut self,
+        step: &StepView,
+        page_query: &str,
+        words: &DrawingWords,
+        text: &'static RunsText,
+    ) -> StepModel {
+        let state = StepState::of_api(&step.state);
+        let is_opened = self.opened_step.as_deref() == Some(&step.id);
+        let limit = if is_opened { usize::MAX } else { MAX_LISTED_CHARS };
+        let details = details_of(step, limit, text);
+        let size = details.byte_count();
+        let has_room = is_opened || size <= self.remaining_bytes;
+        if has_room {
+            self.remaining_bytes = self.remaining_bytes.saturating_sub(size);
+        }
+        let mut details_query = page_query.to_owned();
+        let separator = if details_query.is_empty() { '?' } else { '&' };
+        let _ = write!(details_query, "{separator}step={}", url_encode(&step.id));
+        StepModel {
+            id: shorten(&step.id, 80).into_owned(),
+            anchor: step_anchor(&step.id),
+            tool: step.tool.as_deref().map(|tool| shorten(tool, 80).into_owned()),
+            source: step.source.as_deref().map(|source| shorten(source, 80).into_owned()),
+            description: shorten(&step.description, 160).into_owned(),
+            state,
+            state_label: words.state(state),
+            duration: step.duration_ms.map(duration),
+            attempt_count: step.attempts.len(),
+            is_open: is_opened || has_room && matches!(state, StepState::Failed | StepState::Unknown),
+            details: has_room.then_some(details),
+            details_query,
+        }
+    }
+}
+
+fn details_of(step: &StepView, limit: usize, text: &'static RunsText) -> StepDetails {
+    let shortened = |text: String| match shorten(&text, limit) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(short) => short,
+    };
+    let attempts = step.attempts.iter().enumerate().map(|(index, attempt)| AttemptModel {
+        label: fill(text.attempt, index + 1),
+        started_at: attempt.started_at,
+        duration: attempt.duration_ms.map(duration),
+        error: attempt.error.clone(),
+    });
+    let verification = step.verification.as_ref().map(|verification| {
+        let mut verdict = if verification.verified { text.verified } else { text.not_verified }.to_owned();
+        if let Some(confidence) = verification.confidence {
+            let _ = write!(verdict, " · {}", fill(text.confidence, percent(confidence)));
+        }
+        VerificationModel {
+            is_verified: verification.verified,
+            text: verdict,
+            issues: verification.issues.clone(),
+        }
+    });
+    StepDetails {
+        depends_on: step.depends_on.iter().take(40).map(|id| (id.clone(), step_anchor(id))).collect(),
+        input: value_text(&step.arguments).map(shortened),
+        output: value_text(&step.output).map(shortened),
+        error: step.error.clone().map(shortened),
+        hint: step.hint.clone(),
+        attempts: attempts.collect(),
+        verification,
+        notes: step.notes.clone(),
+    }
+}
+
+/// JSON with indentation; text that is JSON is indented, too. Nothing for null and an empty text.
+fn value_text(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::Null => return None,
+        Value::String(text) if text.trim_start().starts_with(['{', '[']) => {
+            serde_json::from_str::<Value>(text).map_or_else(|_| text.clone(), |value| pretty_json(&value))
+        }
+        Value::String(text) => text.clone(),
+        value => pretty_json(value),
+    };
+    (!text.is_empty()).then_some(text)
+}
+
+/// The step as its graph shows it.
+pub(crate) fn plan_step(step: &StepView) -> PlanStep {
+    PlanStep {
+        id: step.id.clone(),
+        tool: step.tool.clone().unwrap_or_default(),
+        description: step.description.clone(),
+        state: StepState::of_api(&step.state),
+        duration_ms: step.duration_ms,
+        depends_on: step.depends_on.clone(),
+    }
+}

@@ -1,0 +1,142 @@
+//! The upstream MCP servers, and one of them with its log.
+
+use askama::Template;
+use axum::{
+    Router,
+    extract::{Path, State},
+    response::Response,
+    routing::get,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    api::{ServerList, ServerView},
+    form_fields::{FormFields, SignedForm},
+    format::{shorten, url_encode},
+    page::{Notice, Page, Section, render, render_failure},
+    request_context::Visitor,
+    router::ConsoleState,
+    text::ServersText,
+};
+
+const MAX_LOG_CHARS: usize = 40_000;
+const MAX_PROBLEM_CHARS: usize = 300;
+const SERVERS_PER_PAGE: usize = 80;
+
+#[derive(Template)]
+#[template(path = "servers.html")]
+struct ServersPage {
+    page: Page,
+    text: &'static ServersText,
+    rows: Vec<ServerRow>,
+    next: Option<String>,
+    is_first_page: bool,
+}
+
+#[derive(Template)]
+#[template(path = "server.html")]
+struct ServerPage {
+    page: Page,
+    text: &'static ServersText,
+    row: ServerRow,
+    notice: Option<Notice>,
+    /// None if the gateway does not show logs.
+    log: Option<String>,
+}
+
+/// A server as pages show it.
+pub(super) struct ServerRow {
+    pub(super) server: ServerView,
+    pub(super) path: String,
+    tools_path: String,
+    pub(super) state: String,
+    /// The class that colours the state.
+    pub(super) state_class: &'static str,
+    pub(super) problem: Option<String>,
+}
+
+impl ServerRow {
+    pub(super) fn of(server: ServerView, text: &ServersText) -> Self {
+        Self {
+            path: format!("/console/servers/{}", url_encode(&server.name)),
+            tools_path: format!("/console/tools?source={}", url_encode(&server.name)),
+            state: text.state(&server.state),
+            state_class: match server.state.as_str() {
+                "ready" => "state-ready",
+                "starting" => "state-starting",
+                "degraded" => "state-degraded",
+                "down" => "state-down",
+                _ => "state-idle",
+            },
+            problem: server.problem.as_ref().map(|problem| shorten(problem, MAX_PROBLEM_CHARS).into_owned()),
+            server,
+        }
+    }
+}
+
+pub(super) fn routes() -> Router<ConsoleState> {
+    Router::new()
+        .route("/console/servers", get(list))
+        .route("/console/servers/{name}", get(show).post(restart))
+}
+
+async fn list(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
+    let text = ServersText::of(visitor.language());
+    let servers: ServerList = match state.api.get(visitor.role(), "/servers").await {
+        Ok(servers) => servers,
+        Err(failure) => return render_failure(&visitor, Section::Servers, &failure),
+    };
+    let query = FormFields::parse(visitor.context.query.as_bytes());
+    let start: usize = query.get("from").parse().unwrap_or_default();
+    let end = start.saturating_add(SERVERS_PER_PAGE);
+    let page = Page::new(&visitor, Section::Servers, text.title);
+    let next = (end < servers.servers.len()).then(|| page.with_parameter("from", &end.to_string()));
+    let shown = servers.servers.into_iter().skip(start).take(SERVERS_PER_PAGE);
+    let rows = shown.map(|server| ServerRow::of(server, text)).collect();
+    render(&ServersPage { page, text, rows, next, is_first_page: start == 0 })
+}
+
+async fn show(State(state): State<ConsoleState>, visitor: Visitor, Path(name): Path<String>) -> Response {
+    render_server(&state, &visitor, &name, None).await
+}
+
+async fn render_server(
+    state: &ConsoleState,
+    visitor: &Visitor,
+    name: &str,
+    notice: Option<Notice>,
+) -> Response {
+    let text = ServersText::of(visitor.language());
+    let path = format!("/servers/{}", url_encode(name));
+    let server: ServerView = match state.api.get(visitor.role(), &path).await {
+        Ok(server) => server,
+        Err(failure) => return render_failure(visitor, Section::Servers, &failure),
+    };
+    let log = state.api.get_if_offered(visitor.role(), &format!("{path}/log")).await;
+    let log = log.ok().flatten().map(|log: Value| log_text(&log));
+    let page = Page::new(visitor, Section::Servers, server.name.clone());
+    render(&ServerPage { page, text, row: ServerRow::of(server, text), notice, log })
+}
+
+/// The end of a log, which is a text or a list of lines.
+fn log_text(log: &Value) -> String {
+    let line = |line: &Value| line.as_str().map_or_else(|| line.to_string(), str::to_owned);
+    let text = match log.get("lines").or_else(|| log.get("log")).or_else(|| log.get("text")) {
+        Some(Value::Array(lines)) => lines.iter().map(line).collect::<Vec<_>>().join("\n"),
+        Some(other) => line(other),
+        None => String::new(),
+    };
+    let skipped = text.chars().count().saturating_sub(MAX_LOG_CHARS);
+    text.chars().skip(skipped).collect()
+}
+
+async fn restart(State(state): State<ConsoleState>, Path(name): Path<String>, form: SignedForm) -> Response {
+    let visitor = form.visitor;
+    let text = ServersText::of(visitor.language());
+    let path = format!("/servers/{}/restart", url_encode(&name));
+    let notice = match state.api.post::<Value>(visitor.role(), &path, &json!({})).await {
+        Ok(_) => Notice::success(text.restarted),
+        Err(failure) => Notice::failure(&failure),
+    };
+    render_server(&state, &visitor, &name, Some(notice)).await
+}

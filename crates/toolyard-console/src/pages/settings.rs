@@ -1,0 +1,90 @@
+//! The settings in effect and where they come from.
+
+use askama::Template;
+use axum::{Router, extract::State, response::Response, routing::get};
+use serde_json::Value;
+
+use crate::{
+    api::{SettingView, SettingsView},
+    form_fields::FormFields,
+    format::shorten,
+    page::{Page, Section, render, render_failure},
+    request_context::Visitor,
+    router::ConsoleState,
+    text::SettingsText,
+};
+
+const MAX_VALUE_CHARS: usize = 300;
+const VALUES_PER_PAGE: usize = 150;
+
+#[derive(Template)]
+#[template(path = "settings.html")]
+struct SettingsPage {
+    page: Page,
+    text: &'static SettingsText,
+    files: Vec<String>,
+    /// None if the gateway does not show its settings.
+    rows: Option<Vec<SettingRow>>,
+    shows_all: bool,
+    next: Option<String>,
+    is_first_page: bool,
+}
+
+struct SettingRow {
+    setting: SettingView,
+    value: String,
+    origin: String,
+    is_default: bool,
+}
+
+pub(super) fn routes() -> Router<ConsoleState> {
+    Router::new().route("/console/settings", get(show))
+}
+
+async fn show(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
+    let text = SettingsText::of(visitor.language());
+    let settings = match state.api.get_if_offered::<SettingsView>(visitor.role(), "/settings").await {
+        Ok(settings) => settings,
+        Err(failure) => return render_failure(&visitor, Section::Settings, &failure),
+    };
+    let query = FormFields::parse(visitor.context.query.as_bytes());
+    let shows_all = query.find("changed").is_none();
+    let start: usize = query.get("from").parse().unwrap_or_default();
+    let page = Page::new(&visitor, Section::Settings, text.title);
+    let mut next = None;
+    let files = settings.as_ref().map(|settings| settings.files.iter().map(file_name).collect());
+    let rows = settings.map(|settings| {
+        let shown = settings.values.into_iter().filter(|setting| shows_all || setting.origin != "default");
+        let mut shown = shown.skip(start);
+        let rows =
+            shown.by_ref().take(VALUES_PER_PAGE).map(|setting| SettingRow::of(setting, text)).collect();
+        let end = start.saturating_add(VALUES_PER_PAGE).to_string();
+        next = shown.next().map(|_| page.with_parameter("from", &end));
+        rows
+    });
+    let (files, is_first_page) = (files.unwrap_or_default(), start == 0);
+    render(&SettingsPage { page, text, files, rows, shows_all, next, is_first_page })
+}
+
+/// A file is its path, or an object with it.
+fn file_name(file: &Value) -> String {
+    let path = file.as_str().or_else(|| file.get("path")?.as_str());
+    path.map_or_else(|| file.to_string(), str::to_owned)
+}
+
+impl SettingRow {
+    fn of(setting: SettingView, text: &SettingsText) -> Self {
+        let value = match &setting.value {
+            _ if setting.secret => text.secret.to_owned(),
+            Value::Null => "–".to_owned(),
+            Value::String(value) => value.clone(),
+            value => value.to_string(),
+        };
+        Self {
+            value: shorten(&value, MAX_VALUE_CHARS).into_owned(),
+            origin: text.origin_name(&setting.origin),
+            is_default: setting.origin == "default",
+            setting,
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The first steps: import servers, make a call, ask a question.
+
+use askama::Template;
+use axum::{Router, extract::State, response::Response, routing::get};
+use http::StatusCode;
+use serde_json::json;
+
+use crate::{
+    api::{AgentList, ImportReport, ImportServer, ServerList},
+    form_fields::SignedForm,
+    format::shorten,
+    page::{Notice, Page, Section, render_with},
+    request_context::Visitor,
+    router::ConsoleState,
+    session::Role,
+    text::{WelcomeText, fill},
+};
+
+const MAX_SHOWN_SERVERS: usize = 60;
+const MAX_ENDPOINT_CHARS: usize = 160;
+
+#[derive(Template)]
+#[template(path = "welcome.html")]
+struct WelcomePage {
+    page: Page,
+    text: &'static WelcomeText,
+    notice: Option<Notice>,
+    /// What can be imported; none if this visitor cannot import.
+    importable: Option<Vec<ImportRow>>,
+    server_count: usize,
+    has_agents: bool,
+}
+
+struct ImportRow {
+    server: ImportServer,
+    endpoint: String,
+    clients: String,
+    notes: String,
+    is_new: bool,
+    state: &'static str,
+}
+
+pub(super) fn routes() -> Router<ConsoleState> {
+    Router::new().route("/console/welcome", get(show).post(import))
+}
+
+async fn show(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
+    render_steps(&state, &visitor, StatusCode::OK, None).await
+}
+
+async fn render_steps(
+    state: &ConsoleState,
+    visitor: &Visitor,
+    status: StatusCode,
+    notice: Option<Notice>,
+) -> Response {
+    let (role, text) = (visitor.role(), WelcomeText::of(visitor.language()));
+    let report = match role {
+        Role::Operator => state.api.get_if_offered::<ImportReport>(role, "/import").await.ok().flatten(),
+        Role::Caller => None,
+    };
+    let importable = report.map(|report| {
+        report.servers.into_iter().take(MAX_SHOWN_SERVERS).map(|found| ImportRow::of(found, text)).collect()
+    });
+    let servers: ServerList = state.api.get(role, "/servers").await.unwrap_or_default();
+    // Runs are there if agents can run, which needs a model.
+    let runs = state.api.get_if_offered::<crate::api::RunList>(role, "/runs?limit=1").await;
+    let agents: AgentList = state.api.get(role, "/agents").await.unwrap_or_default();
+    let page = WelcomePage {
+        page: Page::new(visitor, Section::Other, text.title),
+        text,
+        notice,
+        importable,
+        server_count: servers.servers.len(),
+        has_agents: matches!(runs, Ok(Some(_))) && !agents.agents.is_empty(),
+    };
+    render_with(status, &page)
+}
+
+async fn import(State(state): State<ConsoleState>, form: SignedForm) -> Response {
+    let SignedForm { visitor, fields } = form;
+    let text = WelcomeText::of(visitor.language());
+    let names: Vec<&str> = fields.all("server").collect();
+    if names.is_empty() {
+        let notice = Notice { is_error: true, text: text.select.to_owned(), hint: None };
+        return render_steps(&state, &visitor, StatusCode::BAD_REQUEST, Some(notice)).await;
+    }
+    let body = json!({ "servers": names });
+    match state.api.post::<ImportReport>(visitor.role(), "/import", &body).await {
+        Ok(_) => {
+            let notice = Notice::success(fill(text.imported, names.join(", ")));
+            render_steps(&state, &visitor, StatusCode::OK, Some(notice)).await
+        }
+        Err(failure) => render_steps(&state, &visitor, failure.status, Some(Notice::failure(&failure))).await,
+    }
+}
+
+impl ImportRow {
+    fn of(server: ImportServer, text: &WelcomeText) -> Self {
+        Self {
+            endpoint: shorten(&server.endpoint, MAX_ENDPOINT_CHARS).into_owned(),
+            clients: server.clients.join(", "),
+            notes: server.notes.join(" "),
+            is_new: server.state == "new",
+            state: match server.state.as_str() {
+                "existing" => text.state_existing,
+                "conflicting" => text.state_conflicting,
+                "skipped" => text.state_skipped,
+                _ => "",
+            },
+            server,
+        }
+    }
+}

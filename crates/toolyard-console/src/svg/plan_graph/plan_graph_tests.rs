@@ -1,0 +1,225 @@
+//! Tests of the graph of a plan.
+
+use std::collections::HashSet;
+
+use proptest::prelude::*;
+
+use super::{dag::Dag, draw_plan, layout::Layout, *};
+
+fn step(id: &str, depends_on: &[&str]) -> PlanStep {
+    PlanStep {
+        id: id.to_owned(),
+        tool: "search_documents".to_owned(),
+        description: format!("Searches the documents for {id}"),
+        depends_on: depends_on.iter().map(|&id| id.to_owned()).collect(),
+        ..PlanStep::default()
+    }
+}
+
+fn size() -> NodeSize {
+    NodeSize { width: 220, height: 64 }
+}
+
+fn layout(steps: &[PlanStep]) -> (Dag, Layout) {
+    let dag = Dag::of_steps(steps);
+    let layout = Layout::of_dag(&dag, size(), 960);
+    (dag, layout)
+}
+
+fn assert_well_formed(steps: &[PlanStep]) {
+    let (dag, layout) = layout(steps);
+    for (step, before) in dag.predecessors.iter().enumerate() {
+        for &before in before {
+            assert!(dag.layers[before] < dag.layers[step], "an edge leads to a higher layer");
+        }
+    }
+    let corners = layout.step_corners();
+    let drawn: HashSet<usize> = corners.iter().map(|corner| corner.0).collect();
+    assert_eq!(drawn.len(), steps.len(), "every step is drawn once");
+    assert_eq!(corners.len(), steps.len(), "no step is drawn twice");
+    let node = layout.node;
+    for (index, &(_, x, y)) in corners.iter().enumerate() {
+        assert!(x >= 0 && y >= 0 && x + node.width <= layout.width && y + node.height <= layout.height);
+        for &(_, other_x, other_y) in &corners[index + 1..] {
+            let is_apart = (x - other_x).abs() >= node.width || (y - other_y).abs() >= node.height;
+            assert!(is_apart, "nodes at {x},{y} and {other_x},{other_y} overlap");
+        }
+    }
+}
+
+/// Whether all tags are closed in order, and nothing but known names is a tag.
+fn assert_valid_svg(svg: &str) {
+    let mut open: Vec<&str> = Vec::new();
+    for part in svg.split('<').skip(1) {
+        let (tag, _) = part.split_once('>').expect("a tag ends");
+        let name = tag.trim_start_matches('/').split([' ', '/']).next().unwrap();
+        let known = ["svg", "defs", "marker", "g", "a", "title", "rect", "use", "text", "path", "circle"];
+        assert!(known.contains(&name), "unexpected element {name}");
+        assert!(!tag.contains(" on"), "no handler in {tag}");
+        if let Some(closed) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(closed));
+        } else if !tag.ends_with('/') {
+            open.push(name);
+        }
+    }
+    assert!(open.is_empty(), "all elements are closed");
+    assert!(!svg.contains("style="), "no inline style, which the pages forbid");
+}
+
+fn english(steps: &[PlanStep]) -> PlanGraph {
+    draw_plan(steps, 960, &DrawingWords::ENGLISH)
+}
+
+#[test]
+fn a_plan_without_steps_is_drawn_empty() {
+    assert_valid_svg(&english(&[]).svg);
+}
+
+#[test]
+fn a_step_shows_its_state_by_attribute_symbol_and_words() {
+    let mut one = step("fetch", &[]);
+    one.state = StepState::Failed;
+    let svg = english(&[one]).svg;
+    assert!(svg.contains(r##"<a href="#step-fetch" data-step="fetch" data-state="failed""##), "{svg}");
+    assert!(svg.contains("<title>Failed: fetch · search_documents · Searches"), "{svg}");
+    assert!(svg.contains(r##"<use href="#pg-s-failed""##), "{svg}");
+    assert!(svg.contains(r#"aria-label="Plan with 1 steps: Failed 1""#), "{svg}");
+}
+
+#[test]
+fn positions_do_not_depend_on_states() {
+    let steps: Vec<PlanStep> =
+        vec![step("a", &[]), step("b", &["a"]), step("c", &["a"]), step("d", &["b", "c"]), step("e", &["a"])];
+    let mut ended = steps.clone();
+    for step in &mut ended {
+        (step.state, step.duration_ms) = (StepState::Done, Some(123_456));
+    }
+    let corners = |svg: &str| -> Vec<String> {
+        svg.split("translate(").skip(1).map(|part| part.split(')').next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(corners(&english(&steps).svg), corners(&english(&ended).svg));
+    assert_eq!(english(&steps).svg, english(&steps).svg, "deterministic");
+}
+
+#[test]
+fn cycles_and_unknown_dependencies_are_left_out() {
+    let steps = [step("a", &["c", "a"]), step("b", &["a", "missing"]), step("c", &["b"]), step("a", &["b"])];
+    let (dag, _) = layout(&steps);
+    assert_eq!(dag.layers, [0, 1, 2, 2]);
+    assert_well_formed(&steps);
+}
+
+#[test]
+fn a_dependency_that_follows_from_others_is_not_drawn() {
+    let (dag, layout) = layout(&[step("a", &[]), step("b", &["a"]), step("c", &["a", "b"])]);
+    assert_eq!(dag.predecessors, [vec![], vec![0], vec![1]]);
+    assert_eq!(layout.edges.len(), 2);
+}
+
+#[test]
+fn a_wide_layer_becomes_one_block_with_one_edge_in_and_one_out() {
+    let names: Vec<String> = (0..180).map(|number| format!("part{number}")).collect();
+    let mut steps = vec![step("start", &[])];
+    steps.extend(names.iter().map(|name| step(name, &["start"])));
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    steps.push(step("end", &all));
+    let graph = english(&steps);
+    assert_eq!(graph.svg.matches("class=\"pg-block\"").count(), 1);
+    assert!(graph.svg.contains("180 parallel steps"));
+    assert!(graph.width <= 1_000, "{} pixels wide", graph.width);
+    assert!(graph.svg.len() <= MAX_GRAPH_BYTES, "{} bytes", graph.svg.len());
+    assert!(graph.svg.contains("search_documents"), "compact nodes still name their tools");
+    assert_well_formed(&steps);
+}
+
+#[test]
+fn many_pairs_are_drawn_in_two_columns() {
+    let steps: Vec<PlanStep> = (0..90)
+        .flat_map(|number| {
+            [step(&format!("read{number}"), &[]), step(&format!("sum{number}"), &[&format!("read{number}")])]
+        })
+        .collect();
+    let graph = english(&steps);
+    assert!(graph.width < 960, "{} × {}", graph.width, graph.height);
+    assert_eq!(graph.hidden_dependencies, 0);
+    assert_well_formed(&steps);
+}
+
+#[test]
+fn two_hundred_steps_in_a_chain_stay_within_the_size_and_scroll_down() {
+    let steps: Vec<PlanStep> = (0..200)
+        .map(|number: usize| step(&format!("step_{number}"), &[&format!("step_{}", number.wrapping_sub(1))]))
+        .collect();
+    let graph = english(&steps);
+    assert!(graph.width < 960);
+    assert!(graph.svg.len() <= MAX_GRAPH_BYTES, "{} bytes", graph.svg.len());
+    assert_well_formed(&steps);
+}
+
+#[test]
+fn dense_plans_are_bounded_and_say_what_is_hidden() {
+    let steps: Vec<PlanStep> = (0..400_usize)
+        .map(|number| {
+            let before: Vec<String> = (0..100)
+                .filter(|other| (number * 7 + other * 13) % 3 != 0)
+                .map(|n| format!("s{n}"))
+                .collect();
+            let before = if number < 100 { Vec::new() } else { before };
+            PlanStep { depends_on: before, ..step(&format!("s{number}"), &[]) }
+        })
+        .collect();
+    let graph = english(&steps);
+    assert_eq!(graph.hidden_steps, 160);
+    assert!(graph.svg.len() <= MAX_GRAPH_BYTES, "{} bytes", graph.svg.len());
+    assert_valid_svg(&graph.svg);
+}
+
+#[test]
+fn hostile_texts_stay_text() {
+    let attack = "\"><script>alert(1)</script>' onload='x\u{202e}\u{1b}[31m\u{0}";
+    let steps: Vec<PlanStep> = (0..200)
+        .map(|number| PlanStep {
+            id: format!("{attack}{number}"),
+            tool: attack.repeat(30),
+            description: attack.repeat(300),
+            depends_on: vec![format!("{attack}{}", number / 2), attack.to_owned()],
+            ..PlanStep::default()
+        })
+        .collect();
+    let graph = english(&steps);
+    assert_valid_svg(&graph.svg);
+    assert!(!graph.svg.contains("<script"));
+    assert!(!graph.svg.contains(['\u{202e}', '\u{1b}', '\u{0}']));
+    assert!(graph.svg.len() <= MAX_GRAPH_BYTES, "{} bytes", graph.svg.len());
+}
+
+fn any_plan() -> impl Strategy<Value = Vec<PlanStep>> {
+    let one = ("[a-l]{1,2}|\\PC{0,200}", proptest::collection::vec("[a-l]{1,2}", 0..5), "\\PC{0,80}");
+    proptest::collection::vec(one, 0..60).prop_map(|steps| {
+        let of = |(id, depends_on, text): (String, Vec<String>, String)| PlanStep {
+            id,
+            tool: text.clone(),
+            description: text,
+            depends_on,
+            ..PlanStep::default()
+        };
+        steps.into_iter().map(of).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn nodes_never_overlap_and_edges_lead_to_higher_layers(steps in any_plan()) {
+        assert_well_formed(&steps);
+    }
+
+    #[test]
+    fn drawings_are_valid_bounded_and_deterministic(steps in any_plan(), width in -5..5_000) {
+        let graph = draw_plan(&steps, width, &DrawingWords::CHINESE);
+        assert_valid_svg(&graph.svg);
+        prop_assert!(graph.svg.len() <= MAX_GRAPH_BYTES);
+        prop_assert_eq!(graph.svg, draw_plan(&steps, width, &DrawingWords::CHINESE).svg);
+    }
+}

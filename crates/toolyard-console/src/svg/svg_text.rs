@@ -1,0 +1,140 @@
+//! Text in drawings: sanitizing, escaping, estimated widths, shortening, and numbers for people.
+
+use std::fmt::Write as _;
+
+/// Longest anchor of a step, in bytes.
+const MAX_ANCHOR_BYTES: usize = 40;
+
+/// Appends `text` to `output`, sanitized, on one line and escaped for text and attributes.
+pub fn push_escaped(output: &mut String, text: &str) {
+    for letter in toolyard_core::sanitize(text).0.chars() {
+        push_escaped_char(output, letter);
+    }
+}
+
+fn push_escaped_char(output: &mut String, letter: char) {
+    match letter {
+        '&' => output.push_str("&amp;"),
+        '<' => output.push_str("&lt;"),
+        '>' => output.push_str("&gt;"),
+        '"' => output.push_str("&#34;"),
+        '\'' => output.push_str("&#39;"),
+        '\n' | '\r' | '\t' => output.push(' '),
+        _ => output.push(letter),
+    }
+}
+
+/// The escaped form of `text`; see [`push_escaped`].
+pub fn escaped(text: &str) -> String {
+    let mut output = String::with_capacity(text.len());
+    push_escaped(&mut output, text);
+    output
+}
+
+/// The escaped form of `text`, cut so that it has at most `max_bytes`, `…` included.
+pub fn escaped_within(text: &str, max_bytes: usize) -> String {
+    let mut output = String::new();
+    let mut piece = String::new();
+    for letter in toolyard_core::sanitize(text).0.chars() {
+        piece.clear();
+        push_escaped_char(&mut piece, letter);
+        if output.len() + piece.len() + '…'.len_utf8() > max_bytes {
+            output.push('…');
+            break;
+        }
+        output.push_str(&piece);
+    }
+    output
+}
+
+/// Estimated width of a character in thousandths of the font size. The server has no fonts, so the estimates are those
+/// of a wide system font: a text may be shorter than estimated and is hardly ever longer.
+fn char_width(letter: char) -> u32 {
+    match letter {
+        'i' | 'j' | 'l' | 't' | 'f' | 'r' | 'I' | ' ' | '.' | ',' | ':' | ';' | '!' | '|' | '\'' | '('
+        | ')' => 380,
+        'm' | 'w' | 'M' | 'W' | '@' | '%' => 920,
+        'A'..='Z' | '&' | '_' => 700,
+        '\u{0}'..='\u{2ff}' => 580,
+        '\u{300}'..='\u{36f}' => 0,
+        '\u{370}'..='\u{10ff}' => 680,
+        _ => 1040,
+    }
+}
+
+/// The width of every ASCII character of a monospaced font, in thousandths of the font size.
+const MONOSPACE_WIDTH: u32 = 620;
+
+/// Estimated width of `text` in thousandths of the font size.
+pub fn estimated_width(text: &str) -> u32 {
+    text.chars().map(char_width).fold(0, u32::saturating_add)
+}
+
+/// A font for which texts are shortened.
+#[derive(Debug, Clone, Copy)]
+pub struct Font {
+    /// Font size in tenths of a pixel.
+    pub size_tenths: u32,
+    /// Whether all ASCII characters have the same width.
+    pub is_monospace: bool,
+}
+
+/// `text` sanitized, on one line, escaped, and cut with `…` to an estimated width of `pixels`.
+pub fn escaped_to_width(text: &str, pixels: u32, font: Font) -> String {
+    let mut output = String::new();
+    let mut width = 0_u32;
+    let limit = pixels.saturating_mul(10_000).checked_div(font.size_tenths).unwrap_or_default();
+    let sanitized = toolyard_core::sanitize(text).0;
+    let mut letters = sanitized.trim().chars().peekable();
+    // Characters without width would make a short text of any number of bytes.
+    for _ in 0..120 {
+        let Some(letter) = letters.next() else { return output };
+        let own = match char_width(letter) {
+            _ if font.is_monospace && letter.is_ascii() => MONOSPACE_WIDTH,
+            estimate => estimate,
+        };
+        let room_after = if letters.peek().is_some() { 800 } else { 0 };
+        if width.saturating_add(own).saturating_add(room_after) > limit {
+            break;
+        }
+        width = width.saturating_add(own);
+        push_escaped_char(&mut output, letter);
+    }
+    output.push('…');
+    output
+}
+
+/// The HTML id of the details of a step, to which the drawings link: `step-` and the id of the step, in which every
+/// character that is not a letter or digit of ASCII, `_`, `-` or `.` is replaced. Different ids have different anchors.
+pub fn step_anchor(id: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.');
+    let mut anchor = String::from("step-");
+    anchor
+        .extend(id.chars().take(MAX_ANCHOR_BYTES).map(|letter| if is_plain(letter) { letter } else { '_' }));
+    if anchor.len() > MAX_ANCHOR_BYTES || !id.chars().all(is_plain) {
+        anchor.truncate(MAX_ANCHOR_BYTES - 17);
+        // FNV-1a: ids are told apart, not protected.
+        let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        let _ = write!(anchor, "~{hash:016x}");
+    }
+    anchor
+}
+
+/// A duration for people, such as `850 ms`, `1.2 s`, `2 min 5 s`.
+pub fn duration_text(milliseconds: u64) -> String {
+    match milliseconds {
+        0..1_000 => format!("{milliseconds} ms"),
+        1_000..10_000 => format!("{}.{} s", milliseconds / 1_000, milliseconds % 1_000 / 100),
+        10_000..60_000 => format!("{} s", milliseconds / 1_000),
+        60_000..3_600_000 => match milliseconds / 1_000 % 60 {
+            0 => format!("{} min", milliseconds / 60_000),
+            seconds => format!("{} min {seconds} s", milliseconds / 60_000),
+        },
+        _ => match milliseconds / 60_000 % 60 {
+            0 => format!("{} h", milliseconds / 3_600_000),
+            minutes => format!("{} h {minutes} min", milliseconds / 3_600_000),
+        },
+    }
+}

@@ -1,0 +1,204 @@
+//! A console in front of a fake API whose every text is an attack.
+
+use std::sync::{Arc, Mutex};
+
+use axum::{Router, body::Body, response::IntoResponse as _};
+use http::{HeaderMap, Method, Request, StatusCode, header};
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+use crate::{Console, ConsoleAccess, ConsoleConfig, Role};
+
+/// Breaks out of attributes, elements, URLs and the reading order wherever it is not escaped.
+pub(super) const ATTACK: &str = "\"'><script>alert(1)</script><img src=x onerror=alert(1)><a href=\"javascript:alert(1)\">\u{202e}\u{200b}\u{1b}[31m";
+pub(super) const TOKEN: &str = "the-access-token";
+pub(super) const SECRET: &str = "the-operator-secret";
+
+#[derive(Debug)]
+struct TestAccess {
+    is_open: bool,
+}
+
+impl ConsoleAccess for TestAccess {
+    fn is_open(&self) -> bool {
+        self.is_open
+    }
+    fn accepts_token(&self, presented: &str) -> bool {
+        presented == TOKEN
+    }
+    fn credential_hash(&self) -> [u8; 32] {
+        [3; 32]
+    }
+}
+
+/// A request that reached the API: role, method, path with query, and body.
+pub(super) type Received = (Role, Method, String, Value);
+
+pub(super) struct Fixture {
+    pub(super) console: Console,
+    router: Router,
+    received: Arc<Mutex<Vec<Received>>>,
+}
+
+/// A response with its body as text.
+pub(super) struct Page {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: String,
+}
+
+impl Page {
+    pub(super) fn location(&self) -> &str {
+        self.headers.get(header::LOCATION).map(|value| value.to_str().unwrap()).unwrap_or_default()
+    }
+
+    /// The session cookie as a browser sends it back.
+    pub(super) fn session(&self) -> Option<String> {
+        let cookies = self.headers.get_all(header::SET_COOKIE).iter();
+        let cookie = cookies
+            .map(|cookie| cookie.to_str().unwrap())
+            .find(|cookie| cookie.starts_with("toolyard_console="))?;
+        Some(cookie.split(';').next().unwrap().to_owned())
+    }
+
+    pub(super) fn csrf(&self) -> String {
+        let (_, rest) = self.body.split_once("name=\"csrf\" value=\"").unwrap();
+        rest.split('"').next().unwrap().to_owned()
+    }
+}
+
+#[derive(Clone, Copy)]
+struct MarkedRole(Role);
+
+impl Fixture {
+    pub(super) fn new(is_open: bool, answer: fn(&Method, &str) -> (StatusCode, Value)) -> Self {
+        let received: Arc<Mutex<Vec<Received>>> = Arc::default();
+        let recorded = Arc::clone(&received);
+        let api = Router::new().fallback(move |request: Request<Body>| async move {
+            let (parts, body) = request.into_parts();
+            let body = body.collect().await.unwrap().to_bytes();
+            let body = serde_json::from_slice(&body).unwrap_or_default();
+            let path = parts.uri.path_and_query().unwrap().to_string();
+            let MarkedRole(role) = *parts.extensions.get::<MarkedRole>().expect("every request has a role");
+            let (status, json) = answer(&parts.method, &path);
+            recorded.lock().unwrap().push((role, parts.method, path, body));
+            (status, json.to_string()).into_response()
+        });
+        let config = ConsoleConfig {
+            authorize: Arc::new(|extensions, role| {
+                extensions.insert(MarkedRole(role));
+            }),
+            operator_secret: Some(SECRET.to_owned()),
+            ..ConsoleConfig::new(api, Arc::new(TestAccess { is_open }), [5; 32])
+        };
+        let console = Console::new(config);
+        Self { router: console.router(), console, received }
+    }
+
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Page {
+        let mut request = Request::builder().method(method).uri(path).header(header::HOST, "localhost:7300");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response =
+            self.router.clone().oneshot(request.body(Body::from(body.to_owned())).unwrap()).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let body = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
+        Page { status: parts.status, headers: parts.headers, body }
+    }
+
+    pub(super) async fn get(&self, path: &str, session: &str) -> Page {
+        self.send(Method::GET, path, &[("cookie", session)], "").await
+    }
+
+    pub(super) async fn post(&self, path: &str, session: &str, body: &str) -> Page {
+        self.send(Method::POST, path, &[("cookie", session)], body).await
+    }
+
+    /// Signs in with a one-time link.
+    pub(super) async fn operator(&self) -> String {
+        let link = self.console.sign_in_path().unwrap();
+        self.send(Method::GET, &link, &[], "").await.session().unwrap()
+    }
+
+    /// Signs in with the access token.
+    pub(super) async fn caller(&self) -> String {
+        let page = self.send(Method::POST, "/console/sign-in", &[], &format!("token={TOKEN}")).await;
+        page.session().unwrap()
+    }
+
+    /// The requests that changed something.
+    pub(super) fn changes(&self) -> Vec<Received> {
+        let received = self.received.lock().unwrap();
+        received.iter().filter(|(_, method, _, _)| method != Method::GET).cloned().collect()
+    }
+}
+
+/// An API in which every text is an attack.
+pub(super) fn hostile_api(method: &Method, path: &str) -> (StatusCode, Value) {
+    let path = path.split('?').next().unwrap().strip_prefix("/api/v1").unwrap();
+    let tool = json!({
+        "name": ATTACK, "source": ATTACK, "kind": ATTACK, "title": ATTACK, "description": ATTACK, "call_as": ATTACK, "open_world": true,
+        "input_schema": {"type": "object", "required": [ATTACK], "properties": {
+            ATTACK: {"type": "string", "description": ATTACK, "default": ATTACK}, "choice": {"enum": [ATTACK, 1]}, "json": {"type": "array", "default": [ATTACK]},
+            "content": {"type": "string", "default": format!("</textarea>{ATTACK}")}, "flag": {"type": "boolean"}}},
+        "output_schema": {"title": ATTACK}, "capabilities": [ATTACK],
+        "statistics": {"tool": ATTACK, "source": ATTACK, "calls": 4.0, "success_rate": 0.5, "p50_ms": 3, "last_used_at": 5}
+    });
+    let server = json!({"name": ATTACK, "state": ATTACK, "transport": ATTACK, "tools": 3, "revision": ATTACK, "problem": ATTACK});
+    let agent = json!({"name": "clerk", "description": ATTACK, "model": ATTACK, "origin": "store",
+        "config": {"description": ATTACK, "instructions": format!("</textarea>{ATTACK}"), "tools": [ATTACK], "model": ATTACK, "limits": {"time": ATTACK}}});
+    let series: Vec<u32> = (0..60).collect();
+    let body = match (method, path) {
+        (&Method::GET, "/tools") => json!({"tools": [tool], "next": ATTACK}),
+        (&Method::GET, path) if path.starts_with("/tools/") => tool,
+        (_, path) if path.starts_with("/tools/") => {
+            json!({"output": ATTACK, "structured": {ATTACK: ATTACK}, "source": ATTACK, "attempts": 1, "duration_ms": 3, "result_id": ATTACK})
+        }
+        (_, "/statistics") => json!({"statistics": [tool["statistics"]]}),
+        (_, "/servers") => json!({"servers": [server]}),
+        (_, path) if path.ends_with("/log") && path.starts_with("/servers") => json!({"lines": [ATTACK]}),
+        (_, path) if path.starts_with("/servers/") => server,
+        (_, "/overview") => {
+            json!({"uptime_ms": 5, "calls_per_minute": series, "failures_per_minute": series, "p50_ms": 2.5, "p95_ms": 300, "tokens": {"input": 5}})
+        }
+        (_, "/runs") => {
+            json!({"runs": [{"run": ATTACK, "state": ATTACK, "agent": ATTACK, "question": ATTACK, "created_at": 1}], "next": ATTACK})
+        }
+        (_, "/approvals") => {
+            json!({"approvals": [{"approval": 7, "run": ATTACK, "step": ATTACK, "tool": ATTACK, "source": ATTACK, "text": ATTACK, "requested_at": 1}]})
+        }
+        (&Method::GET, "/agents") => json!({"agents": [agent, {"name": ATTACK, "origin": ATTACK}]}),
+        (&Method::GET, "/agents/fixed") => {
+            json!({"name": "fixed", "origin": "settings", "config": {ATTACK: ATTACK}})
+        }
+        (_, path) if path.starts_with("/agents") => agent,
+        (_, "/audit") => {
+            json!({"records": [{"number": 9, "recorded_at": 1, "caller": ATTACK, "call": ATTACK, "tool": ATTACK, "sources": [ATTACK],
+            "arguments_hash": ATTACK, "result_hash": ATTACK, "outcome": ATTACK, "duration_ms": 4, "hash": ATTACK}], "next": ATTACK})
+        }
+        (_, "/audit/verify") => json!({"intact": true, "records": 9, "head": ATTACK}),
+        (_, "/settings") => {
+            json!({"files": [ATTACK], "values": [{"key": ATTACK, "value": ATTACK, "origin": ATTACK, "file": ATTACK},
+            {"key": "serve.token", "value": "hunter2", "origin": "file", "secret": true}]})
+        }
+        (_, "/import") => {
+            json!({"servers": [{"name": ATTACK, "endpoint": ATTACK, "state": "new", "clients": [ATTACK], "notes": [ATTACK]}]})
+        }
+        (_, path) if path.starts_with("/approvals/") => json!({"run": "r"}),
+        _ => {
+            return (
+                StatusCode::NOT_FOUND,
+                json!({"error": {"message": ATTACK, "code": "run_not_found", "hint": ATTACK}}),
+            );
+        }
+    };
+    (StatusCode::OK, body)
+}

@@ -1,0 +1,37 @@
+//! Texts of the overview.
+
+texts! { OverviewText {
+    title: "Overview", "概览";
+    uptime: "up for {}", "已运行 {}";
+    calls: "Calls a minute", "每分钟调用";
+    calls_note: "{} since the start", "启动以来共 {} 次";
+    failures: "Failures", "失败";
+    failures_note: "in the last hour", "最近一小时";
+    latency: "Latency", "延迟";
+    latency_note: "median · 95th percentile {}", "中位数 · 95 分位 {}";
+    tokens: "Tokens", "Token";
+    tokens_note: "{} in, {} out", "输入 {}，输出 {}";
+    cost: "Cost", "费用";
+    cost_unknown: "no price is known", "未配置价格";
+    runs: "Active runs", "进行中的运行";
+    no_waiting: "none waits for approval", "没有等待审批的运行";
+    waiting: "{} wait for approval", "{} 个等待审批";
+    chart: "Tool calls of the last hour", "最近一小时的工具调用";
+    chart_point: "{} calls, {} failures", "{} 次调用，{} 次失败";
+    hour_ago: "60 min ago", "60 分钟前";
+    half_hour_ago: "30 min ago", "30 分钟前";
+    now: "now", "现在";
+    legend_calls: "calls", "调用";
+    legend_failures: "failures", "失败";
+    servers: "Servers", "服务器";
+    no_servers: "No MCP server is configured.", "尚未配置 MCP 服务器。";
+    get_started: "Get started", "开始使用";
+    get_started_text: "Import your MCP servers, make a first call and ask a first question.", "导入您的 MCP 服务器，完成首次调用并提出第一个问题。";
+    top_tools: "Most used tools", "最常用的工具";
+    no_calls: "No tool was called yet.", "尚未调用过任何工具。";
+    tool_calls: "Calls: {}", "调用：{} 次";
+    recent_runs: "Recent runs", "最近的运行";
+    no_runs: "No agent has run yet.", "尚无智能体运行。";
+    ask: "Ask an agent", "向智能体提问";
+    no_question: "(no question)", "（无问题）";
+} }
