@@ -53,6 +53,11 @@ task-tokens DATA="":
 instructions:
     scripts/instructions
     scripts/wire-instructions
+    scripts/metrics-instructions
+
+# Instructions of a gateway call with and without traces
+telemetry-cost:
+    scripts/telemetry-cost
 
 # Cost of journaling relative to the bare database engines
 bench-journal:

@@ -1,0 +1,21 @@
+"""Part `security`: XSS, CSRF, framing, sign-in, roles, secrets and DNS rebinding."""
+
+from __future__ import annotations
+
+from console import access, csrf
+from console.browser import run_in_browser
+from console.hostile import HostileGateway
+from console.report import Report
+
+
+def run(report: Report) -> None:
+    csrf.run(report)
+    access.run(report)
+    with HostileGateway(is_quick=report.is_quick) as gateway:
+        fields = {
+            "texts": gateway.texts,
+            "dataCount": gateway.data_count,
+            "questions": gateway.questions,
+            "chatQuestions": gateway.chat_questions,
+        }
+        run_in_browser(report, "xss", gateway.url, link=gateway.sign_in_link(), **fields)
