@@ -133,3 +133,7 @@ agent-quality *ARGS:
 agent-tasks *ARGS:
     cargo build --release -p toolyard
     TOOLYARD_BIN="${CARGO_TARGET_DIR:-target}/release/toolyard" scripts/agent-tasks {{ ARGS }}
+
+# Test the web console in a browser: pages, accessibility, live updates, the scenario in Chinese, security.
+console:
+    scripts/console-tests

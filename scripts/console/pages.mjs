@@ -14,7 +14,7 @@ for (const width of [1280, NARROW_WIDTH]) {
     for (const theme of ["light", "dark"]) variants.push({ width, language, theme });
   }
 }
-const QUICK = [variants[0], variants[3], variants[7]];
+const QUICK = [variants[0], variants[7]];
 
 await attempt("runs of a real agent", async () => {
   const { questions } = task;

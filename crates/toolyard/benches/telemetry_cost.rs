@@ -5,7 +5,6 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::panic,
     clippy::print_stdout,
     clippy::indexing_slicing,
     reason = "a program for measurements stops at the first problem"
