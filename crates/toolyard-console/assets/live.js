@@ -49,7 +49,7 @@
     const entry = legend(state);
     if (!node || !entry) return;
     node.dataset.state = state;
-    node.querySelector('use[href^="#pg-s-"]').setAttribute("href", `#pg-s-${state}`);
+    node.querySelector("use").setAttribute("href", `#pg-n-${state}`);
     const status = node.querySelector(".pg-r");
     if (status) status.textContent = state === "done" && ms !== undefined ? duration(ms) : entry.dataset.short;
     const title = node.querySelector("title");

@@ -312,6 +312,18 @@ async fn the_page_of_a_plan_with_200_steps_stays_below_100_kb() {
         let page = fixture.page(path).await;
         assert!(page.len() <= 100_000, "{path} has {} bytes", page.len());
     }
+    let mesh: Vec<Value> = (0..200_usize)
+        .map(|number| {
+            let (layer, column) = (number / 8, number % 8);
+            let before = |column| format!("s{}_{column}", layer.wrapping_sub(1));
+            json!({"id": format!("s{layer}_{column}"), "tool": "pause", "source": "pauses", "description": format!("Wait in row {layer}"), "depends_on": [before(column), before((column + 1) % 8)],
+                "state": "done", "started_at": 1_000, "duration_ms": 439, "arguments": "{\"milliseconds\":35}", "output": "waited", "attempts": [{"started_at": 1_000, "duration_ms": 439}]})
+        })
+        .collect();
+    let page = Fixture::new(run_with(&json!(mesh))).await.page("/console/runs/01RUN?from=190").await;
+    assert!(page.len() <= 100_000, "{} bytes", page.len());
+    assert!(!page.contains("are not drawn"), "all dependencies are drawn");
+    assert!(page.matches("pause</text>").count() == 200, "every node names its tool");
     let page = fixture.page("/console/runs/01RUN?step=read_file_130").await;
     assert!(page.contains(r#"<details id="step-read_file_130" open"#), "a step can be opened on its page");
     assert!(page.contains(&"x".repeat(2_000)), "with its whole output");

@@ -15,7 +15,7 @@ use crate::{
 /// Steps up to which a page lists all of them.
 const MAX_STEPS_ON_ONE_PAGE: usize = 60;
 /// Steps in the list of one page of a larger run, whose graph needs most of the page.
-const STEPS_PER_PAGE: usize = 25;
+const STEPS_PER_PAGE: usize = 10;
 /// Size that a page stays below, as far as steps are concerned.
 const PAGE_BYTES: usize = 92_000;
 /// Bytes of the frame, and of the row of a step without its details.
@@ -226,7 +226,7 @@ pub(crate) fn timeline_of(steps: &[StepView], now: i64, language: Language) -> O
 #[derive(Debug)]
 pub(crate) struct StepPage {
     pub(crate) steps: Vec<StepModel>,
-    /// Such as `51 to 100 of 200`; `None` if the page has all steps.
+    /// Such as `51 to 60 of 200`; `None` if the page has all steps.
     pub(crate) range: Option<String>,
     pub(crate) earlier: Option<usize>,
     pub(crate) later: Option<usize>,

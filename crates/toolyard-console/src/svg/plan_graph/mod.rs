@@ -22,10 +22,12 @@ use super::step_state::{DrawingWords, StepState};
 /// Steps that are drawn; a page lists the others.
 pub const MAX_DRAWN_STEPS: usize = 240;
 /// Largest drawing in bytes.
-pub const MAX_GRAPH_BYTES: usize = 80_000;
+pub const MAX_GRAPH_BYTES: usize = 74_000;
 /// Plans with more steps are drawn with smaller nodes.
 const MAX_DETAILED_STEPS: usize = 60;
-
+/// Nodes of two and three lines; the style sheet has the places of their texts.
+const SMALL_NODE: NodeSize = NodeSize { width: 180, height: 44 };
+const LARGE_NODE: NodeSize = NodeSize { width: 220, height: 64 };
 /// Narrower drawings have smaller nodes.
 const MIN_DETAILED_WIDTH: i32 = 640;
 
@@ -65,7 +67,7 @@ pub struct PlanGraph {
 /// only, so that drawings of the same plan in other states are alike.
 ///
 /// Each node is a link to [`step_anchor`](super::svg_text::step_anchor) with `data-step` and `data-state`; a script
-/// updates the state by `data-state`, the `href` of its symbol (`#pg-s-STATE`) and the text of the class `pg-r`.
+/// updates the state by `data-state`, the `href` of its shape (`#pg-n-STATE`) and the text of the class `pg-r`.
 pub fn draw_plan(steps: &[PlanStep], available_width: i32, words: &DrawingWords) -> PlanGraph {
     draw_linked_plan(steps, available_width, words, &|_| String::new())
 }
@@ -80,11 +82,8 @@ pub fn draw_linked_plan(
 ) -> PlanGraph {
     let drawn = steps.get(..MAX_DRAWN_STEPS).unwrap_or(steps);
     let is_small = drawn.len() > MAX_DETAILED_STEPS || available_width < MIN_DETAILED_WIDTH;
-    let (node, mut detail) = if is_small {
-        (NodeSize { width: 180, height: 44 }, Detail::Compact)
-    } else {
-        (NodeSize { width: 220, height: 64 }, Detail::Full)
-    };
+    let (node, mut detail) =
+        if is_small { (SMALL_NODE, Detail::Compact) } else { (LARGE_NODE, Detail::Full) };
     let layout = Layout::of_dag(&Dag::of_steps(drawn), node, available_width.clamp(240, 4_000));
     let mut rendered = render(drawn, &layout, detail, words, page_of);
     while rendered.svg.len() > MAX_GRAPH_BYTES {

@@ -1,9 +1,9 @@
 //! Writes a laid-out plan as SVG.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use super::{
-    PlanStep,
+    LARGE_NODE, PlanStep,
     layout::{BLOCK_CAPTION, BLOCK_PADDING, Direction, Layout, NodeSize},
 };
 use crate::svg::{
@@ -55,10 +55,6 @@ impl Detail {
     fn step_attribute_bytes(self) -> usize {
         if self == Self::Minimal { MAX_STEP_ATTRIBUTE_BYTES / 4 } else { MAX_STEP_ATTRIBUTE_BYTES }
     }
-
-    fn max_edge_bytes(self) -> usize {
-        if self == Self::Minimal { MAX_EDGE_BYTES / 4 } else { MAX_EDGE_BYTES }
-    }
 }
 
 /// A drawing and the number of edges that it lacks.
@@ -76,9 +72,11 @@ pub(super) fn render(
 ) -> Rendered {
     let mut svg = String::with_capacity(512 * steps.len() + 2_000);
     let Layout { width, height, .. } = layout;
+    // Texts have their places from the style sheet, which would otherwise be repeated in every node.
+    let size = if layout.node.width < LARGE_NODE.width { " pg-small" } else { "" };
     let _ = write!(
         svg,
-        r#"<svg class="pg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="group" aria-label="{}"><defs>"#,
+        r#"<svg class="pg{size}" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="group" aria-label="{}"><defs>"#,
         escaped(&summary(steps, words)),
     );
     for state in STEP_STATES {
@@ -89,15 +87,14 @@ pub(super) fn render(
             state.symbol()
         );
     }
-    svg.push_str(concat!(
-        r#"<marker id="pg-arrow" class="pg-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" "#,
-        r#"orient="auto"><path d="M0 .5 8 4 0 7.5Z"/></marker>"#,
-    ));
     let NodeSize { width, height } = layout.node;
-    let _ =
-        write!(svg, r#"<rect id="pg-box" class="pg-box" width="{width}" height="{height}" rx="8"/></defs>"#);
+    let _ = write!(svg, r#"<rect id="pg-box" class="pg-box" width="{width}" height="{height}" rx="8"/>"#);
+    for token in STEP_STATES.map(StepState::token) {
+        let _ = write!(svg, r##"<g id="pg-n-{token}"><use href="#pg-box"/><use href="#pg-s-{token}"/></g>"##);
+    }
+    svg.push_str("</defs>");
     push_block_frames(&mut svg, layout, words);
-    let hidden_edges = push_edges(&mut svg, layout, detail.max_edge_bytes());
+    let hidden_edges = push_edges(&mut svg, layout);
     for (position, x, y) in layout.step_corners() {
         if let Some(step) = steps.get(position) {
             let link = format!("{}#{}", escaped(&page_of(position)), step_anchor(&step.id));
@@ -138,56 +135,73 @@ fn push_block_frames(svg: &mut String, layout: &Layout, words: &DrawingWords) {
     }
 }
 
-/// Writes the edges below the nodes; returns how many did not fit into `max_bytes`.
-fn push_edges(svg: &mut String, layout: &Layout, max_bytes: usize) -> usize {
-    svg.push_str(r#"<g class="pg-edges" marker-end="url(#pg-arrow)">"#);
-    let limit = svg.len() + max_bytes;
-    let mut hidden = 0;
+/// Writes the edges below the nodes, as one path for all lines and one for all arrows, because an element for each edge
+/// would double their size. Returns how many did not fit into [`MAX_EDGE_BYTES`].
+fn push_edges(svg: &mut String, layout: &Layout) -> usize {
+    let (mut lines, mut hidden) = (String::new(), 0);
+    // Edges to the same unit end in the same point, so they share an arrow.
+    let mut ends: BTreeSet<usize> = BTreeSet::new();
     for edge in &layout.edges {
         let path = edge_path(layout, edge);
-        if svg.len() + path.len() + 14 > limit {
+        if lines.len() + path.len() > MAX_EDGE_BYTES {
             hidden += 1;
         } else {
-            let _ = write!(svg, r#"<path d="{path}"/>"#);
+            lines.push_str(&path);
+            ends.extend(edge.last());
         }
     }
-    svg.push_str("</g>");
+    let arrow = if layout.direction == Direction::Down { "l-4-7h8z" } else { "l-7-4v8z" };
+    let _ = write!(svg, r#"<path class="pg-edges" d="{lines}"/><path class="pg-arrows" d=""#);
+    for unit in ends.into_iter().filter_map(|unit| layout.units.get(unit)) {
+        let (x, y) = layout.point(unit.main, unit.cross);
+        let _ = write!(svg, "M{x} {y}{arrow}");
+    }
+    svg.push_str(r#""/>"#);
     hidden
 }
 
 /// The path of an edge: from the end of its first unit, straight through its bends, to the start of its last unit. Curves
-/// run between layers only, where no node is.
+/// run between layers only, where no node is. Relative commands have fewer digits.
 fn edge_path(layout: &Layout, edge: &[usize]) -> String {
     let mut path = String::new();
-    let straight = if layout.direction == Direction::Down { 'V' } else { 'H' };
+    let straight = if layout.direction == Direction::Down { 'v' } else { 'h' };
     let mut previous: Option<(i32, i32)> = None;
     for &unit in edge {
         let Some(unit) = layout.units.get(unit) else { continue };
-        match previous {
-            None => {
-                let (x, y) = layout.point(unit.main + unit.main_size, unit.cross);
-                let _ = write!(path, "M{x} {y}");
-            }
-            Some((main, cross)) if cross == unit.cross => {
-                let _ = write!(path, "{straight}{}", unit.main);
-                debug_assert!(main <= unit.main, "edges lead to later layers");
-            }
-            Some((main, cross)) => {
-                let middle = main + (unit.main - main) / 2;
-                let (first, second) = (layout.point(middle, cross), layout.point(middle, unit.cross));
-                let end = layout.point(unit.main, unit.cross);
-                let _ =
-                    write!(path, "C{} {} {} {} {} {}", first.0, first.1, second.0, second.1, end.0, end.1);
-            }
-        }
         let layer_end = layout.layer_ends.get(unit.layer).copied().unwrap_or_default();
         let is_last = previous.is_some() && !unit.steps.is_empty();
-        if !is_last && (previous.is_some() || layer_end > unit.main + unit.main_size) {
-            let _ = write!(path, "{straight}{layer_end}");
+        // The straight part through the layer of this unit.
+        let mut length = if is_last { 0 } else { layer_end - unit.main };
+        match previous {
+            None => {
+                let end = unit.main + unit.main_size;
+                let (x, y) = layout.point(end, unit.cross);
+                let _ = write!(path, "M{x} {y}");
+                length = layer_end - end;
+            }
+            Some((main, cross)) if cross == unit.cross => length += unit.main - main,
+            Some((main, cross)) => {
+                let (along, across) = (unit.main - main, unit.cross - cross);
+                let points = [(along / 2, 0), (along / 2, across), (along, across)];
+                push_curve(&mut path, points.map(|(along, across)| layout.point(along, across)));
+            }
+        }
+        if length > 0 {
+            let _ = write!(path, "{straight}{length}");
         }
         previous = Some((layer_end, unit.cross));
     }
     path
+}
+
+/// Appends a relative curve; a minus sign separates numbers as well as a space does.
+fn push_curve(path: &mut String, points: [(i32, i32); 3]) {
+    let mut separator = "c";
+    for number in points.into_iter().flat_map(|(x, y)| [x, y]) {
+        let is_separated = separator == " " && number < 0;
+        let _ = write!(path, "{}{number}", if is_separated { "" } else { separator });
+        separator = " ";
+    }
 }
 
 fn push_node(
@@ -209,27 +223,24 @@ fn push_node(
     let title = escaped_within(&title_of(step, detail), detail.title_bytes());
     let _ = write!(
         svg,
-        r##" data-state="{token}" transform="translate({x} {y})"><title>{}: {title}</title><use href="#pg-box"/><use href="#pg-s-{token}"/>"##,
+        r##" data-state="{token}" transform="translate({x} {y})"><title>{}: {title}</title><use href="#pg-n-{token}"/>"##,
         words.state(state),
     );
     // The text of the state may change while the drawing stays, so room for the longest is reserved.
     let text_width = u32::try_from(node.width - 42).unwrap_or_default();
     let name = escaped_to_width(&step.id, text_width.saturating_sub(56), ID_FONT);
-    let right = node.width - 10;
-    let _ = write!(svg, r#"<text x="32" y="21">{name}</text>"#);
+    let _ = write!(svg, "<text>{name}</text>");
     if detail != Detail::Minimal {
         let status = status_text(step, words);
-        let _ = write!(svg, r#"<text class="pg-r" x="{right}" y="21">{status}</text>"#);
+        let _ = write!(svg, r#"<text class="pg-r">{status}</text>"#);
     }
-    let mut baseline = 37;
     if detail == Detail::Full && !step.description.trim().is_empty() {
         let text = escaped_to_width(&step.description, text_width, SMALL_FONT);
-        let _ = write!(svg, r#"<text class="pg-d" x="32" y="{baseline}">{text}</text>"#);
-        baseline += 16;
+        let _ = write!(svg, r#"<text class="pg-d">{text}</text>"#);
     }
     if detail != Detail::Minimal && !step.tool.trim().is_empty() {
         let text = escaped_to_width(&step.tool, text_width, TOOL_FONT);
-        let _ = write!(svg, r#"<text class="pg-t" x="32" y="{baseline}">{text}</text>"#);
+        let _ = write!(svg, r#"<text class="pg-t">{text}</text>"#);
     }
     svg.push_str("</a>");
 }
