@@ -57,6 +57,7 @@ fn decisions_are_refused_in_the_environment_of_a_server_or_skill() {
         &["models", "add", "mine", "--url", "http://127.0.0.1:1/v1", "--model", "m"],
         &["models", "remove", "mine"],
         &["store", "import", "none.jsonl"],
+        &["open", "--no-browser"],
     ];
     for variable in ["TOOLYARD_SERVER", "TOOLYARD_SKILL_DIR"] {
         for decision in decisions {
