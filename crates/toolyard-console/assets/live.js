@@ -44,10 +44,15 @@
     return `${Math.floor(ms / 60000)} min ${Math.floor(ms / 1000) % 60} s`;
   }
 
+  // States of steps that are not drawn yet.
+  const early = new Map();
   function setState(step, state, ms) {
     const node = nodes.get(step);
     const entry = legend(state);
-    if (!node || !entry) return;
+    if (!node || !entry) {
+      early.set(step, [state, ms]);
+      return;
+    }
     node.dataset.state = state;
     node.querySelector("use").setAttribute("href", `#pg-n-${state}`);
     const status = node.querySelector(".pg-r");
@@ -85,9 +90,17 @@
   let timer = 0;
   let isFetching = false;
   let isStale = false;
+  let due = Infinity;
   function refreshSoon(delay) {
+    const wanted = performance.now() + delay;
+    // A refresh that is due earlier is not postponed.
+    if (wanted >= due) return;
     clearTimeout(timer);
-    timer = setTimeout(refresh, delay);
+    due = wanted;
+    timer = setTimeout(() => {
+      due = Infinity;
+      refresh();
+    }, delay);
   }
 
   async function refresh() {
@@ -105,7 +118,7 @@
     isFetching = false;
     if (isStale) {
       isStale = false;
-      refreshSoon(500);
+      refreshSoon(100);
     }
   }
 
@@ -156,6 +169,11 @@
 
   function prepare() {
     index();
+    for (const [step, [state, ms]] of early) {
+      if (!nodes.has(step)) continue;
+      early.delete(step);
+      setState(step, state, ms);
+    }
     showAnswer();
     localTimes();
     prepareReplay();
