@@ -56,7 +56,7 @@ async fn every_setting_has_its_origin_and_no_secret_is_shown() {
     let get =
         || -> Value { serde_json::from_str(&home.run(&["settings", "show", "--all", "--json"])).unwrap() };
     let report = get();
-    let file = json!(home.path(SETTINGS));
+    let file = json!(format!("HOME/{SETTINGS}"));
     let origin = |report: &Value, key: &str| {
         let setting = value(report, key);
         (setting["value"].clone(), setting["origin"].as_str().unwrap().to_owned(), setting["file"].clone())
