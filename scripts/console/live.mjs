@@ -73,7 +73,9 @@ function distribution(list) {
   const values = list.map(({ ms }) => ms).sort((a, b) => a - b);
   const at = (part) => values[Math.min(values.length - 1, Math.floor(part * values.length))];
   const text = (value) => (Number.isFinite(value) ? value.toFixed(0) : "never");
-  return { max: values.at(-1) ?? Infinity, text: `${values.length} events: min ${text(values[0])}, p50 ${text(at(0.5))}, p90 ${text(at(0.9))}, p99 ${text(at(0.99))}, max ${text(values.at(-1))} ms` };
+  const late = list.filter(({ ms }) => ms > MAX_DELAY_MS).map(({ step, type, ms }) => `${step} ${type} ${text(ms)}`);
+  const worst = late.length ? `; late: ${late.slice(0, 8).join(", ")}` : "";
+  return { max: values.at(-1) ?? Infinity, text: `${values.length} events: min ${text(values[0])}, p50 ${text(at(0.5))}, p90 ${text(at(0.9))}, p99 ${text(at(0.99))}, max ${text(values.at(-1))} ms${worst}` };
 }
 
 async function measure(context, question, name, steps) {
