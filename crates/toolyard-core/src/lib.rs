@@ -80,6 +80,7 @@ pub use ports::{
     approvals::{ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals},
     argument_examples::{ArgumentExample, ArgumentExamples},
     audit::{Audit, AuditRecord, AuditUnavailable, AuditedDecision},
+    authenticator::{AuthenticationError, Authenticator, Credentials},
     conversations::{
         Conversation, ConversationId, ConversationMessage, ConversationQuery, Conversations,
         InvalidConversationName,
@@ -109,6 +110,7 @@ pub use tool::{
     error::{ArgumentProblem, ErrorKind, RawToolError, SourceSignal, ToolError},
     extendable_deadline::ExtendableDeadline,
     hints::{EffectiveHints, ToolHints},
+    identity::{API_KEY_ISSUER, CallerIdentity, PROXY_ISSUER},
     name_claim::{ClaimTime, NameClaim, NameClaims},
     output::{ContentBlock, OutputMeta, ToolOutput, ToolResult, Truncation, group_digits},
     pattern::{ToolPattern, matches_wildcards},

@@ -1,8 +1,8 @@
 //! The caller of a tool: receives progress and log messages of a call, and answers its input requests.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
-use crate::{BoxFuture, Conversation, RawJson, SourceId, telemetry::SpanContext};
+use crate::{BoxFuture, CallerIdentity, Conversation, RawJson, SourceId, telemetry::SpanContext};
 
 /// The caller of a tool, as far as a call can interact with it. By default it supports nothing.
 pub trait Caller: Send + Sync + fmt::Debug {
@@ -26,9 +26,14 @@ pub trait Caller: Send + Sync + fmt::Debug {
         self.client_id()
     }
 
-    /// Hash of the credential that the caller presented; zeros if it presented none.
-    fn credential_hash(&self) -> [u8; 32] {
-        [0; 32]
+    /// Who it is; `None` if nobody asked.
+    fn identity(&self) -> Option<&Arc<CallerIdentity>> {
+        None
+    }
+
+    /// Identifies the owner of what the call leaves behind ([`CallerIdentity::owner_hash`]).
+    fn owner_hash(&self) -> [u8; 32] {
+        self.identity().map_or([0; 32], |identity| identity.owner_hash())
     }
 
     /// The conversation that the call belongs to, if it belongs to one.

@@ -11,6 +11,7 @@ pub(crate) mod definition;
 pub(crate) mod error;
 pub(crate) mod extendable_deadline;
 pub(crate) mod hints;
+pub(crate) mod identity;
 pub(crate) mod name_claim;
 pub(crate) mod output;
 pub(crate) mod pattern;

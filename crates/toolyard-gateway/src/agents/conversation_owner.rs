@@ -10,15 +10,15 @@ const MCP_OWNER: &[u8] = b"mcp";
 
 /// The conversation of this name of an HTTP client.
 pub(super) fn http_conversation(
-    credential_hash: &[u8; 32],
+    owner_hash: &[u8; 32],
     name: &str,
 ) -> Result<ConversationId, InvalidConversationName> {
-    ConversationId::new(http_owner(credential_hash), name)
+    ConversationId::new(http_owner(owner_hash), name)
 }
 
 /// The owner of what an HTTP client begins.
-pub(super) fn http_owner(credential_hash: &[u8; 32]) -> String {
-    owner(HTTP_OWNER, credential_hash, "")
+pub(super) fn http_owner(owner_hash: &[u8; 32]) -> String {
+    owner(HTTP_OWNER, owner_hash, "")
 }
 
 /// The conversation of this name of an MCP client.
@@ -31,12 +31,12 @@ pub(super) fn mcp_conversation(
 
 /// The owner of what an MCP client begins. Clients with the same credential are told apart by the names they claim.
 pub(super) fn mcp_owner(call: &ServiceCall) -> String {
-    let credential_hash = call.caller.as_ref().map_or([0; 32], |caller| caller.credential_hash());
-    owner(MCP_OWNER, &credential_hash, &call.caller_name)
+    let owner_hash = call.caller.as_ref().map_or([0; 32], |caller| caller.owner_hash());
+    owner(MCP_OWNER, &owner_hash, &call.caller_name)
 }
 
-fn owner(kind: &[u8], credential_hash: &[u8; 32], client: &str) -> String {
-    ContentHash::of_parts([kind, credential_hash, client.as_bytes()]).to_string()
+fn owner(kind: &[u8], owner_hash: &[u8; 32], client: &str) -> String {
+    ContentHash::of_parts([kind, owner_hash, client.as_bytes()]).to_string()
 }
 
 #[cfg(test)]

@@ -121,7 +121,7 @@ async fn post(api: &HttpApi, path: String, body: Value) -> (u16, Value) {
         method: Method::POST,
         path,
         query: String::new(),
-        credential_hash: [0; 32],
+        identity: std::sync::Arc::default(),
         headers: HeaderMap::new(),
         body: body.to_string(),
     };

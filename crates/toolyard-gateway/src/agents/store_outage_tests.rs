@@ -78,7 +78,7 @@ fn start_request(headers: &[(&'static str, &'static str)]) -> RouteRequest {
         method: Method::POST,
         path: "/runs".to_owned(),
         query: String::new(),
-        credential_hash: [0; 32],
+        identity: Arc::default(),
         headers,
         body: json!({"question": "now"}).to_string(),
     }

@@ -53,7 +53,7 @@ async fn send(api: &HttpApi, method: &str, path: &str) -> (u16, Value) {
         path: path.to_owned(),
         query: String::new(),
         headers: HeaderMap::new(),
-        credential_hash: [0; 32],
+        identity: Arc::default(),
         body: String::new(),
     });
     let response = response.await;

@@ -6,6 +6,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, rejecti
 use bytes::Bytes;
 use http::{StatusCode, request::Parts};
 use serde::de::DeserializeOwned;
+use toolyard_core::CallerIdentity;
 use toolyard_mcp_server::RouteRequest;
 
 use super::ApiState;
@@ -14,10 +15,18 @@ use crate::{
     agents::{AgentApi, ApiError},
 };
 
-/// Identifies the caller of a request, such as by the hash of its credential: an extension of the request, set by whoever
-/// authenticates it. Conversations and idempotency keys belong to a caller.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CallerCredential(pub [u8; 32]);
+/// Who sent a request: an extension of the request, set by whoever authenticates it. Runs, conversations and idempotency keys
+/// belong to a caller.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AuthenticatedCaller(pub Arc<CallerIdentity>);
+
+impl<S: Sync> FromRequestParts<S> for AuthenticatedCaller {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get::<Self>().cloned().unwrap_or_default())
+    }
+}
 
 /// Marks a request of the operator: an extension of the request, set in process by the application for somebody who proved to
 /// have a terminal of this machine, such as by a one-time link. No header or token leads to it, so that a client of the HTTP API,
@@ -60,13 +69,13 @@ impl FromRequest<ApiState> for RouteRequest {
 
     async fn from_request(request: Request, state: &ApiState) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
-        let credential = parts.extensions.get::<CallerCredential>().copied().unwrap_or_default();
+        let caller = parts.extensions.get::<AuthenticatedCaller>().cloned().unwrap_or_default();
         let head = Self {
             method: parts.method.clone(),
             path: parts.uri.path().to_owned(),
             query: parts.uri.query().unwrap_or_default().to_owned(),
             headers: parts.headers.clone(),
-            credential_hash: credential.0,
+            identity: caller.0,
             body: String::new(),
         };
         let body = read_text(Request::from_parts(parts, body), state).await?;

@@ -11,7 +11,7 @@ use toolyard_hub::{BreakerState, SourceStatus};
 use toolyard_mcp_client::ServerState;
 use toolyard_telemetry::metrics::{BreakerGauge, ExpositionFormat, Gauges, LabelDetail, SourceGauges};
 
-use super::{ApiState, extract::CallerCredential};
+use super::{ApiState, extract::AuthenticatedCaller};
 use crate::agents::ApiError;
 
 /// The path, which Prometheus uses by default.
@@ -35,10 +35,10 @@ pub enum MetricsAccess {
 /// `GET /metrics`.
 pub(super) async fn serve(
     State(state): State<ApiState>,
-    credential: Option<axum::Extension<CallerCredential>>,
+    caller: AuthenticatedCaller,
     headers: HeaderMap,
 ) -> Response {
-    let has_token = credential.is_some_and(|credential| credential.0 != CallerCredential::default());
+    let has_token = !caller.0.is_anonymous();
     let detail = match state.metrics_access {
         MetricsAccess::Off => {
             let error = ApiError::not_found("not_offered", "this gateway does not offer metrics");

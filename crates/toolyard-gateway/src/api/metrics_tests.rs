@@ -4,7 +4,10 @@ use std::{borrow::Cow, sync::Arc, time::SystemTime};
 
 use http::Method;
 use serde_json::Value;
-use toolyard_core::telemetry::{Operation, OperationKind};
+use toolyard_core::{
+    CallerIdentity,
+    telemetry::{Operation, OperationKind},
+};
 use toolyard_mcp_server::{HttpRoutes as _, RouteBody, RouteRequest};
 use toolyard_telemetry::{OperationObserver as _, metrics::Metrics};
 
@@ -42,7 +45,7 @@ async fn get(api: &HttpApi, path: &str, accept: &str, credential_hash: [u8; 32])
         path: path.to_owned(),
         query: String::new(),
         headers,
-        credential_hash,
+        identity: Arc::new(CallerIdentity::local_token(credential_hash)),
         body: String::new(),
     };
     let response = api.handle(request).await;

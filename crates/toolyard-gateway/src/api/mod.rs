@@ -5,6 +5,7 @@
 //! router.rs      the routes, their layers, and what answers to unknown paths and methods
 //! extract.rs     reads requests; what cannot be read is refused in the form of the API
 //! response.rs    responses of handlers as axum responses, and these as responses of the MCP server
+//! http_caller.rs the caller of a tool over the API
 //! request_id.rs  numbers requests for logs; trace.rs reports them to telemetry
 //! pages.rs       pages of long lists; queries.rs has the parameters in queries
 //! openapi.rs     the OpenAPI document
@@ -16,6 +17,7 @@
 mod agents;
 mod audit;
 pub(crate) mod extract;
+mod http_caller;
 mod import;
 mod metrics;
 pub(crate) mod openapi;
@@ -45,7 +47,7 @@ use tower::ServiceExt as _;
 
 pub(crate) use self::trace::traceparent;
 pub use self::{
-    extract::{CallerCredential, OperatorAccess},
+    extract::{AuthenticatedCaller, OperatorAccess},
     metrics::MetricsAccess,
 };
 use self::{
@@ -167,7 +169,7 @@ impl HttpApi {
     /// The routes, to be mounted in an axum application.
     ///
     /// The router authenticates nobody: the application does that in a layer of its own, and tells callers apart by a
-    /// [`CallerCredential`] in the extensions of each request. Without one, all requests are of the same caller. Event
+    /// [`AuthenticatedCaller`] in the extensions of each request. Without one, all requests are of the same caller. Event
     /// streams of runs end with their run, so an application that shuts down gracefully closes them itself.
     pub fn router(&self) -> Router {
         let limit = DefaultBodyLimit::max(MAX_BODY_BYTES);
@@ -214,7 +216,7 @@ impl HttpRoutes for HttpApi {
 
 /// An authenticated request of the MCP server as a request to the router.
 fn axum_request(request: RouteRequest) -> Result<Request<Body>, ApiError> {
-    let RouteRequest { method, path, query, headers, credential_hash, body } = request;
+    let RouteRequest { method, path, query, headers, identity, body } = request;
     let path = match path.trim_end_matches('/') {
         "" => "/",
         path => path,
@@ -225,7 +227,7 @@ fn axum_request(request: RouteRequest) -> Result<Request<Body>, ApiError> {
     *request.method_mut() = method;
     *request.uri_mut() = uri;
     *request.headers_mut() = headers;
-    request.extensions_mut().insert(CallerCredential(credential_hash));
+    request.extensions_mut().insert(AuthenticatedCaller(identity));
     Ok(request)
 }
 

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use axum::body::{Body, to_bytes};
 use http::{Method, Request};
 use serde_json::{Value, json};
-use toolyard_core::BoxFuture;
+use toolyard_core::{BoxFuture, CallerIdentity};
 use tower::ServiceExt as _;
 
 use crate::{
-    AdminError, CallerCredential, HttpApi, HttpApiConfig, ImportReport, OperatorAccess, SettingsProvider,
+    AdminError, AuthenticatedCaller, HttpApi, HttpApiConfig, ImportReport, OperatorAccess, SettingsProvider,
     SettingsReport,
 };
 
@@ -38,7 +38,7 @@ async fn send(api: &HttpApi, method: Method, path: &str, body: Value, is_operato
     // What a client could try.
     request.headers_mut().insert("x-toolyard-operator", "true".parse().unwrap());
     request.headers_mut().insert("authorization", "Bearer operator".parse().unwrap());
-    request.extensions_mut().insert(CallerCredential([7; 32]));
+    request.extensions_mut().insert(AuthenticatedCaller(Arc::new(CallerIdentity::local_token([7; 32]))));
     if is_operator {
         request.extensions_mut().insert(OperatorAccess);
     }
@@ -79,7 +79,7 @@ async fn a_request_of_the_mcp_server_is_never_the_operators() {
         path: "/api/v1/import".to_owned(),
         query: String::new(),
         headers: http::HeaderMap::new(),
-        credential_hash: [0; 32],
+        identity: Arc::default(),
         body: String::new(),
     };
     assert_eq!(api.handle(request).await.status, 403);

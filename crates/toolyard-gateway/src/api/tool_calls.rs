@@ -1,5 +1,7 @@
 //! `POST /api/v1/tools/{name}/call`: calls a tool as a client of the main endpoint does.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -11,7 +13,8 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     ApiState,
-    extract::{ApiPath, JsonBody},
+    extract::{ApiPath, AuthenticatedCaller, JsonBody},
+    http_caller::HttpCaller,
     openapi::ErrorBody,
     response::{ApiResult, json_of},
 };
@@ -71,6 +74,7 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
         (status = 504, body = ErrorBody, description = "the tool did not answer in time")))]
 async fn call_tool(
     State(state): State<ApiState>,
+    caller: AuthenticatedCaller,
     ApiPath(name): ApiPath<String>,
     JsonBody(body): JsonBody<ToolCallBody>,
 ) -> ApiResult {
@@ -83,7 +87,9 @@ async fn call_tool(
     }
     let mut request = ToolCallRequest::new(name, body.arguments);
     request.source = body.source;
-    let call = ServiceCall { request, caller: None, caller_name: HTTP_CALLER.into() };
+    let caller_name =
+        if caller.0.is_distinguished() { Arc::clone(&caller.0.name) } else { HTTP_CALLER.into() };
+    let call = ServiceCall { request, caller: Some(Arc::new(HttpCaller::new(caller.0))), caller_name };
     let started = Instant::now();
     let outcome = service.call_by_source(&call).await;
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -103,7 +103,7 @@ async fn call(api: &HttpApi, tool: &str, body: &str) -> (u16, Value) {
         path: format!("/api/v1/tools/{tool}/call"),
         query: String::new(),
         headers: HeaderMap::new(),
-        credential_hash: [0; 32],
+        identity: Arc::default(),
         body: body.to_owned(),
     };
     let response = api.handle(request).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use toolyard_core::{
-    RevisionFamily,
+    CallerIdentity, RevisionFamily,
     telemetry::{SpanContext, Transport},
 };
 use toolyard_mcp::{JsonObject, RequestId, input_method::input_method};
@@ -30,8 +30,8 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct IncomingRequest {
     pub(crate) endpoint: Arc<ServedEndpoint>,
-    /// The hash of the client's credential.
-    pub(crate) credential_hash: [u8; 32],
+    /// Who sent it.
+    pub(crate) identity: Arc<CallerIdentity>,
     pub(crate) peer: Arc<Peer>,
     pub(crate) id: RequestId,
     pub(crate) method: String,
@@ -45,7 +45,16 @@ pub(crate) struct IncomingRequest {
 
 impl IncomingRequest {
     pub(crate) fn scope(&self) -> SessionScope<'_> {
-        SessionScope { profile: &self.endpoint.profile, credential_hash: &self.credential_hash }
+        SessionScope { profile: &self.endpoint.profile, owner_hash: self.identity.owner_hash_ref() }
+    }
+
+    /// The name in the audit log: that of the caller if callers are told apart, else the one that the client claims.
+    pub(crate) fn caller_name(&self) -> Arc<str> {
+        if self.identity.is_distinguished() {
+            Arc::clone(&self.identity.name)
+        } else {
+            Arc::clone(&self.peer.caller_name)
+        }
     }
 
     pub(crate) fn facts(&self) -> RequestFacts<'_> {
@@ -82,7 +91,7 @@ impl McpServer {
     pub(crate) fn open_channel(&self, incoming: &IncomingRequest) -> RequestChannel {
         let (peer, input_requests) = (Arc::clone(&incoming.peer), Arc::clone(&self.input_requests));
         let mut channel = RequestChannel::new(peer, input_requests, incoming.preferences(self));
-        channel.credential_hash = incoming.credential_hash;
+        channel.identity = Some(Arc::clone(&incoming.identity));
         channel.can_notify = incoming.can_notify;
         channel.can_request_input =
             matches!(incoming.method.as_str(), "tools/call" | "prompts/get" | "resources/read");

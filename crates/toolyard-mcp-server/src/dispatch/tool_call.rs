@@ -63,7 +63,7 @@ impl McpServer {
         let arguments = incoming.params.arguments.take().unwrap_or_else(RawJson::empty_object);
         let mut request = ToolCallRequest::new(name, arguments);
         request.source = source;
-        let caller_name = Arc::clone(&incoming.peer.caller_name);
+        let caller_name = incoming.caller_name();
         let call = ServiceCall { request, caller: Some(Arc::clone(&channel) as _), caller_name };
         let (server, call_channel) = (Arc::clone(self), Arc::clone(&channel));
         let future: BoxFuture<'static, Outcome> = Box::pin(async move {

@@ -1,52 +1,82 @@
-//! Checks the host, origin and token of a request.
+//! Checks the host, origin and credentials of a request.
 
-use std::net::IpAddr;
+use std::{borrow::Cow, net::IpAddr, sync::Arc};
 
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use toolyard_core::{AuthenticationError, Authenticator, CallerIdentity, Credentials};
 
 use crate::http::config::{Access, AccessRules};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AccessError {
     /// The `Host` header names another server.
     ForbiddenHost,
     ForbiddenOrigin,
     MissingToken,
     InvalidToken,
+    /// The authenticator refused the credentials; `challenge` is the value of `WWW-Authenticate`.
+    Unauthenticated {
+        error: AuthenticationError,
+        challenge: Option<HeaderValue>,
+    },
+    /// The caller may not use the profile.
+    ForbiddenProfile,
 }
 
 impl AccessError {
-    pub(crate) fn status(self) -> StatusCode {
+    pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Self::ForbiddenHost | Self::ForbiddenOrigin => StatusCode::FORBIDDEN,
+            Self::ForbiddenHost | Self::ForbiddenOrigin | Self::ForbiddenProfile => StatusCode::FORBIDDEN,
             Self::MissingToken | Self::InvalidToken => StatusCode::UNAUTHORIZED,
+            Self::Unauthenticated { error, .. } => match error {
+                AuthenticationError::InsufficientScope(_) => StatusCode::FORBIDDEN,
+                AuthenticationError::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
+                _ => StatusCode::UNAUTHORIZED,
+            },
+        }
+    }
+
+    /// The value of `Retry-After`, in seconds.
+    pub(crate) fn retry_after(&self) -> Option<u64> {
+        match self {
+            Self::Unauthenticated { error: AuthenticationError::Unavailable { retry_after }, .. } => {
+                Some(retry_after.as_secs().max(1))
+            }
+            _ => None,
         }
     }
 
     /// The reason for the log.
-    pub(crate) fn reason(self) -> &'static str {
+    pub(crate) fn reason(&self) -> Cow<'static, str> {
         match self {
-            Self::ForbiddenHost => "forbidden Host header",
-            Self::ForbiddenOrigin => "forbidden origin",
-            Self::MissingToken => "missing bearer token",
-            Self::InvalidToken => "invalid bearer token",
+            Self::ForbiddenHost => "forbidden Host header".into(),
+            Self::ForbiddenOrigin => "forbidden origin".into(),
+            Self::MissingToken => "missing bearer token".into(),
+            Self::InvalidToken => "invalid bearer token".into(),
+            Self::Unauthenticated { error, .. } => error.to_string().into(),
+            Self::ForbiddenProfile => "the caller may not use this profile".into(),
         }
     }
 
     /// The message for the client.
-    pub(crate) fn message(self) -> &'static str {
+    pub(crate) fn message(&self) -> Cow<'static, str> {
         match self {
-            Self::ForbiddenHost => "forbidden Host header: add the name to the allowed hosts of this server",
-            Self::ForbiddenOrigin => "forbidden origin: add it to the allowed origins of this server",
-            Self::MissingToken => "missing bearer token: send Authorization: Bearer TOKEN",
-            Self::InvalidToken => "invalid bearer token",
+            Self::ForbiddenHost => {
+                "forbidden Host header: add the name to the allowed hosts of this server".into()
+            }
+            Self::ForbiddenOrigin => "forbidden origin: add it to the allowed origins of this server".into(),
+            Self::MissingToken => "missing bearer token: send Authorization: Bearer TOKEN".into(),
+            Self::InvalidToken => "invalid bearer token".into(),
+            Self::Unauthenticated { error, .. } => error.to_string().into(),
+            Self::ForbiddenProfile => "forbidden: your credentials are not for this profile".into(),
         }
     }
 
     /// The value of `WWW-Authenticate`.
-    pub(crate) fn challenge(self) -> Option<HeaderValue> {
+    pub(crate) fn challenge(&self) -> Option<HeaderValue> {
         match self {
-            Self::ForbiddenHost | Self::ForbiddenOrigin => None,
+            Self::ForbiddenHost | Self::ForbiddenOrigin | Self::ForbiddenProfile => None,
+            Self::Unauthenticated { challenge, .. } => challenge.clone(),
             Self::MissingToken => Some(HeaderValue::from_static(r#"Bearer realm="toolyard""#)),
             Self::InvalidToken => {
                 Some(HeaderValue::from_static(r#"Bearer realm="toolyard", error="invalid_token""#))
@@ -88,13 +118,51 @@ pub(crate) fn check_host_and_origin(
     if origins.all(is_allowed) { Ok(()) } else { Err(AccessError::ForbiddenOrigin) }
 }
 
-pub(crate) fn check_token(access: &Access, headers: &HeaderMap) -> Result<(), AccessError> {
-    let Access::Token(token) = access else { return Ok(()) };
-    let presented = headers.get(header::AUTHORIZATION).ok_or(AccessError::MissingToken)?;
-    let presented = presented.to_str().map_err(|_| AccessError::InvalidToken)?;
-    let (scheme, presented) = presented.split_once(' ').ok_or(AccessError::InvalidToken)?;
-    let is_valid = scheme.eq_ignore_ascii_case("bearer") && token.matches(presented.trim());
-    if is_valid { Ok(()) } else { Err(AccessError::InvalidToken) }
+/// Whoever presents the local token.
+pub(crate) fn check_token(access: &Access, headers: &HeaderMap) -> Result<Arc<CallerIdentity>, AccessError> {
+    let Access::Token(token) = access else { return Ok(access.identity()) };
+    let presented = bearer_token(headers)?.ok_or(AccessError::MissingToken)?;
+    if token.matches(presented) { Ok(access.identity()) } else { Err(AccessError::InvalidToken) }
+}
+
+/// Whoever presents credentials that the authenticator accepts.
+pub(crate) async fn authenticate(
+    authenticator: &dyn Authenticator,
+    headers: &HeaderMap,
+    client_address: IpAddr,
+    path: &str,
+) -> Result<Arc<CallerIdentity>, AccessError> {
+    let header = |name: &str| {
+        let mut values = headers.get_all(name).iter();
+        values.next()?.to_str().ok().filter(|_| values.next().is_none())
+    };
+    let authenticated = match bearer_token(headers) {
+        Ok(bearer) => {
+            authenticator.authenticate(Credentials { bearer, header: &header, client_address }).await
+        }
+        Err(_) => Err(AuthenticationError::Invalid("the header Authorization is malformed")),
+    };
+    authenticated.map_err(|error| {
+        let challenge = authenticator.challenge(path, &error);
+        AccessError::Unauthenticated { error, challenge: HeaderValue::try_from(challenge).ok() }
+    })
+}
+
+/// The bearer token of a request that has one; an error if the header is malformed or repeated.
+fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, AccessError> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    // A proxy may have checked the other of two.
+    if values.next().is_some() {
+        return Err(AccessError::InvalidToken);
+    }
+    let value = value.to_str().map_err(|_| AccessError::InvalidToken)?;
+    let (scheme, token) = value.split_once(' ').ok_or(AccessError::InvalidToken)?;
+    if scheme.eq_ignore_ascii_case("bearer") {
+        Ok(Some(token.trim()))
+    } else {
+        Err(AccessError::InvalidToken)
+    }
 }
 
 /// A host without its port; none if malformed.
@@ -192,18 +260,18 @@ mod tests {
         let check_authorization = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::AUTHORIZATION, HeaderValue::from_str(value).unwrap());
-            check_token(&access, &headers)
+            check_token(&access, &headers).map(drop)
         };
         assert_eq!(check_authorization("Bearer s3cret"), Ok(()));
         assert_eq!(check_authorization("bearer  s3cret "), Ok(()));
         for wrong in ["Bearer s3cre", "Bearer s3cret2", "Basic s3cret", "s3cret", "Bearer", "Bearer "] {
             assert_eq!(check_authorization(wrong), Err(AccessError::InvalidToken), "{wrong}");
         }
-        assert_eq!(check_token(&access, &HeaderMap::new()), Err(AccessError::MissingToken));
+        assert_eq!(check_token(&access, &HeaderMap::new()).map(drop), Err(AccessError::MissingToken));
         let empty = Access::Token(AccessToken::new(" "));
         let mut headers = HeaderMap::new();
         headers.insert(header::AUTHORIZATION, HeaderValue::from_static("Bearer "));
-        assert_eq!(check_token(&empty, &headers), Err(AccessError::InvalidToken));
+        assert_eq!(check_token(&empty, &headers).map(drop), Err(AccessError::InvalidToken));
         assert!(!format!("{access:?}").contains("s3cret"));
     }
 

@@ -82,7 +82,8 @@ impl Body for ResponseBody {
 pub(crate) struct TaskEventStream {
     pub(crate) server: Arc<McpServer>,
     pub(crate) endpoint: Arc<ServedEndpoint>,
-    pub(crate) credential_hash: [u8; 32],
+    /// Who sent the request ([`toolyard_core::CallerIdentity::owner_hash`]).
+    pub(crate) owner_hash: [u8; 32],
     /// The id of the request; none for a stream of change notifications.
     pub(crate) id: Option<RequestId>,
     pub(crate) task: Option<RequestTask>,
@@ -107,8 +108,7 @@ impl TaskEventStream {
                 Poll::Ready(self.id.as_ref().map(|id| sse_event_from_chunks(&outcome.into_chunks(id))))
             }
             Poll::Ready(TaskEvent::InputRequired) => {
-                let scope =
-                    SessionScope { profile: &self.endpoint.profile, credential_hash: &self.credential_hash };
+                let scope = SessionScope { profile: &self.endpoint.profile, owner_hash: &self.owner_hash };
                 let outcome = self.task.take().map(|task| self.server.suspend(&scope, task));
                 let (Some(outcome), Some(id)) = (outcome, &self.id) else { return Poll::Ready(None) };
                 Poll::Ready(Some(sse_event_from_chunks(&outcome.into_chunks(id))))

@@ -1,14 +1,23 @@
 //! [`HttpConfig`]: access control, timeouts and limits of the HTTP server.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use arc_swap::{ArcSwap, Guard};
 use aws_lc_rs::{constant_time::verify_slices_are_equal, digest};
+use toolyard_core::{Authenticator, CallerIdentity};
 
 use crate::http::{health::ReadinessProbe, routes::HttpRoutes};
 
-/// Stands for the hash of a credential where none is required.
-pub(crate) const NO_CREDENTIAL: [u8; 32] = [0; 32];
+static ANONYMOUS: LazyLock<Arc<CallerIdentity>> = LazyLock::new(|| Arc::new(CallerIdentity::anonymous()));
+
+/// Whoever needs no credential.
+pub(crate) fn anonymous() -> Arc<CallerIdentity> {
+    Arc::clone(&ANONYMOUS)
+}
 
 /// How a server is reached over HTTP.
 #[derive(Debug, Clone)]
@@ -61,6 +70,8 @@ impl HttpConfig {
 pub struct AccessRules {
     /// Who may send requests.
     pub access: Access,
+    /// Tells callers apart that present other credentials than the token of `access`; without one, they are refused.
+    pub authenticator: Option<Arc<dyn Authenticator>>,
     /// Allowed names and addresses in the `Host` header, without port, besides those of this machine; `*` for any. Protects
     /// against DNS rebinding.
     pub hosts: Vec<String>,
@@ -71,7 +82,7 @@ pub struct AccessRules {
 impl AccessRules {
     /// Rules that accept requests to this machine's addresses only.
     pub fn new(access: Access) -> Self {
-        Self { access, hosts: Vec::new(), origins: Vec::new() }
+        Self { access, authenticator: None, hosts: Vec::new(), origins: Vec::new() }
     }
 }
 
@@ -94,9 +105,9 @@ impl SharedAccessRules {
         self.0.load()
     }
 
-    /// A hash of the credential that clients need, to which sessions are bound; zeros if they need none.
-    pub fn credential_hash(&self) -> [u8; 32] {
-        self.current().access.credential_hash()
+    /// Whoever presents the token, or everybody if none is needed.
+    pub fn local_identity(&self) -> Arc<CallerIdentity> {
+        self.current().access.identity()
     }
 
     /// Whether clients need no credential.
@@ -124,14 +135,14 @@ pub enum Access {
 #[derive(Clone)]
 pub struct AccessToken {
     text: String,
-    hash: [u8; 32],
+    identity: Arc<CallerIdentity>,
 }
 
 impl AccessToken {
     /// A token, without surrounding whitespace.
     pub fn new(text: &str) -> Self {
         let text = text.trim().to_owned();
-        Self { hash: sha256(&text), text }
+        Self { identity: Arc::new(CallerIdentity::local_token(sha256(&text))), text }
     }
 
     /// Whether a client presented the token; compared in constant time.
@@ -147,11 +158,11 @@ impl fmt::Debug for AccessToken {
 }
 
 impl Access {
-    /// A hash of the credential, to which sessions are bound.
-    pub(crate) fn credential_hash(&self) -> [u8; 32] {
+    /// Whoever passes, to whom sessions are bound.
+    pub(crate) fn identity(&self) -> Arc<CallerIdentity> {
         match self {
-            Self::Token(token) => token.hash,
-            Self::Open => NO_CREDENTIAL,
+            Self::Token(token) => Arc::clone(&token.identity),
+            Self::Open => anonymous(),
         }
     }
 }

@@ -8,17 +8,17 @@ use std::{
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use toolyard_core::BoxFuture;
+use toolyard_core::{BoxFuture, CallerIdentity};
 use toolyard_mcp::error_code;
 
 use crate::{
     config::ServedRevisions,
     dispatch::served_endpoint::ServedEndpoint,
     http::{
-        access_check::{AccessError, check_host_and_origin, check_token},
+        access_check::{AccessError, authenticate, check_host_and_origin, check_token},
         activity_stream::ConnectionActivity,
         body::{ResponseBody, TaskEventStream},
-        config::{HttpConfig, NO_CREDENTIAL},
+        config::{HttpConfig, anonymous},
         event_stream::{EventStream, KeepAlive},
         health::{self, LIVENESS_PATH, READINESS_PATH},
         legacy_sse::LegacySseSessions,
@@ -44,13 +44,6 @@ pub(crate) struct HttpServer {
     pub(crate) legacy_sse_sessions: Arc<LegacySseSessions>,
 }
 
-impl HttpServer {
-    /// A hash of the credential that clients need, to which sessions are bound.
-    pub(crate) fn credential_hash(&self) -> [u8; 32] {
-        self.config.access.credential_hash()
-    }
-}
-
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) http: Arc<HttpServer>,
@@ -61,7 +54,7 @@ pub(crate) struct Connection {
     session: Mutex<Option<CachedSession>>,
 }
 
-/// A session id, its endpoint, its credential and its client.
+/// A session id, its endpoint, its owner and its client.
 type CachedSession = (HeaderValue, Arc<ServedEndpoint>, [u8; 32], Arc<Peer>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,25 +82,33 @@ impl Connection {
         let headers = request.headers();
         let authority = request.uri().authority().map(http::uri::Authority::as_str);
         if let Err(denied) = check_host_and_origin(&rules, headers, authority, self.local_address) {
-            return self.deny(denied, request.uri().path());
+            return self.deny(&denied, request.uri().path());
         }
         let origin = headers.get(header::ORIGIN).cloned();
         let mut response = if request.method() == Method::OPTIONS {
             response::preflight(headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS))
         } else {
-            let is_public = |routes: &Arc<dyn HttpRoutes>| routes.is_public(request.uri().path());
-            let credential_hash = match check_token(&rules.access, headers) {
-                Ok(()) => Ok(rules.access.credential_hash()),
-                Err(_) if self.routes(request.uri().path()).is_some_and(is_public) => Ok(NO_CREDENTIAL),
-                Err(denied) => Err(denied),
-            };
-            match credential_hash {
-                Ok(credential_hash) => {
-                    // Held over an await, it would slow down replacing the rules.
-                    drop(rules);
-                    self.route(request, credential_hash).await
+            let path = request.uri().path();
+            let local = check_token(&rules.access, headers);
+            let authenticator = rules.authenticator.clone();
+            // Held over an await, it would slow down replacing the rules.
+            drop(rules);
+            if let Some(metadata) = authenticator.as_ref().and_then(|known| known.resource_metadata(path)) {
+                response::json(StatusCode::OK, metadata.into())
+            } else {
+                let is_public = |routes: &Arc<dyn HttpRoutes>| routes.is_public(path);
+                let identity = match (local, &authenticator) {
+                    (Ok(identity), _) => Ok(identity),
+                    (Err(_), Some(known)) => authenticate(&**known, headers, self.client_address, path).await,
+                    (Err(denied), None) => Err(denied),
+                };
+                match identity {
+                    Ok(identity) => self.route(request, identity).await,
+                    Err(_) if self.routes(path).is_some_and(is_public) => {
+                        self.route(request, anonymous()).await
+                    }
+                    Err(denied) => self.deny(&denied, path),
                 }
-                Err(denied) => self.deny(denied, request.uri().path()),
             }
         };
         if let Some(origin) = origin {
@@ -124,9 +125,9 @@ impl Connection {
     }
 
     /// Refuses a request and logs who sent it; never what was presented as token.
-    fn deny(&self, denied: AccessError, path: &str) -> Response<ResponseBody> {
+    fn deny(&self, denied: &AccessError, path: &str) -> Response<ResponseBody> {
         tracing::warn!(client = %self.client_address, "access denied: {}", denied.reason());
-        let body = self.routes(path).map(|routes| routes.error_body(denied.status(), denied.message()));
+        let body = self.routes(path).map(|routes| routes.error_body(denied.status(), &denied.message()));
         response::access_denied(denied, body)
     }
 
@@ -135,9 +136,13 @@ impl Connection {
         self.http.config.routes.as_ref().filter(|routes| routes.matches(path))
     }
 
-    async fn route(&self, request: Request<Incoming>, credential_hash: [u8; 32]) -> Response<ResponseBody> {
+    async fn route(
+        &self,
+        request: Request<Incoming>,
+        identity: Arc<CallerIdentity>,
+    ) -> Response<ResponseBody> {
         if let Some(routes) = self.routes(request.uri().path()) {
-            return self.handle_route(&**routes, request, credential_hash).await;
+            return self.handle_route(&**routes, request, identity).await;
         }
         let (path, method) = (request.uri().path(), request.method());
         let route = Route::parse(path, self.http.config.legacy_sse);
@@ -150,19 +155,24 @@ impl Connection {
                 "not found: the MCP endpoint is /mcp",
             );
         };
+        if !identity.may_use_profile(&endpoint.profile) {
+            return self.deny(&AccessError::ForbiddenProfile, path);
+        }
         let serves_legacy = self.http.server.config.revisions != ServedRevisions::Modern;
         match (kind, method) {
-            (Route::Mcp, &Method::POST) => self.post(request, &endpoint).await,
+            (Route::Mcp, &Method::POST) => self.post(request, &endpoint, &identity).await,
             (Route::Mcp, &Method::GET) if serves_legacy => {
-                self.open_change_stream(request.headers(), &endpoint)
+                self.open_change_stream(request.headers(), &endpoint, &identity)
             }
-            (Route::Mcp, &Method::DELETE) if serves_legacy => self.end_session(request.headers(), &endpoint),
+            (Route::Mcp, &Method::DELETE) if serves_legacy => {
+                self.end_session(request.headers(), &endpoint, &identity)
+            }
             (Route::Mcp, _) if serves_legacy => response::method_not_allowed("GET, POST, DELETE, OPTIONS"),
             (Route::Mcp, _) => response::method_not_allowed("POST, OPTIONS"),
-            (Route::LegacySseStream, &Method::GET) => self.open_legacy_sse_stream(&endpoint),
+            (Route::LegacySseStream, &Method::GET) => self.open_legacy_sse_stream(&endpoint, &identity),
             (Route::LegacySseStream, _) => response::method_not_allowed("GET, OPTIONS"),
             (Route::LegacySseMessages, &Method::POST) => {
-                self.receive_legacy_sse_message(request, &endpoint).await
+                self.receive_legacy_sse_message(request, &endpoint, &identity).await
             }
             (Route::LegacySseMessages, _) => response::method_not_allowed("POST, OPTIONS"),
         }
@@ -172,7 +182,7 @@ impl Connection {
         &self,
         routes: &dyn HttpRoutes,
         mut request: Request<Incoming>,
-        credential_hash: [u8; 32],
+        identity: Arc<CallerIdentity>,
     ) -> Response<ResponseBody> {
         let headers = std::mem::take(request.headers_mut());
         let (method, uri) = (request.method().clone(), request.uri().clone());
@@ -192,7 +202,7 @@ impl Connection {
         };
         let query = uri.query().unwrap_or_default().to_owned();
         let path = uri.path().to_owned();
-        let request = RouteRequest { method, path, query, headers, credential_hash, body };
+        let request = RouteRequest { method, path, query, headers, identity, body };
         let route_response = routes.handle(request).await;
         let mut response = match route_response.body {
             RouteBody::Empty => response::status(route_response.status),
@@ -223,12 +233,13 @@ impl Connection {
         &self,
         headers: &HeaderMap,
         endpoint: &Arc<ServedEndpoint>,
+        identity: &CallerIdentity,
     ) -> Response<ResponseBody> {
         if !accepted_types(headers).events {
             let text = "not acceptable: a stream needs Accept: text/event-stream";
             return response::error(StatusCode::NOT_ACCEPTABLE, error_code::SERVER_ERROR, text);
         }
-        let peer = match self.require_session(headers, endpoint) {
+        let peer = match self.require_session(headers, endpoint, identity) {
             Ok(peer) => peer,
             Err(response) => return *response,
         };
@@ -241,7 +252,7 @@ impl Connection {
         let events = TaskEventStream {
             server: Arc::clone(server),
             endpoint: Arc::clone(endpoint),
-            credential_hash: self.http.credential_hash(),
+            owner_hash: identity.owner_hash(),
             id: None,
             task: Some(task),
             // Some clients consider a stream open after its first byte.
@@ -251,8 +262,13 @@ impl Connection {
         response::stream(ResponseBody::Task(Box::new(events)))
     }
 
-    fn end_session(&self, headers: &HeaderMap, endpoint: &Arc<ServedEndpoint>) -> Response<ResponseBody> {
-        let peer = match self.require_session(headers, endpoint) {
+    fn end_session(
+        &self,
+        headers: &HeaderMap,
+        endpoint: &Arc<ServedEndpoint>,
+        identity: &CallerIdentity,
+    ) -> Response<ResponseBody> {
+        let peer = match self.require_session(headers, endpoint, identity) {
             Ok(peer) => peer,
             Err(response) => return *response,
         };
@@ -262,10 +278,13 @@ impl Connection {
         response::status(StatusCode::NO_CONTENT)
     }
 
-    fn open_legacy_sse_stream(&self, endpoint: &Arc<ServedEndpoint>) -> Response<ResponseBody> {
+    fn open_legacy_sse_stream(
+        &self,
+        endpoint: &Arc<ServedEndpoint>,
+        identity: &Arc<CallerIdentity>,
+    ) -> Response<ResponseBody> {
         let http = &self.http;
-        let credential_hash = http.credential_hash();
-        match http.legacy_sse_sessions.open_stream(&http.server, endpoint, credential_hash, &http.config) {
+        match http.legacy_sse_sessions.open_stream(&http.server, endpoint, identity, &http.config) {
             Some(events) => response::stream(ResponseBody::Events(Box::new(events))),
             None => response::status(StatusCode::SERVICE_UNAVAILABLE),
         }
@@ -275,10 +294,11 @@ impl Connection {
         &self,
         request: Request<Incoming>,
         endpoint: &Arc<ServedEndpoint>,
+        identity: &CallerIdentity,
     ) -> Response<ResponseBody> {
         let query = request.uri().query().unwrap_or_default();
         let id = query.split('&').find_map(|pair| pair.strip_prefix("sessionId=")).unwrap_or_default();
-        let Some(legacy_session) = self.http.legacy_sse_sessions.find(id, endpoint) else {
+        let Some(legacy_session) = self.http.legacy_sse_sessions.find(id, endpoint, identity) else {
             return session_not_found();
         };
         match self.read_text(request).await {
@@ -295,8 +315,9 @@ impl Connection {
         &self,
         headers: &HeaderMap,
         endpoint: &Arc<ServedEndpoint>,
+        identity: &CallerIdentity,
     ) -> Result<Arc<Peer>, Box<Response<ResponseBody>>> {
-        match self.lookup_session(headers, endpoint) {
+        match self.lookup_session(headers, endpoint, identity) {
             SessionLookup::Found(peer) => Ok(peer),
             SessionLookup::Missing => {
                 let text = "missing header Mcp-Session-Id";
@@ -310,19 +331,20 @@ impl Connection {
         &self,
         headers: &HeaderMap,
         endpoint: &Arc<ServedEndpoint>,
+        identity: &CallerIdentity,
     ) -> SessionLookup {
         let Some(id) = headers.get(&response::SESSION_HEADER) else { return SessionLookup::Missing };
         let server = &self.http.server;
-        let credential_hash = self.http.credential_hash();
+        let owner_hash = identity.owner_hash();
         let mut cached = lock(&self.session);
         let peer = match &*cached {
-            Some((cached_id, at, credential, peer))
-                if cached_id == id && Arc::ptr_eq(at, endpoint) && *credential == credential_hash =>
+            Some((cached_id, at, owner, peer))
+                if cached_id == id && Arc::ptr_eq(at, endpoint) && *owner == owner_hash =>
             {
                 Some(Arc::clone(peer))
             }
             _ => {
-                let scope = SessionScope { profile: &endpoint.profile, credential_hash: &credential_hash };
+                let scope = SessionScope { profile: &endpoint.profile, owner_hash: &owner_hash };
                 let opened =
                     id.to_str().ok().and_then(|id| open_session_id(&server.config.session_keys, &scope, id));
                 let peer = opened.map(Arc::new);
@@ -330,7 +352,7 @@ impl Connection {
                     // Keeps the id out of debug output.
                     let mut id = id.clone();
                     id.set_sensitive(true);
-                    *cached = Some((id, Arc::clone(endpoint), credential_hash, Arc::clone(peer)));
+                    *cached = Some((id, Arc::clone(endpoint), owner_hash, Arc::clone(peer)));
                 }
                 peer
             }
@@ -386,7 +408,7 @@ pub(crate) enum SessionLookup {
     /// The request has no session id.
     Missing,
     Found(Arc<Peer>),
-    /// Forged, for another credential or endpoint, expired or ended.
+    /// Forged, of another caller or endpoint, expired or ended.
     Unknown,
 }
 

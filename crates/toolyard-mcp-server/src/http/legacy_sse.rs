@@ -7,7 +7,7 @@ use std::{
 
 use futures_util::{StreamExt, stream};
 use tokio::sync::mpsc;
-use toolyard_core::telemetry::Transport;
+use toolyard_core::{CallerIdentity, telemetry::Transport};
 
 use crate::{
     dispatch::served_endpoint::ServedEndpoint,
@@ -42,14 +42,14 @@ impl LegacySseSessions {
         self: &Arc<Self>,
         server: &Arc<McpServer>,
         endpoint: &Arc<ServedEndpoint>,
-        credential_hash: [u8; 32],
+        identity: &Arc<CallerIdentity>,
         config: &HttpConfig,
     ) -> Option<EventStream> {
         let (out, mut messages) = mpsc::channel(OUTPUT_QUEUE_MESSAGES);
         let session = Arc::new(DuplexSession::new(
             Arc::clone(server),
             Arc::clone(endpoint),
-            credential_hash,
+            Arc::clone(identity),
             Transport::Http,
             out,
         ));
@@ -81,8 +81,15 @@ impl LegacySseSessions {
         })
     }
 
-    pub(crate) fn find(&self, id: &str, endpoint: &Arc<ServedEndpoint>) -> Option<Arc<DuplexSession>> {
-        lock(&self.open).get(id).and_then(Weak::upgrade).filter(|session| session.is_at_endpoint(endpoint))
+    /// The session of this id, if the caller opened it at this endpoint.
+    pub(crate) fn find(
+        &self,
+        id: &str,
+        endpoint: &Arc<ServedEndpoint>,
+        identity: &CallerIdentity,
+    ) -> Option<Arc<DuplexSession>> {
+        let session = lock(&self.open).get(id).and_then(Weak::upgrade)?;
+        (session.is_at_endpoint(endpoint) && session.is_of(identity)).then_some(session)
     }
 }
 

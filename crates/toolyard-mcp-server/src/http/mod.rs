@@ -18,7 +18,7 @@ mod response;
 mod routes;
 mod serve;
 
-pub(crate) use config::NO_CREDENTIAL;
+pub(crate) use config::anonymous;
 pub use config::{Access, AccessRules, AccessToken, HttpConfig, SharedAccessRules};
 pub use health::{ReadinessCheck, ReadinessProbe};
 pub use routes::{HttpRoutes, RouteBody, RouteRequest, RouteResponse};

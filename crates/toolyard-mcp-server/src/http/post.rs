@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use toolyard_core::{RevisionFamily, telemetry::Transport};
+use toolyard_core::{CallerIdentity, RevisionFamily, telemetry::Transport};
 use toolyard_mcp::{Message, RequestId, error_code};
 
 use crate::{
@@ -37,6 +37,7 @@ impl Connection {
         &self,
         mut request: Request<Incoming>,
         endpoint: &Arc<ServedEndpoint>,
+        identity: &Arc<CallerIdentity>,
     ) -> Response<ResponseBody> {
         let headers = std::mem::take(request.headers_mut());
         let accepted = accepted_types(&headers);
@@ -58,12 +59,13 @@ impl Connection {
         };
         let is_batch = text.trim_ascii_start().starts_with('[');
         match Message::read(text, &self.http.server.config.limits.wire_limits()) {
-            Ok(messages) if is_batch => self.handle_batch(&headers, endpoint, messages).await,
+            Ok(messages) if is_batch => self.handle_batch(&headers, endpoint, identity, messages).await,
             Ok(mut messages) => match messages.pop() {
                 Some(Message::Request { id, method, params }) => {
-                    self.handle_request(&headers, endpoint, accepted, id, method, Params::read(params)).await
+                    let call = (id, method, Params::read(params));
+                    self.handle_request(&headers, endpoint, identity, accepted, call).await
                 }
-                Some(message) => self.handle_notification_or_response(&headers, endpoint, message),
+                Some(message) => self.handle_notification_or_response(&headers, endpoint, identity, message),
                 None => response::status(StatusCode::BAD_REQUEST),
             },
             Err(error) => response::message(StatusCode::BAD_REQUEST, invalid_message(&error)),
@@ -75,9 +77,10 @@ impl Connection {
         &self,
         headers: &HeaderMap,
         endpoint: &Arc<ServedEndpoint>,
+        identity: &CallerIdentity,
         message: Message,
     ) -> Response<ResponseBody> {
-        let session_number = match self.lookup_session(headers, endpoint) {
+        let session_number = match self.lookup_session(headers, endpoint, identity) {
             SessionLookup::Found(peer) => Some(peer.session_number),
             SessionLookup::Missing => None,
             SessionLookup::Unknown => return session_not_found(),
@@ -106,12 +109,11 @@ impl Connection {
         &self,
         headers: &HeaderMap,
         endpoint: &Arc<ServedEndpoint>,
+        identity: &Arc<CallerIdentity>,
         accepted: AcceptedTypes,
-        id: RequestId,
-        method: String,
-        mut params: Params,
+        (id, method, mut params): (RequestId, String, Params),
     ) -> Response<ResponseBody> {
-        let peer = match self.peer(headers, endpoint, &method, &mut params) {
+        let peer = match self.peer(headers, endpoint, identity, &method, &mut params) {
             Ok(peer) => peer,
             Err(PeerError::Rejected(outcome)) => {
                 let (method, params) = (method.as_str(), &params);
@@ -130,22 +132,13 @@ impl Connection {
                 peer: Some(&peer),
                 transport: Transport::Http,
             };
-            return self.initialize(endpoint, accepted, facts);
+            return self.initialize(endpoint, identity, accepted, facts);
         }
-        let (endpoint, credential_hash) = (Arc::clone(endpoint), self.http.credential_hash());
+        let (endpoint, identity) = (Arc::clone(endpoint), Arc::clone(identity));
         let can_notify = accepted.events;
         let (transport, span) = (Transport::Http, None);
-        let incoming = IncomingRequest {
-            endpoint,
-            credential_hash,
-            peer,
-            id,
-            method,
-            params,
-            can_notify,
-            transport,
-            span,
-        };
+        let incoming =
+            IncomingRequest { endpoint, identity, peer, id, method, params, can_notify, transport, span };
         if family == RevisionFamily::Modern
             && let Err(outcome) = validate_headers(headers, &incoming)
         {
@@ -153,13 +146,14 @@ impl Connection {
             return response::outcome(&incoming.id, outcome);
         }
         let (id, endpoint) = (incoming.id.clone(), Arc::clone(&incoming.endpoint));
+        let owner_hash = incoming.identity.owner_hash();
         match self.http.server.dispatch(incoming) {
             Dispatch::Completed(outcome) => complete_response(accepted, &id, outcome),
             Dispatch::Pending(task) if family == RevisionFamily::Legacy => {
                 let task = task.cancellable(&self.http.server.cancellations, &id).surviving_disconnect();
-                self.drive_task(accepted, endpoint, id, task).await
+                self.drive_task(accepted, endpoint, owner_hash, id, task).await
             }
-            Dispatch::Pending(task) => self.drive_task(accepted, endpoint, id, task).await,
+            Dispatch::Pending(task) => self.drive_task(accepted, endpoint, owner_hash, id, task).await,
         }
     }
 
@@ -168,6 +162,7 @@ impl Connection {
         &self,
         headers: &HeaderMap,
         endpoint: &Arc<ServedEndpoint>,
+        identity: &CallerIdentity,
         method: &str,
         params: &mut Params,
     ) -> Result<Arc<Peer>, PeerError> {
@@ -182,7 +177,7 @@ impl Connection {
             }
             // A client that initializes again has no session, even if it still sends the id of one.
             RevisionFamily::Legacy if method == "initialize" => Ok(anonymous_peer(header, fastrand::u64(..))),
-            RevisionFamily::Legacy => match self.lookup_session(headers, endpoint) {
+            RevisionFamily::Legacy => match self.lookup_session(headers, endpoint, identity) {
                 SessionLookup::Found(peer) => Ok(peer),
                 SessionLookup::Missing => Ok(anonymous_peer(header, fastrand::u64(..))),
                 SessionLookup::Unknown => Err(PeerError::SessionNotFound),
@@ -193,13 +188,13 @@ impl Connection {
     fn initialize(
         &self,
         endpoint: &Arc<ServedEndpoint>,
+        identity: &CallerIdentity,
         accepted: AcceptedTypes,
         facts: RequestFacts<'_>,
     ) -> Response<ResponseBody> {
         let (server, id) = (&self.http.server, facts.id);
         let (outcome, peer) = server.initialize_peer(endpoint, facts);
-        let scope =
-            SessionScope { profile: &endpoint.profile, credential_hash: &self.http.credential_hash() };
+        let scope = SessionScope { profile: &endpoint.profile, owner_hash: &identity.owner_hash() };
         let session = seal_session_id(&server.config.session_keys, &scope, &peer);
         let Some(session) = session.and_then(|session| HeaderValue::try_from(session).ok()) else {
             return response::outcome(id, Outcome::internal_error("failed to create a session"));
@@ -214,6 +209,7 @@ impl Connection {
         &self,
         accepted: AcceptedTypes,
         endpoint: Arc<ServedEndpoint>,
+        owner_hash: [u8; 32],
         id: RequestId,
         mut task: RequestTask,
     ) -> Response<ResponseBody> {
@@ -224,7 +220,7 @@ impl Connection {
                     let events = TaskEventStream {
                         server: Arc::clone(server),
                         endpoint,
-                        credential_hash: self.http.credential_hash(),
+                        owner_hash,
                         id: Some(id),
                         task: Some(task),
                         first: Some(sse_event(&message)),
@@ -234,10 +230,7 @@ impl Connection {
                 }
                 TaskEvent::Message(_) => {}
                 TaskEvent::InputRequired => {
-                    let scope = SessionScope {
-                        profile: &endpoint.profile,
-                        credential_hash: &self.http.credential_hash(),
-                    };
+                    let scope = SessionScope { profile: &endpoint.profile, owner_hash: &owner_hash };
                     return complete_response(accepted, &id, server.suspend(&scope, task));
                 }
                 TaskEvent::Completed(outcome) => return complete_response(accepted, &id, outcome),
@@ -251,9 +244,10 @@ impl Connection {
         &self,
         headers: &HeaderMap,
         endpoint: &Arc<ServedEndpoint>,
+        identity: &Arc<CallerIdentity>,
         messages: Vec<Message>,
     ) -> Response<ResponseBody> {
-        let peer = match self.lookup_session(headers, endpoint) {
+        let peer = match self.lookup_session(headers, endpoint, identity) {
             SessionLookup::Found(peer) => peer,
             SessionLookup::Missing => anonymous_peer(Self::revision_header(headers), fastrand::u64(..)),
             SessionLookup::Unknown => return session_not_found(),
@@ -270,15 +264,15 @@ impl Connection {
         let mut responses = Vec::new();
         for message in messages {
             let Message::Request { id, method, params } = message else {
-                self.handle_notification_or_response(headers, endpoint, message);
+                self.handle_notification_or_response(headers, endpoint, identity, message);
                 continue;
             };
-            let (endpoint, credential_hash, peer) =
-                (Arc::clone(endpoint), self.http.credential_hash(), Arc::clone(&peer));
+            let (endpoint, owner_hash, peer) =
+                (Arc::clone(endpoint), identity.owner_hash(), Arc::clone(&peer));
             let params = Params::read(params);
             let incoming = IncomingRequest {
                 endpoint: Arc::clone(&endpoint),
-                credential_hash,
+                identity: Arc::clone(identity),
                 peer,
                 id: id.clone(),
                 method,
@@ -293,8 +287,7 @@ impl Connection {
                     Dispatch::Pending(task) => {
                         let task =
                             task.cancellable(&self.http.server.cancellations, &id).surviving_disconnect();
-                        let scope =
-                            SessionScope { profile: &endpoint.profile, credential_hash: &credential_hash };
+                        let scope = SessionScope { profile: &endpoint.profile, owner_hash: &owner_hash };
                         self.http.server.run_until_response(&scope, task, |_| std::future::ready(())).await
                     }
                 };

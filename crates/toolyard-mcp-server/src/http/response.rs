@@ -50,13 +50,16 @@ pub(crate) fn stream(events: ResponseBody) -> Response<ResponseBody> {
 }
 
 /// Denies access, with a JSON-RPC error or another JSON body.
-pub(crate) fn access_denied(denied: AccessError, body: Option<Bytes>) -> Response<ResponseBody> {
+pub(crate) fn access_denied(denied: &AccessError, body: Option<Bytes>) -> Response<ResponseBody> {
     let mut response = match body {
         Some(body) => json(denied.status(), body),
-        None => error(denied.status(), error_code::SERVER_ERROR, denied.message()),
+        None => error(denied.status(), error_code::SERVER_ERROR, &denied.message()),
     };
     if let Some(challenge) = denied.challenge() {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    if let Some(seconds) = denied.retry_after() {
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
     response
 }

@@ -1,11 +1,11 @@
 //! HTTP routes besides MCP: handlers get authenticated requests and answer with JSON or an event stream.
 
-use std::{fmt, pin::Pin};
+use std::{fmt, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::Stream;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use toolyard_core::BoxFuture;
+use toolyard_core::{BoxFuture, CallerIdentity};
 
 /// Handles HTTP paths besides those of MCP. Requests are authenticated before they get here, unless the path is public.
 pub trait HttpRoutes: Send + Sync + fmt::Debug {
@@ -37,8 +37,8 @@ pub struct RouteRequest {
     pub query: String,
     /// The headers.
     pub headers: HeaderMap,
-    /// A hash of the credential that the client presented; zeros if none is needed.
-    pub credential_hash: [u8; 32],
+    /// Who sent it.
+    pub identity: Arc<CallerIdentity>,
     /// The body, at most as long as an MCP message may be.
     pub body: String,
 }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 use toolyard_core::{
     BoxFuture, CallInputError, CallInputKind, CallInputRequest, CallInputResponses, CallProgress, Caller,
-    RawJson, RevisionFamily, sanitize, telemetry::SpanContext, text::sanitize_json,
+    CallerIdentity, RawJson, RevisionFamily, sanitize, telemetry::SpanContext, text::sanitize_json,
 };
 use toolyard_mcp::{
     JsonObject,
@@ -36,8 +36,8 @@ const MAX_QUEUED_BYTES: usize = 4 << 20;
 
 pub(crate) struct RequestChannel {
     pub(crate) peer: Arc<Peer>,
-    /// The hash of the client's credential.
-    pub(crate) credential_hash: [u8; 32],
+    /// Who sent the request.
+    pub(crate) identity: Option<Arc<CallerIdentity>>,
     pub(crate) input_requests: Arc<PendingInputRequests>,
     /// Responses to the input requests of an earlier attempt.
     pub(crate) input_responses: Option<CallInputResponses>,
@@ -96,7 +96,7 @@ impl RequestChannel {
         let state = Mutex::new(ChannelState { preferences, ..ChannelState::default() });
         Self {
             peer,
-            credential_hash: [0; 32],
+            identity: None,
             input_requests,
             input_responses: None,
             can_notify: true,
@@ -335,14 +335,14 @@ impl Caller for RequestChannel {
     }
 
     fn program_id(&self) -> u64 {
-        // The credential and the client's name are all that its sessions share.
+        // The owner and the client's name are all that its sessions share.
         let mut hasher = DefaultHasher::new();
-        (self.credential_hash, &self.peer.client.name).hash(&mut hasher);
+        (self.owner_hash(), &self.peer.client.name).hash(&mut hasher);
         hasher.finish()
     }
 
-    fn credential_hash(&self) -> [u8; 32] {
-        self.credential_hash
+    fn identity(&self) -> Option<&Arc<CallerIdentity>> {
+        self.identity.as_ref()
     }
 
     fn wants_progress(&self) -> bool {

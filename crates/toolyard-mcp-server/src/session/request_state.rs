@@ -121,7 +121,7 @@ mod tests {
             source in "[a-z]{0,20}", state in proptest::option::of(".{0,40}"), call_id in any::<u64>()
         ) {
             let keys = SessionKeys::random().unwrap();
-            let scope = SessionScope { profile: "p", credential_hash: &[1; 32] };
+            let scope = SessionScope { profile: "p", owner_hash: &[1; 32] };
             let fingerprint = |method: &str, target: &str, arguments: &str| RequestFingerprint {
                 method: method.to_owned(),
                 target: target.to_owned(),
@@ -134,7 +134,7 @@ mod tests {
                 prop_assert_eq!(open(&scope, &request, HOUR), Some(state));
                 prop_assert_eq!(open(&scope, &fingerprint("tools/call", "echo", r#"{"a":1}"#), HOUR), None);
                 prop_assert_eq!(open(&scope, &fingerprint("tools/calle", "cho", "{}"), HOUR), None);
-                prop_assert_eq!(open(&SessionScope { credential_hash: &[2; 32], ..scope.clone() }, &request, HOUR), None);
+                prop_assert_eq!(open(&SessionScope { owner_hash: &[2; 32], ..scope.clone() }, &request, HOUR), None);
                 prop_assert_eq!(open(&SessionScope { profile: "", ..scope.clone() }, &request, HOUR), None);
             }
         }

@@ -17,18 +17,18 @@ const MAX_SESSION_AGE: Duration = Duration::from_hours(24 * 30);
 const MAX_CLOCK_SKEW: Duration = Duration::from_mins(5);
 const FORMAT_VERSION: u8 = 1;
 
-/// The endpoint and the credential that a session or request state is bound to.
+/// The endpoint and the caller that a session or request state is bound to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SessionScope<'a> {
     /// The profile; empty for the main endpoint.
     pub(crate) profile: &'a str,
-    /// The hash of the client's credential.
-    pub(crate) credential_hash: &'a [u8; 32],
+    /// Who owns it ([`toolyard_core::CallerIdentity::owner_hash`]).
+    pub(crate) owner_hash: &'a [u8; 32],
 }
 
 impl SessionScope<'_> {
     pub(crate) fn purpose(&self, purpose: &[u8]) -> Vec<u8> {
-        [purpose, b"\0", self.credential_hash.as_slice(), self.profile.as_bytes()].concat()
+        [purpose, b"\0", self.owner_hash.as_slice(), self.profile.as_bytes()].concat()
     }
 }
 
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn a_session_id_opens_in_its_own_scope_only() {
         let keys = SessionKeys::random().unwrap();
-        let scope = SessionScope { profile: "", credential_hash: &[1; 32] };
+        let scope = SessionScope { profile: "", owner_hash: &[1; 32] };
         let id = seal_session_id(&keys, &scope, &peer()).unwrap();
         let opened = open_session_id(&keys, &scope, &id).unwrap();
         assert_eq!(opened.revision, "2025-06-18");
@@ -91,8 +91,7 @@ mod tests {
         assert_eq!(opened.session_number, 0xfeed);
         assert!(open_session_id(&keys, &SessionScope { profile: "other", ..scope.clone() }, &id).is_none());
         assert!(
-            open_session_id(&keys, &SessionScope { credential_hash: &[2; 32], ..scope.clone() }, &id)
-                .is_none()
+            open_session_id(&keys, &SessionScope { owner_hash: &[2; 32], ..scope.clone() }, &id).is_none()
         );
         assert!(open_session_id(&SessionKeys::random().unwrap(), &scope, &id).is_none());
         assert!(id.bytes().all(|byte| byte.is_ascii_graphic()));

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use tokio::{sync::mpsc, task::JoinSet};
-use toolyard_core::{RevisionFamily, telemetry::Transport};
+use toolyard_core::{CallerIdentity, RevisionFamily, telemetry::Transport};
 use toolyard_mcp::{Message, RequestId, WireError};
 
 use crate::{
@@ -31,8 +31,8 @@ use crate::{
 pub(crate) struct DuplexSession {
     server: Arc<McpServer>,
     endpoint: Arc<ServedEndpoint>,
-    /// The hash of the client's credential.
-    credential_hash: [u8; 32],
+    /// Who opened it.
+    identity: Arc<CallerIdentity>,
     session_number: u64,
     transport: Transport,
     /// The client, after a legacy `initialize`.
@@ -49,17 +49,21 @@ impl DuplexSession {
     pub(crate) fn new(
         server: Arc<McpServer>,
         endpoint: Arc<ServedEndpoint>,
-        credential_hash: [u8; 32],
+        identity: Arc<CallerIdentity>,
         transport: Transport,
         out: mpsc::Sender<Bytes>,
     ) -> Self {
         let (peer, tasks, long_lived) = Default::default();
         let session_number = fastrand::u64(..);
-        Self { server, endpoint, credential_hash, session_number, transport, peer, out, tasks, long_lived }
+        Self { server, endpoint, identity, session_number, transport, peer, out, tasks, long_lived }
     }
 
     pub(crate) fn is_at_endpoint(&self, endpoint: &Arc<ServedEndpoint>) -> bool {
         Arc::ptr_eq(&self.endpoint, endpoint)
+    }
+
+    pub(crate) fn is_of(&self, identity: &CallerIdentity) -> bool {
+        self.identity.owner_hash() == identity.owner_hash()
     }
 
     /// Handles one text from the client: a message or a batch.
@@ -135,7 +139,7 @@ impl DuplexSession {
         let is_long_lived = method == "subscriptions/listen";
         let incoming = IncomingRequest {
             endpoint,
-            credential_hash: self.credential_hash,
+            identity: Arc::clone(&self.identity),
             peer,
             id: id.clone(),
             method,
@@ -173,11 +177,11 @@ impl DuplexSession {
 
     /// Runs a request concurrently with others.
     fn spawn_task(&self, tasks: &Mutex<JoinSet<()>>, id: RequestId, task: RequestTask) {
-        let (server, endpoint, credential_hash) =
-            (Arc::clone(&self.server), Arc::clone(&self.endpoint), self.credential_hash);
+        let (server, endpoint, owner_hash) =
+            (Arc::clone(&self.server), Arc::clone(&self.endpoint), self.identity.owner_hash());
         let out = self.out.clone();
         lock(tasks).spawn(async move {
-            let scope = SessionScope { profile: &endpoint.profile, credential_hash: &credential_hash };
+            let scope = SessionScope { profile: &endpoint.profile, owner_hash: &owner_hash };
             let send = |message| async {
                 // After a disconnect the session ends soon.
                 let _ = out.send(message).await;

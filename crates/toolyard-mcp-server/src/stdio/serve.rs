@@ -11,7 +11,7 @@ use toolyard_core::telemetry::Transport;
 use toolyard_mcp::{Line, LineError, LineReader, WireLimits};
 
 use crate::{
-    http::NO_CREDENTIAL,
+    http::anonymous,
     server::{McpServer, ServeError},
     stdio::duplex_session::DuplexSession,
 };
@@ -36,7 +36,7 @@ pub async fn serve_stdio(
     let limits = WireLimits { message_bytes: server.config.limits.message_bytes, ..WireLimits::default() };
     let (out, messages) = mpsc::channel(OUTPUT_QUEUE_MESSAGES);
     let mut writer_task = tokio::spawn(write_all(writer, messages));
-    let session = DuplexSession::new(server, endpoint, NO_CREDENTIAL, Transport::Stdio, out);
+    let session = DuplexSession::new(server, endpoint, anonymous(), Transport::Stdio, out);
     let mut lines = LineReader::new(reader, &limits);
     let mut stop = pin!(stop);
     loop {

@@ -28,7 +28,7 @@ fn post(path: &str, headers: &[(&'static str, &str)], body: &Value) -> RouteRequ
         method: Method::POST,
         path: path.to_owned(),
         query: String::new(),
-        credential_hash: [0; 32],
+        identity: Arc::default(),
         headers: headers.collect(),
         body: body.to_string(),
     }

@@ -66,7 +66,7 @@ async fn answer(
 ) -> Result<RouteResponse, ApiError> {
     let agent = runs.agent(&asked.agent)?;
     let conversation = requested_conversation(request, asked.conversation.as_deref())?;
-    let owner = http_owner(&request.credential_hash);
+    let owner = http_owner(request.identity.owner_hash_ref());
     let traceparent = traceparent(&request.headers);
     let identity = RequestIdentity::from_request(endpoint, &request.headers, &request.body)?;
     let log = runs.config.log.as_ref();

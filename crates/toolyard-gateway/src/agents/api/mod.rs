@@ -40,7 +40,7 @@ fn requested_conversation(
     request: &RouteRequest,
     name: Option<&str>,
 ) -> Result<Option<Box<ConversationId>>, ApiError> {
-    let id = name.map(|name| http_conversation(&request.credential_hash, name)).transpose();
+    let id = name.map(|name| http_conversation(request.identity.owner_hash_ref(), name)).transpose();
     id.map(|id| id.map(Box::new)).map_err(|error| ApiError::invalid_param("conversation", error.to_string()))
 }
 

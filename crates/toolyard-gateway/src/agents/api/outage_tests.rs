@@ -43,7 +43,7 @@ async fn ask(api: &HttpApi, path: &str, retry_count: usize, key: Option<&'static
         method: Method::POST,
         path: path.to_owned(),
         query: String::new(),
-        credential_hash: [0; 32],
+        identity: Arc::default(),
         headers,
         body: body.to_string(),
     };

@@ -19,7 +19,7 @@ fn request(method: Method, path: &str, body: &Value) -> RouteRequest {
         method,
         path: path.to_owned(),
         query: query.to_owned(),
-        credential_hash: [0; 32],
+        identity: Arc::default(),
         headers: http::HeaderMap::new(),
         body: body.to_string(),
     }

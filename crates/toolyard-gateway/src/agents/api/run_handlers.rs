@@ -53,7 +53,7 @@ pub(super) async fn start(
     let name = start.agent.as_deref().unwrap_or(DEFAULT_AGENT);
     let agent = runs.agent(name)?;
     let conversation = requested_conversation(request, start.conversation.as_deref())?;
-    let owner = http_owner(&request.credential_hash);
+    let owner = http_owner(request.identity.owner_hash_ref());
     let traceparent = traceparent(&request.headers);
     let identity = RequestIdentity::from_request("/runs", &request.headers, &request.body)?;
     let deadline = Instant::now() + START_TIMEOUT;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::Extensions;
-use toolyard::gateway::{CallerCredential, HttpApi, OperatorAccess};
+use toolyard::gateway::{AuthenticatedCaller, HttpApi, OperatorAccess};
 use toolyard_console::{Console, ConsoleAccess, ConsoleConfig, Role, is_console_path};
 use toolyard_mcp_server::SharedAccessRules;
 
@@ -37,7 +37,7 @@ pub(super) fn attach(
 
 /// Requests of the console are those of clients with the token, so that they share conversations.
 fn authorize(access: &SharedAccessRules, extensions: &mut Extensions, role: Role) {
-    extensions.insert(CallerCredential(access.credential_hash()));
+    extensions.insert(AuthenticatedCaller(access.local_identity()));
     if role == Role::Operator {
         extensions.insert(OperatorAccess);
     }
@@ -56,6 +56,6 @@ impl ConsoleAccess for GatewayAccess {
     }
 
     fn credential_hash(&self) -> [u8; 32] {
-        self.0.credential_hash()
+        self.0.local_identity().owner_hash()
     }
 }

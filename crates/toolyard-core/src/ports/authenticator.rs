@@ -1,0 +1,62 @@
+//! [`Authenticator`]: tells who sent a request by the credentials that came with it.
+
+use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
+
+use crate::{BoxFuture, CallerIdentity};
+
+/// Tells callers apart. It is asked for requests that do not present the local token of the gateway.
+pub trait Authenticator: Send + Sync + fmt::Debug {
+    /// Who presented these credentials.
+    fn authenticate<'a>(
+        &'a self,
+        credentials: Credentials<'a>,
+    ) -> BoxFuture<'a, Result<Arc<CallerIdentity>, AuthenticationError>>;
+
+    /// The OAuth metadata of the protected resource at a path (RFC 9728), as JSON; `None` if the path is not one of
+    /// `/.well-known/oauth-protected-resource`, or if clients do not sign in by OAuth.
+    fn resource_metadata(&self, path: &str) -> Option<String> {
+        let _ = path;
+        None
+    }
+
+    /// The value of `WWW-Authenticate` for a request to this path that was refused.
+    fn challenge(&self, path: &str, error: &AuthenticationError) -> String;
+}
+
+/// What a request presents to prove who sent it.
+#[derive(Clone, Copy)]
+pub struct Credentials<'a> {
+    /// The bearer token.
+    pub bearer: Option<&'a str>,
+    /// The value of a header, by its name in lower case; `None` if it is absent, repeated or not text.
+    pub header: &'a (dyn Fn(&str) -> Option<&'a str> + Send + Sync),
+    /// The address of the client, or of the proxy in front of this gateway.
+    pub client_address: IpAddr,
+}
+
+impl fmt::Debug for Credentials<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").field("client_address", &self.client_address).finish_non_exhaustive()
+    }
+}
+
+/// Why a request is not accepted. The texts are for the client: they tell what is wrong and reveal nothing else.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AuthenticationError {
+    /// There are no credentials.
+    #[error("missing bearer token: send Authorization: Bearer TOKEN")]
+    Missing,
+    /// The credentials are not valid, and why.
+    #[error("invalid bearer token: {0}")]
+    Invalid(&'static str),
+    /// The token lacks a scope.
+    #[error("the token lacks a scope: {0}")]
+    InsufficientScope(String),
+    /// It cannot be told now, because the issuer cannot be reached.
+    #[error("the issuer of the token cannot be reached; try again in {} s", .retry_after.as_secs().max(1))]
+    Unavailable {
+        /// When to try again.
+        retry_after: Duration,
+    },
+}

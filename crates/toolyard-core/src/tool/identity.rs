@@ -1,0 +1,148 @@
+//! [`CallerIdentity`]: who sends requests, however that was proved.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::ContentHash;
+
+/// The issuer of API keys that this gateway created.
+pub const API_KEY_ISSUER: &str = "toolyard:api-key";
+/// The issuer of identities that a trusted proxy or a client certificate asserts.
+pub const PROXY_ISSUER: &str = "toolyard:proxy";
+
+/// Who sends a request: a principal, not one of its tokens. Everything that belongs to a caller (sessions, results,
+/// conversations, runs) is bound to [`CallerIdentity::owner_hash`], which stays the same when a token is renewed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallerIdentity {
+    owner_hash: [u8; 32],
+    /// Who vouches for the subject: the URL of an OAuth issuer, [`API_KEY_ISSUER`] or [`PROXY_ISSUER`]; empty for the local token
+    /// and for anonymous requests, which do not tell callers apart.
+    pub issuer: Arc<str>,
+    /// The caller, unique for its issuer.
+    pub subject: Arc<str>,
+    /// The name in the audit log.
+    pub name: Arc<str>,
+    /// The groups and roles of the caller.
+    pub groups: Vec<String>,
+    /// The OAuth scopes of the presented token.
+    pub scopes: Vec<String>,
+    /// The claims of the presented token.
+    pub claims: Map<String, Value>,
+    /// The profiles that the caller may use, the main endpoint being the empty name; `None` for all.
+    pub allowed_profiles: Option<Vec<String>>,
+    /// The agents that the caller may use; `None` for all.
+    pub allowed_agents: Option<Vec<String>>,
+}
+
+impl Default for CallerIdentity {
+    fn default() -> Self {
+        Self::anonymous()
+    }
+}
+
+impl CallerIdentity {
+    /// Everybody, where no credential is needed.
+    pub fn anonymous() -> Self {
+        Self::with_owner([0; 32], "", "")
+    }
+
+    /// Whoever has the local token of this gateway, of which this is the hash.
+    pub fn local_token(hash: [u8; 32]) -> Self {
+        Self::with_owner(hash, "", "")
+    }
+
+    /// A caller that is told apart from others.
+    pub fn principal(issuer: &str, subject: &str) -> Self {
+        let hash = ContentHash::of_parts([b"caller".as_slice(), issuer.as_bytes(), subject.as_bytes()]);
+        Self::with_owner(*hash.as_bytes(), issuer, subject)
+    }
+
+    fn with_owner(owner_hash: [u8; 32], issuer: &str, subject: &str) -> Self {
+        Self {
+            owner_hash,
+            issuer: issuer.into(),
+            subject: subject.into(),
+            name: subject.into(),
+            groups: Vec::new(),
+            scopes: Vec::new(),
+            claims: Map::new(),
+            allowed_profiles: None,
+            allowed_agents: None,
+        }
+    }
+
+    /// Identifies the owner of sessions, results, conversations and runs; zeros for anonymous requests.
+    pub fn owner_hash(&self) -> [u8; 32] {
+        self.owner_hash
+    }
+
+    /// [`Self::owner_hash`] by reference.
+    pub fn owner_hash_ref(&self) -> &[u8; 32] {
+        &self.owner_hash
+    }
+
+    /// Whether this is one of several callers. The local token and anonymous requests are not told apart further.
+    pub fn is_distinguished(&self) -> bool {
+        !self.issuer.is_empty()
+    }
+
+    /// Whether no credential was presented.
+    pub fn is_anonymous(&self) -> bool {
+        self.owner_hash == [0; 32]
+    }
+
+    /// Whether the caller may use the endpoint of this profile; the main endpoint has an empty name.
+    pub fn may_use_profile(&self, profile: &str) -> bool {
+        is_allowed(self.allowed_profiles.as_deref(), profile)
+    }
+
+    /// Whether the caller may use this agent.
+    pub fn may_use_agent(&self, agent: &str) -> bool {
+        is_allowed(self.allowed_agents.as_deref(), agent)
+    }
+}
+
+fn is_allowed(allowed: Option<&[String]>, name: &str) -> bool {
+    allowed.is_none_or(|allowed| allowed.iter().any(|allowed| allowed == name))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn owners_differ_unless_issuer_and_subject_are_the_same(
+            one in (".{1,6}", ".{0,6}"),
+            other in (".{1,6}", ".{0,6}"),
+        ) {
+            let owner = |(issuer, subject): &(String, String)| CallerIdentity::principal(issuer, subject).owner_hash();
+            prop_assert_eq!(owner(&one) == owner(&other), one == other);
+            prop_assert_ne!(owner(&one), CallerIdentity::anonymous().owner_hash());
+        }
+    }
+
+    #[test]
+    fn only_principals_are_told_apart() {
+        assert!(!CallerIdentity::anonymous().is_distinguished());
+        assert!(!CallerIdentity::local_token([1; 32]).is_distinguished());
+        assert!(CallerIdentity::principal(API_KEY_ISSUER, "ci").is_distinguished());
+    }
+
+    #[test]
+    fn profiles_and_agents_are_limited_by_name() {
+        let mut identity = CallerIdentity::principal(API_KEY_ISSUER, "ci");
+        assert!(identity.may_use_profile("") && identity.may_use_agent("writer"));
+        identity.allowed_profiles = Some(vec!["office".to_owned()]);
+        identity.allowed_agents = Some(Vec::new());
+        assert!(identity.may_use_profile("office"));
+        assert!(
+            !identity.may_use_profile("")
+                && !identity.may_use_profile("offic")
+                && !identity.may_use_agent("writer")
+        );
+    }
+}
