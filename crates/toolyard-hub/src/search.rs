@@ -85,13 +85,13 @@ impl ToolHub {
         let Some(telemetry) = self.telemetry() else { return search() };
         let (started_at, started) = (SystemTime::now(), Instant::now());
         let matches = search();
-        telemetry.record(Operation {
+        telemetry.record(Box::new(Operation {
             kind: OperationKind::ToolSearch { found: matches.len() },
             span: None,
             started_at,
             duration: started.elapsed(),
             error_type: None,
-        });
+        }));
         matches
     }
 }

@@ -29,7 +29,7 @@ fn operation(kind: &str, number: usize) -> Operation {
             revision: "2025-11-25",
             request_id: None,
             transport: Transport::Http,
-            caller: "client".into(),
+            caller: None,
         },
         _ => OperationKind::ToolCall {
             tool: tool.into(),

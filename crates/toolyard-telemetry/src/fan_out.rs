@@ -8,6 +8,11 @@ use toolyard_core::telemetry::{Operation, SpanContext, Telemetry};
 pub trait OperationObserver: Send + Sync + fmt::Debug {
     /// Receives an operation that has ended.
     fn observe(&self, operation: &Operation);
+
+    /// Whether it needs names and ids that cost allocations ([`Telemetry::wants_details`]).
+    fn wants_details(&self) -> bool {
+        true
+    }
 }
 
 /// Combines the receivers of operations.
@@ -44,7 +49,10 @@ impl TelemetryBuilder {
         let Self { observers, traces, makes_trace_ids } = self;
         match (observers.is_empty(), traces) {
             (true, traces) => traces,
-            (false, traces) => Some(Arc::new(FanOut { observers, traces, makes_trace_ids })),
+            (false, traces) => {
+                let observers_want_details = observers.iter().any(|observer| observer.wants_details());
+                Some(Arc::new(FanOut { observers, observers_want_details, traces, makes_trace_ids }))
+            }
         }
     }
 }
@@ -52,6 +60,7 @@ impl TelemetryBuilder {
 #[derive(Debug)]
 struct FanOut {
     observers: Vec<Arc<dyn OperationObserver>>,
+    observers_want_details: bool,
     traces: Option<Arc<dyn Telemetry>>,
     makes_trace_ids: bool,
 }
@@ -76,7 +85,11 @@ impl Telemetry for FanOut {
         self.traces.as_ref().is_some_and(|traces| traces.captures_content())
     }
 
-    fn record(&self, operation: Operation) {
+    fn wants_details(&self, span: Option<&SpanContext>) -> bool {
+        self.observers_want_details || self.traces.as_ref().is_some_and(|traces| traces.wants_details(span))
+    }
+
+    fn record(&self, operation: Box<Operation>) {
         for observer in &self.observers {
             observer.observe(&operation);
         }

@@ -1,6 +1,8 @@
 //! A program for scripts/telemetry-cost: calls a tool of an upstream server through the gateway, with and without telemetry.
 //!
-//! `telemetry_cost MODE CALLS` with MODE `off`, `on` (all traces are exported) or `unsampled`. The upstream server and the receiver
+//! `telemetry_cost MODE CALLS` with MODE `off` (no telemetry), `metrics` (as `toolyard serve` counts by default), `unsampled` (and
+//! traces that are not sampled) or `exported` (and all traces exported). `untraced` is `exported` with a client that sends no
+//! `traceparent`. The upstream server and the receiver
 //! of traces are other processes (`telemetry_cost upstream`, `telemetry_cost receiver`), so that callgrind does not count them.
 
 #![expect(
@@ -26,12 +28,17 @@ use toolyard::{
     mcp_server::{ServerConfig, SessionKeys, serve_stdio},
     telemetry::{
         TelemetryBuilder,
+        metrics::Metrics,
         traces::{Sampler, TraceConfig, Traces},
     },
 };
 
-/// The client is traced, too.
 const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+const UNSAMPLED_TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00";
+
+/// As in the program `toolyard`: allocators differ in the instructions they take.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() {
     // `cargo bench` adds arguments of its own.
@@ -43,16 +50,16 @@ fn main() {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(call_repeatedly(mode, calls.parse().unwrap()));
         }
-        _ => println!("usage: telemetry_cost off|on|unsampled CALLS"),
+        _ => println!("usage: telemetry_cost off|metrics|unsampled|exported|untraced CALLS"),
     }
 }
 
 async fn call_repeatedly(mode: &str, calls: usize) {
-    let receiver = (mode != "off").then(Receiver::start);
+    let receiver = matches!(mode, "unsampled" | "exported" | "untraced").then(Receiver::start);
     let traces = receiver.as_ref().map(|receiver| {
         let mut config = TraceConfig::new(&receiver.endpoint).unwrap();
         if mode == "unsampled" {
-            config.sampler = Sampler::by_ratio(0.0);
+            config.sampler = Sampler::parent_based(0.0);
         }
         Traces::start(config).unwrap()
     });
@@ -66,9 +73,15 @@ async fn call_repeatedly(mode: &str, calls: usize) {
     };
     let config = McpServerConfig { trusted: true, ..McpServerConfig::new("upstream", transport) };
     let mut builder = Toolyard::builder().server(config).environment(std::env::vars());
+    let mut telemetry = TelemetryBuilder::default();
+    if mode != "off" {
+        telemetry = telemetry.observe(Arc::new(Metrics::default()));
+    }
     if let Some(traces) = &traces {
-        builder =
-            builder.telemetry(TelemetryBuilder::default().traces(Arc::clone(traces) as _).build().unwrap());
+        telemetry = telemetry.traces(Arc::clone(traces) as _);
+    }
+    if let Some(telemetry) = telemetry.build() {
+        builder = builder.telemetry(telemetry);
     }
     let toolyard = builder.build().await.unwrap();
     let config = ServerConfig::new("bench", "1", SessionKeys::random().unwrap());
@@ -78,12 +91,17 @@ async fn call_repeatedly(mode: &str, calls: usize) {
     let serving = tokio::spawn(serve_stdio(server, input, output, std::future::pending()));
     let (read, mut write) = split(client);
     let mut lines = AsyncBufReader::new(read).lines();
-    let meta = json!({
+    let mut meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
         "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
-        "traceparent": TRACEPARENT,
     });
+    // A client that is traced and sampled, or traced and not sampled.
+    match mode {
+        "unsampled" => meta["traceparent"] = json!(UNSAMPLED_TRACEPARENT),
+        "untraced" => {}
+        _ => meta["traceparent"] = json!(TRACEPARENT),
+    }
     let mut request = async |id: usize, method: &str, mut params: Value| {
         params["_meta"] = meta.clone();
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});

@@ -20,7 +20,7 @@ use std::{fmt, num::NonZeroU128};
 pub use self::{
     operation::{CallContent, Operation, OperationKind, OperationSpan, TokenUsage, Transport},
     running::{CANCELLED, RunningOperation},
-    span_context::{InvalidTraceparent, SpanContext},
+    span_context::{InvalidTraceparent, SpanContext, Traceparent},
     testing::RecordingTelemetry,
 };
 
@@ -35,8 +35,15 @@ pub trait Telemetry: Send + Sync + fmt::Debug {
         self.start_span(None).map(|root| SpanContext { trace_id, ..root })
     }
 
+    /// Whether the operation of this span is wanted with names and ids that only spans and logs have
+    /// ([`OperationKind`] says which). They cost allocations, and counters do not need them.
+    fn wants_details(&self, span: Option<&SpanContext>) -> bool {
+        let _ = span;
+        true
+    }
+
     /// Receives an operation that has ended.
-    fn record(&self, operation: Operation);
+    fn record(&self, operation: Box<Operation>);
 
     /// Whether operations should carry what callers send and receive ([`CallContent`]). That may be confidential.
     fn captures_content(&self) -> bool {

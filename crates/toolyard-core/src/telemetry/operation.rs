@@ -34,7 +34,8 @@ pub struct OperationSpan {
     pub parent: Option<SpanContext>,
 }
 
-/// What was done.
+/// What was done. Details are absent unless they are wanted ([`super::Telemetry::wants_details`]): `target`, `resource`,
+/// `request_id` and `caller` of requests.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum OperationKind {
@@ -53,7 +54,7 @@ pub enum OperationKind {
         /// How the client is connected.
         transport: Transport,
         /// The name of the caller.
-        caller: Arc<str>,
+        caller: Option<Arc<str>>,
     },
     /// A request was sent to an upstream MCP server.
     ClientRequest {

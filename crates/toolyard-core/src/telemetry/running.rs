@@ -25,8 +25,8 @@ pub const CANCELLED: &str = "cancelled";
 ///     fn start_span(&self, parent: Option<&SpanContext>) -> Option<SpanContext> {
 ///         Some(parent.map_or_else(SpanContext::root, SpanContext::child))
 ///     }
-///     fn record(&self, operation: Operation) {
-///         self.0.lock().unwrap().push(operation);
+///     fn record(&self, operation: Box<Operation>) {
+///         self.0.lock().unwrap().push(*operation);
 ///     }
 /// }
 ///
@@ -45,7 +45,7 @@ pub struct RunningOperation {
     telemetry: Arc<dyn Telemetry>,
     parent: Option<SpanContext>,
     /// Without its duration; `None` once it is recorded.
-    operation: Option<Operation>,
+    operation: Option<Box<Operation>>,
     started: Instant,
 }
 
@@ -53,6 +53,17 @@ impl RunningOperation {
     /// Starts an operation that `parent` caused.
     pub fn start(telemetry: &Arc<dyn Telemetry>, parent: Option<SpanContext>, kind: OperationKind) -> Self {
         Self::new(telemetry, telemetry.start_span(parent.as_ref()), parent, kind)
+    }
+
+    /// Starts an operation that `parent` caused. `kind` gets whether details are wanted ([`Telemetry::wants_details`]).
+    pub fn start_with(
+        telemetry: &Arc<dyn Telemetry>,
+        parent: Option<SpanContext>,
+        kind: impl FnOnce(bool) -> OperationKind,
+    ) -> Self {
+        let context = telemetry.start_span(parent.as_ref());
+        let kind = kind(telemetry.wants_details(context.as_ref()));
+        Self::new(telemetry, context, parent, kind)
     }
 
     /// Starts an operation that is the root of the trace with this id.
@@ -66,13 +77,13 @@ impl RunningOperation {
         parent: Option<SpanContext>,
         kind: OperationKind,
     ) -> Self {
-        let operation = Operation {
+        let operation = Box::new(Operation {
             kind,
             span: context.map(|context| OperationSpan { context, parent }),
             started_at: SystemTime::now(),
             duration: Duration::ZERO,
             error_type: None,
-        };
+        });
         Self { telemetry: Arc::clone(telemetry), parent, operation: Some(operation), started: Instant::now() }
     }
 

@@ -2,17 +2,17 @@
 
 use std::{
     fmt,
-    hash::{BuildHasher as _, RandomState},
     num::{NonZeroU64, NonZeroU128},
     str::FromStr,
-    sync::{
-        LazyLock,
-        atomic::{AtomicU64, Ordering},
-    },
 };
 
 /// The flag of `traceparent` that says whether the trace is recorded.
 const SAMPLED_FLAG: u8 = 1;
+const TRACEPARENT_BYTES: usize = 55;
+/// Version 00, with dashes where they belong.
+const TRACEPARENT_TEMPLATE: &[u8; TRACEPARENT_BYTES] =
+    b"00-00000000000000000000000000000000-0000000000000000-00";
+const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// Identifies a span within a trace. Its text form is the value of `traceparent` in
 /// [W3C Trace Context](https://www.w3.org/TR/trace-context/).
@@ -56,6 +56,20 @@ impl SpanContext {
         traceparent.parse().ok()
     }
 
+    /// The value of `traceparent`.
+    pub fn to_traceparent(&self) -> Traceparent {
+        let mut text = *TRACEPARENT_TEMPLATE;
+        let [high, low] = split(self.trace_id.get());
+        let flags = if self.is_sampled { SAMPLED_FLAG } else { 0 };
+        let fields = [(3, 16, high), (19, 16, low), (36, 16, self.span_id.get()), (53, 2, u64::from(flags))];
+        for (start, length, number) in fields {
+            if let Some(output) = text.get_mut(start..start + length) {
+                write_hex(output, number);
+            }
+        }
+        Traceparent(text)
+    }
+
     /// A new span in the same trace.
     #[must_use]
     pub fn child(&self) -> Self {
@@ -67,43 +81,81 @@ impl FromStr for SpanContext {
     type Err = InvalidTraceparent;
 
     fn from_str(text: &str) -> Result<Self, InvalidTraceparent> {
-        let mut parts = text.split('-');
-        let mut part = |length: usize| {
-            let part = parts.next().filter(|part| part.len() == length).ok_or(InvalidTraceparent)?;
-            let is_lower_hex = part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-            if is_lower_hex { Ok(part) } else { Err(InvalidTraceparent) }
-        };
-        let number = |text| u128::from_str_radix(text, 16).map_err(|_| InvalidTraceparent);
-        let (version, trace_id) = (part(2)?, number(part(32)?)?);
-        let span_id = u64::from_str_radix(part(16)?, 16).map_err(|_| InvalidTraceparent)?;
-        let flags = u8::from_str_radix(part(2)?, 16).map_err(|_| InvalidTraceparent)?;
+        let bytes = text.as_bytes();
+        let (version, rest) = field::<2>(bytes)?;
+        let (high, rest) = field::<16>(after_dash(rest)?)?;
+        let (low, rest) = field::<16>(rest)?;
+        let (span_id, rest) = field::<16>(after_dash(rest)?)?;
+        let (flags, rest) = field::<2>(after_dash(rest)?)?;
         // Later versions may append fields; version ff is forbidden.
-        if version == "ff" || (version == "00" && parts.next().is_some()) {
+        let is_complete = rest.is_empty() || (version != 0 && rest.starts_with(b"-"));
+        if version == 0xff || !is_complete {
             return Err(InvalidTraceparent);
         }
         Ok(Self {
-            trace_id: NonZeroU128::new(trace_id).ok_or(InvalidTraceparent)?,
+            trace_id: NonZeroU128::new(u128::from(high) << 64 | u128::from(low)).ok_or(InvalidTraceparent)?,
             span_id: NonZeroU64::new(span_id).ok_or(InvalidTraceparent)?,
-            is_sampled: flags & SAMPLED_FLAG != 0,
+            is_sampled: flags & u64::from(SAMPLED_FLAG) != 0,
         })
     }
 }
 
+/// Reads `N` lower-case hexadecimal digits; also returns what follows them. It is called for every request.
+fn field<const N: usize>(bytes: &[u8]) -> Result<(u64, &[u8]), InvalidTraceparent> {
+    let (digits, rest) = bytes.split_first_chunk::<N>().ok_or(InvalidTraceparent)?;
+    let mut value = 0;
+    for digit in digits {
+        let digit = match digit {
+            b'0'..=b'9' => digit - b'0',
+            b'a'..=b'f' => digit - b'a' + 10,
+            _ => return Err(InvalidTraceparent),
+        };
+        value = value << 4 | u64::from(digit);
+    }
+    Ok((value, rest))
+}
+
+fn after_dash(bytes: &[u8]) -> Result<&[u8], InvalidTraceparent> {
+    bytes.strip_prefix(b"-").ok_or(InvalidTraceparent)
+}
+
 impl fmt::Display for SpanContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let flags = if self.is_sampled { SAMPLED_FLAG } else { 0 };
-        write!(f, "00-{:032x}-{:016x}-{flags:02x}", self.trace_id, self.span_id)
+        f.write_str(self.to_traceparent().as_str())
     }
 }
 
-/// A number that is unique for all practical purposes: a keyed hash of a counter, the key being random per process. Ids of
-/// spans need no more, and are made for every call.
+/// The text of a `traceparent`, without an allocation.
+#[derive(Debug, Clone, Copy)]
+pub struct Traceparent([u8; TRACEPARENT_BYTES]);
+
+impl Traceparent {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        // Only digits and dashes are written.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+/// The higher and the lower half of an id.
+fn split(id: u128) -> [u64; 2] {
+    #[expect(clippy::cast_possible_truncation, reason = "the halves are taken on purpose")]
+    [(id >> 64) as u64, id as u64]
+}
+
+/// Writes the lower-case hexadecimal digits of a number, as many as there is space for.
+fn write_hex(output: &mut [u8], mut number: u64) {
+    for place in output.iter_mut().rev() {
+        let digit = number & 0xf;
+        *place = HEX_DIGITS.get(usize::try_from(digit).unwrap_or_default()).copied().unwrap_or_default();
+        number >>= 4;
+    }
+}
+
+/// A number that is unique for all practical purposes. Ids of spans need no more, and are made for every call.
 fn random_id() -> NonZeroU64 {
-    static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-    static NEXT: AtomicU64 = AtomicU64::new(0);
     loop {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        if let Some(id) = NonZeroU64::new(HASHER.hash_one(number)) {
+        if let Some(id) = NonZeroU64::new(fastrand::u64(..)) {
             return id;
         }
     }
@@ -112,6 +164,8 @@ fn random_id() -> NonZeroU64 {
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
+
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -138,6 +192,20 @@ mod tests {
         let text = "01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00-more";
         let context: SpanContext = text.parse().unwrap();
         assert_eq!(context.to_string(), "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00");
+    }
+
+    proptest! {
+        #[test]
+        fn the_text_is_read_as_it_was_written(trace_id in 1_u128.., span_id in 1_u64.., is_sampled: bool) {
+            let context = SpanContext {
+                trace_id: NonZeroU128::new(trace_id).unwrap(),
+                span_id: NonZeroU64::new(span_id).unwrap(),
+                is_sampled,
+            };
+            let text = context.to_string();
+            prop_assert_eq!(&text, &format!("00-{trace_id:032x}-{span_id:016x}-0{}", u8::from(is_sampled)));
+            prop_assert_eq!(text.parse(), Ok(context));
+        }
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl Telemetry for RecordingTelemetry {
         Some(parent.map_or_else(SpanContext::root, SpanContext::child))
     }
 
-    fn record(&self, operation: Operation) {
-        self.operations.lock().unwrap_or_else(PoisonError::into_inner).push(operation);
+    fn record(&self, operation: Box<Operation>) {
+        self.operations.lock().unwrap_or_else(PoisonError::into_inner).push(*operation);
     }
 }

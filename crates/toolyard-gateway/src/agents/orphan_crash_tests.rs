@@ -121,7 +121,7 @@ async fn post(api: &HttpApi, path: String, body: Value) -> (u16, Value) {
         method: Method::POST,
         path,
         query: String::new(),
-        identity: std::sync::Arc::default(),
+        identity: Arc::default(),
         headers: HeaderMap::new(),
         body: body.to_string(),
     };

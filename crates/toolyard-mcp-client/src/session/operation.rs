@@ -52,20 +52,21 @@ impl SessionTelemetry {
             return None;
         }
         let parent = request.span.or_else(|| request.caller()?.span());
-        let subject = request.subject.map(Arc::from);
-        let is_resource = method.starts_with("resources/");
-        let (target, resource) = if is_resource { (None, subject) } else { (subject, None) };
-        let kind = OperationKind::ClientRequest {
-            method: Cow::Borrowed(method),
-            target,
-            resource,
-            revision: protocol.revision,
-            server: server.clone(),
-            request_id: id,
-            transport: self.transport,
-            address: self.address.clone(),
-        };
-        let operation = RunningOperation::start(&self.telemetry, parent, kind);
+        let operation = RunningOperation::start_with(&self.telemetry, parent, |details| {
+            let subject = request.subject.filter(|_| details).map(Arc::from);
+            let is_resource = method.starts_with("resources/");
+            let (target, resource) = if is_resource { (None, subject) } else { (subject, None) };
+            OperationKind::ClientRequest {
+                method: Cow::Borrowed(method),
+                target,
+                resource,
+                revision: protocol.revision,
+                server: server.clone(),
+                request_id: id,
+                transport: self.transport,
+                address: self.address.clone().filter(|_| details),
+            }
+        });
         request.span = operation.context();
         Some(operation)
     }

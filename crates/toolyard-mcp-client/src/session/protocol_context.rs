@@ -58,7 +58,7 @@ impl ProtocolContext {
             }
         }
         if let Some(span) = span {
-            meta = meta.with_text(TRACE_PARENT, &span.to_string());
+            meta = meta.with_text(TRACE_PARENT, span.to_traceparent().as_str());
         }
         for (key, value) in caller.map(Caller::trace_context).unwrap_or_default() {
             let is_replaced = span.is_some() && key == TRACE_PARENT;

@@ -17,7 +17,7 @@ const TOOL_ERROR: &str = "tool_error";
 const MAX_TEXT_BYTES: usize = 256;
 /// The name of all methods that MCP does not have: clients choose them freely.
 const OTHER_METHOD: &str = "_OTHER";
-const METHODS: [&str; 22] = [
+static METHODS: [&str; 22] = [
     "tools/call",
     "tools/list",
     "tools/describe",
@@ -65,22 +65,23 @@ fn start(telemetry: &Arc<dyn Telemetry>, facts: RequestFacts<'_>) -> RunningOper
     let RequestFacts { id, method, params, peer, transport } = facts;
     let context = params.meta.as_ref().map(|meta| meta.trace_context.as_slice()).unwrap_or_default();
     let text = |text: &Option<String>| text.as_deref().map(|text| Arc::from(truncated(text)));
-    let kind = OperationKind::ServerRequest {
-        method: Cow::Borrowed(METHODS.into_iter().find(|known| *known == method).unwrap_or(OTHER_METHOD)),
-        target: text(&params.name),
-        resource: text(&params.uri),
-        revision: peer.map_or("", |peer| peer.revision),
-        request_id: Some(truncated(id.0.get().trim_matches('"')).to_owned()),
-        transport,
-        caller: peer.map_or_else(|| Arc::from(""), |peer| Arc::clone(&peer.caller_name)),
-    };
-    RunningOperation::start(telemetry, SpanContext::from_trace_context(context), kind)
+    RunningOperation::start_with(telemetry, SpanContext::from_trace_context(context), |details| {
+        OperationKind::ServerRequest {
+            method: Cow::Borrowed(METHODS.iter().find(|known| **known == method).unwrap_or(&OTHER_METHOD)),
+            target: if details { text(&params.name) } else { None },
+            resource: if details { text(&params.uri) } else { None },
+            revision: peer.map_or("", |peer| peer.revision),
+            request_id: details.then(|| truncated(id.0.get().trim_matches('"')).to_owned()),
+            transport,
+            caller: peer.filter(|_| details).map(|peer| Arc::clone(&peer.caller_name)),
+        }
+    })
 }
 
 /// Sets what is known of a client only after `initialize`.
 pub(crate) fn set_peer(operation: &mut RunningOperation, peer: &Peer) {
     if let Some(OperationKind::ServerRequest { revision, caller, .. }) = operation.kind_mut() {
-        (*revision, *caller) = (peer.revision, Arc::clone(&peer.caller_name));
+        (*revision, *caller) = (peer.revision, Some(Arc::clone(&peer.caller_name)));
     }
 }
 

@@ -135,6 +135,10 @@ impl Default for Metrics {
 }
 
 impl OperationObserver for Metrics {
+    fn wants_details(&self) -> bool {
+        false
+    }
+
     fn observe(&self, operation: &Operation) {
         let (duration, error_type) = (operation.duration, operation.error_type.as_deref());
         // A label without a value is the same as no label.

@@ -1,77 +1,86 @@
-//! [`Traces`]: receives operations and exports them in the background.
+//! [`Traces`]: receives operations and exports them in a thread of its own, so that no call waits for it.
 
 use std::{
-    collections::HashMap,
     num::NonZeroU128,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use opentelemetry::KeyValue;
-use opentelemetry_otlp::{SpanExporter, WithExportConfig as _, WithHttpConfig as _};
-use opentelemetry_sdk::{
-    Resource,
-    trace::{SpanData, SpanExporter as _},
-};
 use tokio::{
-    sync::Notify,
-    task::JoinHandle,
+    sync::{Notify, oneshot},
     time::{Instant, sleep, timeout},
 };
 use toolyard_core::telemetry::{Operation, SpanContext, Telemetry};
 
 use super::{
-    Sampler, TraceConfig, TraceConfigError, http_client::ReqwestClient, queue::OperationQueue,
-    span::SpanMapper,
+    Sampler, TraceConfig, TraceConfigError,
+    export_request::ExportRequest,
+    http_client::{ExportError, OtlpClient},
+    queue::{OperationQueue, QueueLimits},
 };
 
-/// Operations that wait for export. More are dropped: a receiver that is down must not cost memory.
-const MAX_QUEUED_OPERATIONS: usize = 8_192;
+/// What may wait for export. More is dropped: a receiver that is down must not cost memory.
+const QUEUE_LIMITS: QueueLimits =
+    QueueLimits { operations: 8_192, content_bytes: 16 << 20, batch: BATCH_SPANS };
 /// Spans of one export.
 const BATCH_SPANS: usize = 512;
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
+const THREAD_NAME: &str = "otlp-export";
 const WARNING_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Records operations as spans and exports them in the background.
+/// Records operations as spans and exports them in a thread of its own.
 #[derive(Debug)]
 pub struct Traces {
     sampler: Sampler,
     captures_content: bool,
     queue: Arc<OperationQueue>,
     stop: Arc<Notify>,
-    task: Mutex<Option<JoinHandle<()>>>,
+    /// Completes when the thread has ended.
+    ended: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
 impl Traces {
-    /// Starts the background task; must be called within a Tokio runtime.
+    /// Starts the thread that exports.
     ///
     /// # Errors
-    /// If a header or TLS cannot be used. Whether the receiver can be reached is not checked.
+    /// If a header or TLS cannot be used, or no thread can be started. Whether the receiver can be reached is not checked.
     pub fn start(config: TraceConfig) -> Result<Arc<Self>, TraceConfigError> {
-        let queue = Arc::new(OperationQueue::new(MAX_QUEUED_OPERATIONS, BATCH_SPANS));
+        let queue = Arc::new(OperationQueue::new(QUEUE_LIMITS));
         let stop = Arc::new(Notify::new());
         let (sampler, captures_content, interval) =
             (config.sampler, config.captures_content, config.interval);
+        let mut resource = config.resource_attributes;
+        resource.push(("service.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()));
+        resource.push(("service.name".to_owned(), config.service_name));
         let export = Export {
-            exporter: build_exporter(config)?,
-            spans: SpanMapper::default(),
+            client: OtlpClient::new(config.url, config.headers, EXPORT_TIMEOUT)?,
+            request: ExportRequest::new(&resource),
             failures: Failures::default(),
         };
-        let task = tokio::spawn(export.run(Arc::clone(&queue), Arc::clone(&stop), interval));
-        Ok(Arc::new(Self { sampler, captures_content, queue, stop, task: Mutex::new(Some(task)) }))
+        let failed = |error: std::io::Error| TraceConfigError::Exporter(error.to_string());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let (ended_sender, ended) = oneshot::channel();
+        let run = export.run(Arc::clone(&queue), Arc::clone(&stop), interval);
+        let thread = std::thread::Builder::new().name(THREAD_NAME.to_owned());
+        thread
+            .spawn(move || {
+                runtime.block_on(run);
+                let _ = ended_sender.send(());
+            })
+            .map_err(failed)?;
+        Ok(Arc::new(Self { sampler, captures_content, queue, stop, ended: Mutex::new(Some(ended)) }))
     }
 
-    /// Exports what is queued and ends the background task. Waits no longer than `limit`; later operations are dropped.
+    /// Exports what is queued and ends the thread. Waits no longer than `limit`; later operations are dropped.
     pub async fn shut_down(&self, limit: Duration) {
-        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.stop.notify_one();
-        if let Some(task) = task {
-            let abort = task.abort_handle();
-            if timeout(limit, task).await.is_err() {
-                abort.abort();
-                tracing::warn!("the last spans were not exported in time");
-            }
+        if let Some(ended) = ended
+            && timeout(limit, ended).await.is_err()
+        {
+            tracing::warn!("the last spans were not exported in time");
         }
+        self.queue.close();
     }
 }
 
@@ -84,7 +93,11 @@ impl Telemetry for Traces {
         Some(self.sampler.start_trace(trace_id))
     }
 
-    fn record(&self, operation: Operation) {
+    fn wants_details(&self, span: Option<&SpanContext>) -> bool {
+        span.is_some_and(|span| span.is_sampled)
+    }
+
+    fn record(&self, operation: Box<Operation>) {
         if operation.span.is_some_and(|span| span.context.is_sampled) {
             self.queue.push(operation);
         }
@@ -95,32 +108,10 @@ impl Telemetry for Traces {
     }
 }
 
-fn build_exporter(config: TraceConfig) -> Result<SpanExporter, TraceConfigError> {
-    let failed = |error: &dyn std::fmt::Display| TraceConfigError::Exporter(error.to_string());
-    let client = ReqwestClient::new(EXPORT_TIMEOUT).map_err(|error| failed(&error))?;
-    let headers: HashMap<String, String> = config.headers.into_iter().collect();
-    let mut exporter = SpanExporter::builder()
-        .with_http()
-        .with_http_client(client)
-        .with_endpoint(config.url)
-        .with_timeout(EXPORT_TIMEOUT)
-        .with_headers(headers)
-        .build()
-        .map_err(|error| failed(&error))?;
-    let attributes = config.resource_attributes.into_iter().map(|(name, value)| KeyValue::new(name, value));
-    let resource = Resource::builder_empty()
-        .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
-        .with_attributes(attributes)
-        .with_service_name(config.service_name)
-        .build();
-    exporter.set_resource(&resource);
-    Ok(exporter)
-}
-
-/// The background task.
+/// What the thread does.
 struct Export {
-    exporter: SpanExporter,
-    spans: SpanMapper,
+    client: OtlpClient,
+    request: ExportRequest,
     failures: Failures,
 }
 
@@ -133,17 +124,9 @@ impl Export {
                 () = queue.wait_for_batch() => false,
                 () = sleep(interval) => false,
             };
-            let mut operations = queue.take().into_iter();
-            loop {
-                let batch: Vec<SpanData> = operations
-                    .by_ref()
-                    .take(BATCH_SPANS)
-                    .filter_map(|operation| self.spans.map(operation))
-                    .collect();
-                if batch.is_empty() {
-                    break;
-                }
-                self.export(batch).await;
+            // One batch at a time, so that operations which wait count for the limits of the queue.
+            while let Some(batch) = queue.take(BATCH_SPANS) {
+                self.export(&batch).await;
             }
             self.failures.add_dropped(queue.take_dropped());
             self.failures.report_if_due(is_stopping);
@@ -153,10 +136,15 @@ impl Export {
         }
     }
 
-    async fn export(&mut self, batch: Vec<SpanData>) {
-        let spans = batch.len();
-        if let Err(error) = self.exporter.export(batch).await {
-            self.failures.add(spans, error.to_string());
+    async fn export(&mut self, batch: &[Box<Operation>]) {
+        let spans = batch.iter().filter(|operation| self.request.add(operation)).count();
+        if spans == 0 {
+            return;
+        }
+        match self.client.send(self.request.take_body()).await {
+            Ok(()) => {}
+            Err(error @ ExportError::Rejected { spans, .. }) => self.failures.add(spans, error.to_string()),
+            Err(error) => self.failures.add(u64::try_from(spans).unwrap_or(u64::MAX), error.to_string()),
         }
     }
 }
@@ -170,13 +158,13 @@ struct Failures {
 }
 
 impl Failures {
-    fn add(&mut self, spans: usize, error: String) {
-        self.lost += u64::try_from(spans).unwrap_or(u64::MAX);
+    fn add(&mut self, spans: u64, error: String) {
+        self.lost = self.lost.saturating_add(spans);
         self.error = Some(error);
     }
 
     fn add_dropped(&mut self, spans: u64) {
-        self.lost += spans;
+        self.lost = self.lost.saturating_add(spans);
     }
 
     fn report_if_due(&mut self, is_last: bool) {

@@ -1,59 +1,74 @@
-//! [`ReqwestClient`]: sends exports with the HTTP client that the rest of the program uses.
+//! [`OtlpClient`]: sends exports with the HTTP client that the rest of the program uses.
 
-use std::{fmt, pin::Pin, time::Duration};
+use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Request, Response};
-use opentelemetry_http::{HttpClient, HttpError};
-use reqwest::redirect::Policy;
+use reqwest::{
+    header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+    redirect::Policy,
+};
+
+use super::{TraceConfigError, export_request::rejected_spans};
 
 /// Longer responses are not read: a receiver says little.
 const MAX_RESPONSE_BYTES: u64 = 64 << 10;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub(super) struct ReqwestClient(reqwest::Client);
+/// Why spans did not arrive.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ExportError {
+    #[error("{0}")]
+    Request(#[from] reqwest::Error),
+    #[error("the receiver answered with status {0}")]
+    Status(reqwest::StatusCode),
+    #[error("the receiver refused {spans} spans: {reason}")]
+    Rejected { spans: u64, reason: String },
+}
 
-impl ReqwestClient {
+pub(super) struct OtlpClient {
+    client: reqwest::Client,
+    url: String,
+}
+
+impl OtlpClient {
     /// A client that follows no redirects, so that headers reach the configured receiver only.
-    pub(super) fn new(timeout: Duration) -> Result<Self, reqwest::Error> {
+    pub(super) fn new(
+        url: String,
+        headers: Vec<(String, String)>,
+        timeout: Duration,
+    ) -> Result<Self, TraceConfigError> {
+        let mut map = HeaderMap::new();
+        for (at, (name, value)) in headers.into_iter().enumerate() {
+            // Neither is shown: the value is a secret, and the name may be one that was misplaced.
+            let invalid = || TraceConfigError::InvalidHeader(at + 1);
+            let name = HeaderName::try_from(name).map_err(|_| invalid())?;
+            let mut value = HeaderValue::try_from(value).map_err(|_| invalid())?;
+            value.set_sensitive(true);
+            map.insert(name, value);
+        }
+        map.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
         let client = reqwest::Client::builder()
             .redirect(Policy::none())
             .referer(false)
             .no_proxy()
+            .default_headers(map)
+            .user_agent(concat!("toolyard/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(timeout)
-            .build()?;
-        Ok(Self(client))
+            .build()
+            .map_err(|error| TraceConfigError::Exporter(error.to_string()))?;
+        Ok(Self { client, url })
     }
 
-    async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        let response = self.0.execute(request.try_into()?).await?;
-        let mut converted = Response::builder().status(response.status());
-        if let Some(headers) = converted.headers_mut() {
-            headers.clone_from(response.headers());
+    /// Sends the body of an export.
+    pub(super) async fn send(&self, body: Vec<u8>) -> Result<(), ExportError> {
+        let response = self.client.post(&self.url).body(body).send().await?;
+        if !response.status().is_success() {
+            return Err(ExportError::Status(response.status()));
         }
         let is_short = response.content_length().is_some_and(|length| length <= MAX_RESPONSE_BYTES);
-        let body = if is_short { response.bytes().await? } else { Bytes::new() };
-        Ok(converted.body(body)?)
-    }
-}
-
-impl fmt::Debug for ReqwestClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReqwestClient").finish_non_exhaustive()
-    }
-}
-
-// As the attribute `async_trait` of the trait expands, which is another proc-macro otherwise.
-impl HttpClient for ReqwestClient {
-    fn send_bytes<'a, 'f>(
-        &'a self,
-        request: Request<Bytes>,
-    ) -> Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'f>>
-    where
-        'a: 'f,
-        Self: 'f,
-    {
-        Box::pin(self.send(request))
+        if is_short && let (spans @ 1.., reason) = rejected_spans(&response.bytes().await?) {
+            return Err(ExportError::Rejected { spans, reason });
+        }
+        Ok(())
     }
 }

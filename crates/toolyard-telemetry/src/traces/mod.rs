@@ -1,21 +1,25 @@
 //! Spans by the OpenTelemetry conventions for MCP and generative AI, exported over OTLP (HTTP, protobuf).
 //!
 //! ```text
-//! config.rs       TraceConfig: the receiver, sampling and the resource; standard environment variables
-//! sampler.rs      Sampler: which traces are recorded
-//! queue.rs        OperationQueue: finished operations that wait for export
-//! exporter.rs     Traces: receives operations, exports them in the background
-//! span.rs         an operation as a span
-//! http_client.rs  sends exports with reqwest
+//! config.rs          TraceConfig: the receiver, sampling and the resource; standard environment variables
+//! sampler.rs         Sampler: which traces are recorded
+//! queue.rs           OperationQueue: finished operations that wait for export
+//! exporter.rs        Traces: receives operations, exports them in the background
+//! export_request.rs  ExportRequest: the body of an export
+//! span.rs            SpanEncoder: an operation as a span
+//! protobuf.rs        the wire format of protobuf
+//! http_client.rs     OtlpClient: sends exports with reqwest
 //! ```
 //!
-//! A call pays for the ids of its span and for a push on the queue. Everything else happens in one background task. If the
+//! A call pays for the ids of its span and for a push on the queue. Everything else happens in one other thread. If the
 //! receiver is down or too slow, the queue fills, further operations are dropped and counted, and a warning is logged at most
 //! once a minute.
 
 mod config;
+mod export_request;
 mod exporter;
 mod http_client;
+mod protobuf;
 mod queue;
 mod sampler;
 mod span;

@@ -1,236 +1,261 @@
-//! An operation as a span, by the OpenTelemetry conventions for MCP and generative AI.
+//! [`SpanEncoder`]: an operation as a span of OTLP, with the names of the OpenTelemetry conventions for MCP and generative AI.
+//!
+//! Spans are written without intermediate structures: that takes a small part of the instructions that the exporter of the
+//! OpenTelemetry SDK takes (docs/design/0023-console-and-telemetry.md).
 
-use std::{borrow::Cow, sync::Arc};
-
-use opentelemetry::{
-    InstrumentationScope, Key, KeyValue, Value,
-    trace::{SpanContext as OtelContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState},
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
 };
-use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
+
 use toolyard_core::{
     redact, redact_json,
     telemetry::{CallContent, Operation, OperationKind, OperationSpan, Transport},
 };
 
+use super::protobuf::{
+    field_length, uint_length, write_bytes, write_fixed_32, write_fixed_64, write_header, write_uint,
+};
+
 /// Longer content is truncated: receivers have limits.
 const MAX_CONTENT_BYTES: usize = 16 << 10;
+/// A shorter text matches no format of secrets.
+const MIN_SECRET_BYTES: usize = 12;
+/// Names whose redacted form is remembered. Clients choose names, so there may be any number.
+const MAX_REMEMBERED_NAMES: usize = 1_024;
 
-/// Turns operations into spans.
-#[derive(Debug)]
-pub(super) struct SpanMapper {
-    scope: InstrumentationScope,
+/// Fields of `Span`.
+const TRACE_ID: u32 = 1;
+const SPAN_ID: u32 = 2;
+const PARENT_SPAN_ID: u32 = 4;
+const NAME: u32 = 5;
+const KIND: u32 = 6;
+const START_TIME: u32 = 7;
+const END_TIME: u32 = 8;
+const ATTRIBUTES: u32 = 9;
+const STATUS: u32 = 15;
+const FLAGS: u32 = 16;
+/// Bits of `flags`.
+const SAMPLED: u32 = 1;
+const HAS_IS_REMOTE: u32 = 0x100;
+const IS_REMOTE: u32 = 0x200;
+/// A `Status` whose code is `STATUS_CODE_ERROR`.
+const ERROR_STATUS: [u8; 2] = [3 << 3, 2];
+
+/// `SpanKind`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SpanKind {
+    Internal = 1,
+    Server = 2,
+    Client = 3,
 }
 
-impl Default for SpanMapper {
-    fn default() -> Self {
-        let scope = InstrumentationScope::builder("toolyard").with_version(env!("CARGO_PKG_VERSION"));
-        Self { scope: scope.build() }
-    }
-}
-
-impl SpanMapper {
-    /// None for an operation without a place in a trace.
-    pub(super) fn map(&self, operation: Operation) -> Option<SpanData> {
-        let Operation { kind, span, started_at, duration, error_type } = operation;
-        let OperationSpan { context, parent } = span?;
-        let mut described = describe(kind);
-        if let Some(error) = &error_type {
-            described.add("error.type", error.clone());
-            // The code of a JSON-RPC error.
-            if described.is_rpc && error.parse::<i64>().is_ok() {
-                described.add("rpc.response.status_code", error.clone());
-            }
-        }
-        let flags = if context.is_sampled { TraceFlags::SAMPLED } else { TraceFlags::NOT_SAMPLED };
-        Some(SpanData {
-            span_context: OtelContext::new(
-                TraceId::from_bytes(context.trace_id.get().to_be_bytes()),
-                SpanId::from_bytes(context.span_id.get().to_be_bytes()),
-                flags,
-                false,
-                TraceState::NONE,
-            ),
-            parent_span_id: parent
-                .map_or(SpanId::INVALID, |parent| SpanId::from_bytes(parent.span_id.get().to_be_bytes())),
-            parent_span_is_remote: parent.is_some() && described.kind == SpanKind::Server,
-            span_kind: described.kind,
-            name: described.name.into(),
-            start_time: started_at,
-            end_time: started_at.checked_add(duration).unwrap_or(started_at),
-            attributes: described.attributes,
-            dropped_attributes_count: 0,
-            events: SpanEvents::default(),
-            links: SpanLinks::default(),
-            status: if error_type.is_some() { Status::error("") } else { Status::Unset },
-            instrumentation_scope: self.scope.clone(),
-        })
-    }
-}
-
-/// Name, kind and attributes of a span.
-struct Description {
+/// Encodes operations as spans.
+#[derive(Debug, Default)]
+pub(super) struct SpanEncoder {
+    names: RedactedNames,
+    /// Reused for every name.
     name: String,
-    kind: SpanKind,
-    attributes: Vec<KeyValue>,
-    is_rpc: bool,
 }
 
-impl Description {
-    fn new(operation: &str, subject: Option<&str>, kind: SpanKind) -> Self {
-        let name = match subject {
-            Some(subject) => [operation, " ", subject].concat(),
-            None => operation.to_owned(),
-        };
-        Self { name, kind, attributes: Vec::with_capacity(12), is_rpc: false }
+impl SpanEncoder {
+    /// Writes the message `Span` of an operation. Returns false for an operation without a place in a trace.
+    pub(super) fn encode(&mut self, operation: &Operation, output: &mut Vec<u8>) -> bool {
+        let Some(OperationSpan { context, parent }) = operation.span else { return false };
+        output.reserve(1 << 10);
+        write_bytes(output, TRACE_ID, &context.trace_id.get().to_be_bytes());
+        write_bytes(output, SPAN_ID, &context.span_id.get().to_be_bytes());
+        if let Some(parent) = parent {
+            write_bytes(output, PARENT_SPAN_ID, &parent.span_id.get().to_be_bytes());
+        }
+        let start = nanoseconds(operation.started_at);
+        let duration = u64::try_from(operation.duration.as_nanos()).unwrap_or(u64::MAX);
+        write_fixed_64(output, START_TIME, start);
+        write_fixed_64(output, END_TIME, start.saturating_add(duration));
+        let kind = self.describe(&operation.kind, Attributes(output));
+        write_bytes(output, NAME, self.name.as_bytes());
+        write_uint(output, KIND, kind as u64);
+        if let Some(error) = &operation.error_type {
+            let mut attributes = Attributes(output);
+            attributes.add("error.type", &**error);
+            let is_rpc = matches!(
+                operation.kind,
+                OperationKind::ServerRequest { .. } | OperationKind::ClientRequest { .. }
+            );
+            // The code of a JSON-RPC error.
+            if is_rpc && error.parse::<i64>().is_ok() {
+                attributes.add("rpc.response.status_code", &**error);
+            }
+            write_bytes(output, STATUS, &ERROR_STATUS);
+        }
+        let sampled = if context.is_sampled { SAMPLED } else { 0 };
+        let remote = if parent.is_some() && kind == SpanKind::Server { IS_REMOTE } else { 0 };
+        write_fixed_32(output, FLAGS, sampled | HAS_IS_REMOTE | remote);
+        true
     }
 
-    fn add(&mut self, name: &'static str, value: impl Into<Value>) {
-        self.attributes.push(KeyValue::new(Key::from_static_str(name), value));
+    fn set_name(&mut self, operation: &str, subject: Option<&str>) {
+        self.name.clear();
+        self.name.push_str(operation);
+        if let Some(subject) = subject {
+            self.name.push(' ');
+            self.name.push_str(subject);
+        }
     }
 
-    fn add_number(&mut self, name: &'static str, value: u64) {
-        self.add(name, i64::try_from(value).unwrap_or(i64::MAX));
+    /// Sets the name, writes the attributes and returns the kind.
+    fn describe(&mut self, kind: &OperationKind, mut span: Attributes<'_>) -> SpanKind {
+        match kind {
+            OperationKind::ServerRequest {
+                method,
+                target,
+                resource,
+                revision,
+                request_id,
+                transport,
+                caller,
+            } => {
+                let request = Request {
+                    method,
+                    target,
+                    resource,
+                    revision,
+                    transport: *transport,
+                    kind: SpanKind::Server,
+                };
+                self.describe_request(&request, &mut span);
+                if let Some(id) = request_id {
+                    span.add("jsonrpc.request.id", &*redacted_id(id));
+                }
+                if let Some(caller) = caller {
+                    span.add("toolyard.caller", &*self.names.redact(caller));
+                }
+                request.kind
+            }
+            OperationKind::ClientRequest {
+                method,
+                target,
+                resource,
+                revision,
+                server,
+                request_id,
+                transport,
+                address,
+            } => {
+                let request = Request {
+                    method,
+                    target,
+                    resource,
+                    revision,
+                    transport: *transport,
+                    kind: SpanKind::Client,
+                };
+                self.describe_request(&request, &mut span);
+                span.add("jsonrpc.request.id", &*request_id.to_string());
+                span.add("toolyard.server", server.as_str());
+                if let Some((address, port)) = address {
+                    span.add("server.address", &**address);
+                    span.add("server.port", u64::from(*port));
+                }
+                request.kind
+            }
+            kind => self.describe_internal_operation(kind, span),
+        }
     }
-}
 
-fn describe(kind: OperationKind) -> Description {
-    match kind {
-        OperationKind::ServerRequest {
-            method,
-            target,
-            resource,
-            revision,
-            request_id,
-            transport,
-            caller,
-        } => {
-            let request = Request { method, target, resource, revision, transport };
-            let mut span = request.describe(SpanKind::Server);
-            if let Some(id) = request_id {
-                span.add("jsonrpc.request.id", id);
+    /// Calls in the hub, operations of agents, and requests to the HTTP API.
+    fn describe_internal_operation(&mut self, kind: &OperationKind, mut span: Attributes<'_>) -> SpanKind {
+        match kind {
+            OperationKind::ToolCall { tool, source, attempts, content } => {
+                let tool = self.names.redact(tool);
+                self.set_name("execute_tool", Some(&tool));
+                span.add("gen_ai.operation.name", "execute_tool");
+                span.add("gen_ai.tool.name", &*tool);
+                span.add("toolyard.attempts", u64::from(*attempts));
+                if let Some(source) = source {
+                    span.add("toolyard.source", source.as_str());
+                }
+                if let Some(CallContent { arguments, result }) = content.as_deref() {
+                    span.add("gen_ai.tool.call.arguments", &*truncated(redact_json(arguments).0.get()));
+                    span.add("gen_ai.tool.call.result", &*truncated(&redact(result)));
+                }
+                SpanKind::Internal
             }
-            if !caller.is_empty() {
-                span.add("toolyard.caller", redacted(caller));
+            OperationKind::HttpRequest { method, route, status } => {
+                self.set_name(method, Some(route));
+                span.add("http.request.method", &**method);
+                span.add("http.route", &**route);
+                if *status != 0 {
+                    span.add("http.response.status_code", u64::from(*status));
+                }
+                SpanKind::Server
             }
-            span
+            OperationKind::AgentRun { agent, run } => {
+                self.describe_agent("invoke_agent", agent, &mut span);
+                span.add("toolyard.run.id", run.as_str());
+                SpanKind::Internal
+            }
+            OperationKind::Planning { agent } => {
+                self.describe_agent("plan", agent, &mut span);
+                SpanKind::Internal
+            }
+            OperationKind::Step { tool, step } => {
+                // A model chooses both.
+                let step = self.names.redact(step);
+                self.set_name("step", Some(&step));
+                span.add("toolyard.step.id", &*step);
+                if let Some(tool) = tool {
+                    span.add("gen_ai.tool.name", &*self.names.redact(tool));
+                }
+                SpanKind::Internal
+            }
+            OperationKind::ModelCall { provider, model, usage, cost_usd } => {
+                self.set_name("chat", Some(model));
+                span.add("gen_ai.operation.name", "chat");
+                span.add("gen_ai.provider.name", &**provider);
+                span.add("gen_ai.request.model", &**model);
+                span.add("gen_ai.usage.input_tokens", usage.input);
+                span.add("gen_ai.usage.output_tokens", usage.output);
+                if let Some(cost) = cost_usd {
+                    span.add("toolyard.cost", Value::Number(*cost));
+                }
+                SpanKind::Client
+            }
+            _ => {
+                self.set_name("unknown", None);
+                SpanKind::Internal
+            }
         }
-        OperationKind::ClientRequest {
-            method,
-            target,
-            resource,
-            revision,
-            server,
-            request_id,
-            transport,
-            address,
-        } => {
-            let mut span =
-                Request { method, target, resource, revision, transport }.describe(SpanKind::Client);
-            span.add("jsonrpc.request.id", request_id.to_string());
-            span.add("toolyard.server", server.to_string());
-            if let Some((address, port)) = address {
-                span.add("server.address", address);
-                span.add("server.port", i64::from(port));
-            }
-            span
-        }
-        OperationKind::ToolCall { tool, source, attempts, content } => {
-            let mut span = Description::new("execute_tool", Some(&tool), SpanKind::Internal);
-            span.add("gen_ai.operation.name", "execute_tool");
-            span.add("gen_ai.tool.name", tool);
-            span.add("toolyard.attempts", i64::from(attempts));
-            if let Some(source) = source {
-                span.add("toolyard.source", source.to_string());
-            }
-            if let Some(content) = content {
-                let CallContent { arguments, result } = *content;
-                span.add("gen_ai.tool.call.arguments", truncated(redact_json(&arguments).0.get()));
-                span.add("gen_ai.tool.call.result", truncated(&redact(&result)));
-            }
-            span
-        }
-        kind => describe_agent_operation(kind),
     }
-}
 
-/// Operations of agents, and requests to the HTTP API.
-fn describe_agent_operation(kind: OperationKind) -> Description {
-    match kind {
-        OperationKind::HttpRequest { method, route, status } => {
-            let mut span = Description::new(&method, Some(&route), SpanKind::Server);
-            span.add("http.request.method", method);
-            span.add("http.route", route);
-            if status != 0 {
-                span.add("http.response.status_code", i64::from(status));
-            }
-            span
-        }
-        OperationKind::AgentRun { agent, run } => {
-            let mut span = agent_span("invoke_agent", agent);
-            span.add("toolyard.run.id", run.to_string());
-            span
-        }
-        OperationKind::Planning { agent } => agent_span("plan", agent),
-        OperationKind::Step { tool, step } => {
-            let mut span = Description::new("step", Some(&step), SpanKind::Internal);
-            span.add("toolyard.step.id", step);
-            if let Some(tool) = tool {
-                span.add("gen_ai.tool.name", tool);
-            }
-            span
-        }
-        OperationKind::ModelCall { provider, model, usage, cost_usd } => {
-            let mut span = Description::new("chat", Some(&model), SpanKind::Client);
-            span.add("gen_ai.operation.name", "chat");
-            span.add("gen_ai.provider.name", provider);
-            span.add("gen_ai.request.model", model);
-            span.add_number("gen_ai.usage.input_tokens", usage.input);
-            span.add_number("gen_ai.usage.output_tokens", usage.output);
-            if let Some(cost) = cost_usd {
-                span.add("toolyard.cost", cost);
-            }
-            span
-        }
-        _ => Description::new("unknown", None, SpanKind::Internal),
+    fn describe_agent(&mut self, operation: &str, agent: &str, span: &mut Attributes<'_>) {
+        self.set_name(operation, Some(agent));
+        span.add("gen_ai.operation.name", operation);
+        span.add("gen_ai.agent.name", agent);
     }
-}
 
-fn agent_span(operation: &'static str, agent: Arc<str>) -> Description {
-    let mut span = Description::new(operation, Some(&agent), SpanKind::Internal);
-    span.add("gen_ai.operation.name", operation);
-    span.add("gen_ai.agent.name", agent);
-    span
-}
-
-/// A request of MCP, in either direction.
-struct Request {
-    method: Cow<'static, str>,
-    target: Option<Arc<str>>,
-    resource: Option<Arc<str>>,
-    revision: &'static str,
-    transport: Transport,
-}
-
-impl Request {
-    fn describe(self, kind: SpanKind) -> Description {
-        let Self { method, target, resource, revision, transport } = self;
-        let target = target.map(redacted);
-        let mut span = Description::new(&method, target.as_deref(), kind);
-        span.is_rpc = true;
-        match (&*method, target) {
+    fn describe_request(&mut self, request: &Request<'_>, span: &mut Attributes<'_>) {
+        let Request { method, target, resource, revision, transport, kind: _ } = request;
+        let target = target.as_ref().map(|target| self.names.redact(target));
+        self.set_name(method, target.as_deref());
+        match (*method, target) {
             ("tools/call", tool) => {
                 span.add("gen_ai.operation.name", "execute_tool");
-                tool.into_iter().for_each(|tool| span.add("gen_ai.tool.name", tool));
+                if let Some(tool) = tool {
+                    span.add("gen_ai.tool.name", &*tool);
+                }
             }
-            ("prompts/get", Some(prompt)) => span.add("gen_ai.prompt.name", prompt),
+            ("prompts/get", Some(prompt)) => span.add("gen_ai.prompt.name", &*prompt),
             _ => {}
         }
-        span.add("mcp.method.name", method);
+        span.add("mcp.method.name", *method);
         if !revision.is_empty() {
-            span.add("mcp.protocol.version", revision);
+            span.add("mcp.protocol.version", *revision);
         }
         if let Some(uri) = resource {
-            span.add("mcp.resource.uri", redacted(uri));
+            span.add("mcp.resource.uri", &*self.names.redact(uri));
         }
         match transport {
             Transport::Http => {
@@ -239,22 +264,108 @@ impl Request {
             }
             _ => span.add("network.transport", "pipe"),
         }
-        span
     }
 }
 
-/// The text without known secrets: clients choose it.
-fn redacted(text: Arc<str>) -> Arc<str> {
-    match redact(&text) {
-        Cow::Borrowed(_) => text,
-        Cow::Owned(redacted) => redacted.into(),
+/// A request of MCP, in either direction.
+struct Request<'a> {
+    method: &'a str,
+    target: &'a Option<Arc<str>>,
+    resource: &'a Option<Arc<str>>,
+    revision: &'a str,
+    transport: Transport,
+    kind: SpanKind,
+}
+
+/// Writes the attributes of a span.
+struct Attributes<'a>(&'a mut Vec<u8>);
+
+impl Attributes<'_> {
+    fn add<'v>(&mut self, name: &str, value: impl Into<Value<'v>>) {
+        attribute(self.0, ATTRIBUTES, name, value.into());
     }
 }
 
-fn truncated(text: &str) -> String {
+/// The value of an attribute, `AnyValue`.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Value<'a> {
+    Text(&'a str),
+    Integer(u64),
+    Number(f64),
+}
+
+impl<'a> From<&'a str> for Value<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<u64> for Value<'_> {
+    fn from(number: u64) -> Self {
+        // `int_value` is signed.
+        Self::Integer(number.min(i64::MAX.unsigned_abs()))
+    }
+}
+
+/// Writes an attribute, `KeyValue`.
+pub(super) fn attribute(output: &mut Vec<u8>, field: u32, name: &str, value: Value<'_>) {
+    const KEY: u32 = 1;
+    const VALUE: u32 = 2;
+    const STRING_VALUE: u32 = 1;
+    const INT_VALUE: u32 = 3;
+    const DOUBLE_VALUE: u32 = 4;
+    let value_length = match value {
+        Value::Text(text) => field_length(STRING_VALUE, text.len()),
+        Value::Integer(number) => uint_length(INT_VALUE, number),
+        Value::Number(_) => 9,
+    };
+    let length = field_length(KEY, name.len()) + field_length(VALUE, value_length);
+    output.reserve(field_length(field, length));
+    write_header(output, field, length);
+    write_bytes(output, KEY, name.as_bytes());
+    write_header(output, VALUE, value_length);
+    match value {
+        Value::Text(text) => write_bytes(output, STRING_VALUE, text.as_bytes()),
+        Value::Integer(number) => write_uint(output, INT_VALUE, number),
+        Value::Number(number) => write_fixed_64(output, DOUBLE_VALUE, number.to_bits()),
+    }
+}
+
+/// The id of a request, which clients choose. A number is no secret.
+fn redacted_id(id: &str) -> Cow<'_, str> {
+    if id.len() < MIN_SECRET_BYTES { Cow::Borrowed(id) } else { redact(id) }
+}
+
+fn nanoseconds(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Names without known secrets. Clients choose names; most calls use the same few, for which the search is done once.
+#[derive(Debug, Default)]
+struct RedactedNames(HashMap<Arc<str>, Arc<str>>);
+
+impl RedactedNames {
+    fn redact(&mut self, name: &Arc<str>) -> Arc<str> {
+        if let Some(redacted) = self.0.get(name) {
+            return Arc::clone(redacted);
+        }
+        let redacted = match redact(name) {
+            Cow::Borrowed(_) => Arc::clone(name),
+            Cow::Owned(redacted) => redacted.into(),
+        };
+        if self.0.len() >= MAX_REMEMBERED_NAMES {
+            self.0.clear();
+        }
+        self.0.insert(Arc::clone(name), Arc::clone(&redacted));
+        redacted
+    }
+}
+
+fn truncated(text: &str) -> Cow<'_, str> {
     match text.get(..text.floor_char_boundary(MAX_CONTENT_BYTES)) {
-        Some(start) if start.len() < text.len() => format!("{start}…"),
-        _ => text.to_owned(),
+        Some(start) if start.len() < text.len() => format!("{start}…").into(),
+        _ => text.into(),
     }
 }
 

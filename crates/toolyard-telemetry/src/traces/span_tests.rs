@@ -1,41 +1,73 @@
-//! Tests of the names, kinds and attributes of spans.
+//! Tests of the names, kinds and attributes of spans, decoded with the messages of the OpenTelemetry project.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
+use opentelemetry_proto::tonic::{
+    collector::trace::v1::{
+        ExportTracePartialSuccess, ExportTraceServiceRequest, ExportTraceServiceResponse,
+    },
+    common::v1::{KeyValue, any_value},
+    trace::v1::{Span, span::SpanKind, status::StatusCode},
+};
+use prost::Message as _;
 use toolyard_core::{
     RawJson,
     telemetry::{SpanContext, TokenUsage},
 };
 
 use super::*;
+use crate::traces::export_request::{ExportRequest, rejected_spans};
 
-fn map(kind: OperationKind, error: Option<&'static str>) -> SpanData {
+/// Decodes a body and checks that it is encoded as the library encodes it, but for the order of fields.
+fn decode(body: &[u8]) -> ExportTraceServiceRequest {
+    let decoded = ExportTraceServiceRequest::decode(body).unwrap();
+    assert_eq!(decoded.encoded_len(), body.len(), "{decoded:?}");
+    decoded
+}
+
+fn spans(request: ExportTraceServiceRequest) -> Vec<Span> {
+    let scopes = request.resource_spans.into_iter().flat_map(|resource| resource.scope_spans);
+    scopes.flat_map(|scope| scope.spans).collect()
+}
+
+fn map(kind: OperationKind, error: Option<&'static str>) -> Span {
     let parent = SpanContext::root();
-    let span = OperationSpan { context: parent.child(), parent: Some(parent) };
+    let context = parent.child();
     let operation = Operation {
         kind,
-        span: Some(span),
-        started_at: SystemTime::UNIX_EPOCH,
+        span: Some(OperationSpan { context, parent: Some(parent) }),
+        started_at: UNIX_EPOCH + Duration::from_secs(1),
         duration: Duration::from_millis(250),
         error_type: error.map(Cow::Borrowed),
     };
-    let mapped = SpanMapper::default().map(operation).unwrap();
-    assert_eq!(mapped.span_context.trace_id().to_bytes(), parent.trace_id.get().to_be_bytes());
-    assert_eq!(mapped.parent_span_id.to_bytes(), parent.span_id.get().to_be_bytes());
-    assert_ne!(mapped.span_context.span_id(), mapped.parent_span_id);
-    assert_eq!(mapped.end_time, SystemTime::UNIX_EPOCH + Duration::from_millis(250));
-    assert_eq!(matches!(mapped.status, Status::Error { .. }), error.is_some());
-    mapped
+    let mut request = ExportRequest::new(&[]);
+    assert!(request.add(&operation));
+    let span = spans(decode(&request.take_body())).pop().unwrap();
+    assert_eq!(span.trace_id, parent.trace_id.get().to_be_bytes());
+    assert_eq!(span.span_id, context.span_id.get().to_be_bytes());
+    assert_eq!(span.parent_span_id, parent.span_id.get().to_be_bytes());
+    assert_eq!((span.start_time_unix_nano, span.end_time_unix_nano), (1_000_000_000, 1_250_000_000));
+    let is_error = span.status.as_ref().is_some_and(|status| status.code() == StatusCode::Error);
+    assert_eq!(is_error, error.is_some());
+    span
 }
 
-fn attribute(span: &SpanData, name: &str) -> String {
-    let found = span.attributes.iter().find(|attribute| attribute.key.as_str() == name);
-    found.map(|attribute| attribute.value.to_string()).unwrap_or_default()
+fn value(attribute: &KeyValue) -> String {
+    match attribute.value.as_ref().and_then(|value| value.value.as_ref()) {
+        Some(any_value::Value::StringValue(text)) => text.clone(),
+        Some(any_value::Value::IntValue(number)) => number.to_string(),
+        Some(any_value::Value::DoubleValue(number)) => number.to_string(),
+        other => format!("{other:?}"),
+    }
+}
+
+fn attribute_of(span: &Span, name: &str) -> String {
+    span.attributes.iter().find(|attribute| attribute.key == name).map(value).unwrap_or_default()
 }
 
 /// The attributes as lines.
-fn attributes(span: &SpanData) -> Vec<String> {
-    span.attributes.iter().map(|attribute| format!("{}={}", attribute.key, attribute.value)).collect()
+fn attributes(span: &Span) -> Vec<String> {
+    span.attributes.iter().map(|attribute| format!("{}={}", attribute.key, value(attribute))).collect()
 }
 
 fn server_request(method: &'static str, target: Option<&str>, resource: Option<&str>) -> OperationKind {
@@ -46,14 +78,14 @@ fn server_request(method: &'static str, target: Option<&str>, resource: Option<&
         revision: "2026-07-28",
         request_id: Some("7".to_owned()),
         transport: Transport::Stdio,
-        caller: "editor".into(),
+        caller: Some("editor".into()),
     }
 }
 
 #[test]
 fn a_request_of_a_client_is_a_server_span() {
     let span = map(server_request("tools/call", Some("read_file"), None), Some("tool_error"));
-    assert_eq!((&*span.name, span.span_kind.clone()), ("tools/call read_file", SpanKind::Server));
+    assert_eq!((span.name.as_str(), span.kind()), ("tools/call read_file", SpanKind::Server));
     assert_eq!(
         attributes(&span),
         [
@@ -69,12 +101,15 @@ fn a_request_of_a_client_is_a_server_span() {
     );
     let list = map(server_request("tools/list", None, None), Some("-32602"));
     assert_eq!(&*list.name, "tools/list");
-    assert_eq!(attribute(&list, "rpc.response.status_code"), "-32602");
+    assert_eq!(attribute_of(&list, "rpc.response.status_code"), "-32602");
     let prompt = map(server_request("prompts/get", Some("greet"), None), None);
-    assert_eq!((&*prompt.name, &*attribute(&prompt, "gen_ai.prompt.name")), ("prompts/get greet", "greet"));
+    assert_eq!(
+        (&*prompt.name, &*attribute_of(&prompt, "gen_ai.prompt.name")),
+        ("prompts/get greet", "greet")
+    );
     let resource = map(server_request("resources/read", None, Some("file:///a")), None);
     assert_eq!(
-        (&*resource.name, &*attribute(&resource, "mcp.resource.uri")),
+        (&*resource.name, &*attribute_of(&resource, "mcp.resource.uri")),
         ("resources/read", "file:///a")
     );
 }
@@ -94,7 +129,7 @@ fn a_request_to_a_server_is_a_client_span() {
         },
         None,
     );
-    assert_eq!((&*span.name, span.span_kind.clone()), ("tools/call add", SpanKind::Client));
+    assert_eq!((span.name.as_str(), span.kind()), ("tools/call add", SpanKind::Client));
     for expected in [
         "network.transport=tcp",
         "network.protocol.name=http",
@@ -111,7 +146,7 @@ fn a_request_to_a_server_is_a_client_span() {
 fn agents_models_and_tools_have_the_names_of_the_conventions() {
     let named = |kind| {
         let span = map(kind, None);
-        (span.name.to_string(), span.span_kind.clone(), attribute(&span, "gen_ai.operation.name"))
+        (span.name.clone(), span.kind(), attribute_of(&span, "gen_ai.operation.name"))
     };
     let expect = |name: &str, kind, operation: &str| (name.to_owned(), kind, operation.to_owned());
     let run = OperationKind::AgentRun { agent: "main".into(), run: "r1".into() };
@@ -130,14 +165,14 @@ fn agents_models_and_tools_have_the_names_of_the_conventions() {
     };
     assert_eq!(named(model.clone()), expect("chat gpt", SpanKind::Client, "chat"));
     let model = map(model, Some("timeout"));
-    assert_eq!(attribute(&model, "gen_ai.usage.input_tokens"), "10");
-    assert_eq!(attribute(&model, "toolyard.cost"), "0.5");
-    assert_eq!(attribute(&model, "rpc.response.status_code"), "", "only JSON-RPC has codes");
+    assert_eq!(attribute_of(&model, "gen_ai.usage.input_tokens"), "10");
+    assert_eq!(attribute_of(&model, "toolyard.cost"), "0.5");
+    assert_eq!(attribute_of(&model, "rpc.response.status_code"), "", "only JSON-RPC has codes");
     let http =
         OperationKind::HttpRequest { method: "GET".into(), route: "/api/v1/runs/{id}".into(), status: 503 };
     let http = map(http, Some("503"));
     assert_eq!(
-        (&*http.name, &*attribute(&http, "http.response.status_code")),
+        (&*http.name, &*attribute_of(&http, "http.response.status_code")),
         ("GET /api/v1/runs/{id}", "503")
     );
 }
@@ -156,9 +191,16 @@ fn secrets_are_redacted_wherever_a_client_writes() {
         content: Some(Box::new(content)),
     };
     let uri = format!("https://example.org/?token={TOKEN}");
-    for span in [map(call, None), map(server_request("resources/read", Some(TOKEN), Some(&uri)), None)] {
+    let named = OperationKind::ToolCall { tool: TOKEN.into(), source: None, attempts: 1, content: None };
+    let step = OperationKind::Step { tool: Some(TOKEN.into()), step: TOKEN.into() };
+    let mut identified = server_request("tools/list", None, None);
+    if let OperationKind::ServerRequest { request_id, .. } = &mut identified {
+        *request_id = Some(TOKEN.to_owned());
+    }
+    let resource = server_request("resources/read", Some(TOKEN), Some(&uri));
+    for span in [call, resource, named, step, identified].map(|kind| map(kind, None)) {
         assert!(!format!("{span:?}").contains("ghp_0123"), "{span:?}");
-        assert!(attribute(&span, "gen_ai.tool.call.result").len() < 20_000);
+        assert!(attribute_of(&span, "gen_ai.tool.call.result").len() < 20_000);
     }
 }
 
@@ -171,5 +213,66 @@ fn an_operation_outside_of_traces_is_no_span() {
         duration: Duration::ZERO,
         error_type: None,
     };
-    assert!(SpanMapper::default().map(operation).is_none());
+    assert!(!ExportRequest::new(&[]).add(&operation));
+}
+
+#[test]
+fn an_export_has_the_resource_and_each_span_once() {
+    let root = SpanContext::root();
+    let mut operation = Operation {
+        kind: OperationKind::Planning { agent: "first".into() },
+        span: Some(OperationSpan { context: root, parent: None }),
+        started_at: SystemTime::now(),
+        duration: Duration::ZERO,
+        error_type: None,
+    };
+    let mut request = ExportRequest::new(&[("service.name".to_owned(), "gateway".to_owned())]);
+    request.add(&operation);
+    operation.kind = OperationKind::Planning { agent: "second".into() };
+    request.add(&operation);
+    let export = decode(&request.take_body());
+    let resource = export.resource_spans[0].resource.as_ref().unwrap();
+    assert_eq!(
+        (resource.attributes[0].key.as_str(), &*value(&resource.attributes[0])),
+        ("service.name", "gateway")
+    );
+    assert_eq!(export.resource_spans[0].scope_spans[0].scope.as_ref().unwrap().name, "toolyard");
+    let exported = spans(export);
+    assert_eq!(
+        exported.iter().map(|span| span.name.as_str()).collect::<Vec<_>>(),
+        ["plan first", "plan second"]
+    );
+    assert!(exported[0].parent_span_id.is_empty(), "a root");
+    request.add(&operation);
+    assert_eq!(spans(decode(&request.take_body())).len(), 1, "the first two were taken");
+}
+
+#[test]
+fn only_the_parent_of_a_server_span_is_remote() {
+    let server = map(server_request("tools/list", None, None), None);
+    assert_eq!(server.flags, SAMPLED | HAS_IS_REMOTE | IS_REMOTE);
+    assert_eq!(map(OperationKind::Planning { agent: "a".into() }, None).flags, SAMPLED | HAS_IS_REMOTE);
+}
+
+#[test]
+fn many_names_are_redacted_alike() {
+    let mut names = RedactedNames::default();
+    for number in 0..3 * MAX_REMEMBERED_NAMES {
+        let name = Arc::from(format!("tool_{number}"));
+        assert_eq!(names.redact(&name), name);
+        assert!(names.0.len() <= MAX_REMEMBERED_NAMES);
+    }
+    let token: Arc<str> = "ghp_0123456789abcdefghijABCDEFGHIJ012345".into();
+    let first = names.redact(&token);
+    assert!(!first.contains("ghp_0123"), "{first}");
+    assert_eq!(names.redact(&token), first);
+}
+
+#[test]
+fn refused_spans_are_read_from_the_response() {
+    let partial = ExportTracePartialSuccess { rejected_spans: 300, error_message: "too old".to_owned() };
+    let response = ExportTraceServiceResponse { partial_success: Some(partial) }.encode_to_vec();
+    assert_eq!(rejected_spans(&response), (300, "too old".to_owned()));
+    assert_eq!(rejected_spans(&ExportTraceServiceResponse::default().encode_to_vec()), (0, String::new()));
+    assert_eq!(rejected_spans(b"<html>"), (0, String::new()));
 }

@@ -19,7 +19,7 @@ impl OperationObserver for RequestLog {
     fn observe(&self, operation: &Operation) {
         let (method, subject, caller, http_status) = match &operation.kind {
             OperationKind::ServerRequest { method, target, resource, caller, .. } => {
-                (method, target.as_deref().or(resource.as_deref()), Some(&**caller), None)
+                (method, target.as_deref().or(resource.as_deref()), caller.as_deref(), None)
             }
             OperationKind::HttpRequest { method, route, status } => {
                 (method, Some(&**route), None, Some(status.to_string()))
