@@ -35,7 +35,7 @@ fn describe(operation: &Operation) -> (&str, Option<&str>, &str, Option<&str>) {
     else {
         panic!("{operation:?}")
     };
-    assert_eq!((*transport, &**caller), (Transport::Http, "tester"));
+    assert_eq!((*transport, caller.as_deref()), (Transport::Http, Some("tester")));
     (method, target.as_deref(), revision, operation.error_type.as_deref())
 }
 
