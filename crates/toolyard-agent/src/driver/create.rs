@@ -7,7 +7,7 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, sleep, timeout_at},
 };
-use toolyard_core::{JournalError, Lease, RawJson, RunId, RunLog, RunRecord, RunState};
+use toolyard_core::{ContentHash, JournalError, Lease, RawJson, RunId, RunLog, RunRecord, RunState};
 
 use crate::{
     Agent, AgentError, RunEvent, RunRequest,
@@ -18,6 +18,8 @@ use crate::{
 /// Characters of its question that a run's record holds.
 const MAX_RECORDED_QUESTION_CHARS: usize = 200;
 
+/// The field of a run's detail that says whose it is.
+const OWNER_FIELD: &str = "owner";
 /// Ends the name of the owner of a run that is being created.
 const CREATOR_SUFFIX: &str = "-creates";
 /// Duration of the lease on a run that is being created.
@@ -66,6 +68,9 @@ impl Agent {
         let parts = &self.parts;
         let question: String = request.question.chars().take(MAX_RECORDED_QUESTION_CHARS).collect();
         let mut detail = json!({"agent": request.agent, "question": question, "caller": request.caller});
+        if let (Some(identity), Some(detail)) = (&request.identity, detail.as_object_mut()) {
+            detail.insert(OWNER_FIELD.to_owned(), json!(identity.owner()));
+        }
         if let (Some(fingerprint), Some(detail)) = (&request.fingerprint, detail.as_object_mut()) {
             detail.insert(FINGERPRINT_FIELD.to_owned(), json!(fingerprint));
         }
@@ -81,6 +86,11 @@ impl Agent {
         }
         Ok(lease)
     }
+}
+
+/// Whose the run is, if callers are told apart ([`toolyard_core::CallerIdentity::owner`]).
+pub fn owner_of_run(run: &RunRecord) -> Option<ContentHash> {
+    run.detail.to_value().get(OWNER_FIELD).cloned().and_then(|owner| serde_json::from_value(owner).ok())
 }
 
 /// Whether the run is still being created or its creator is gone: no client was told that it was started.

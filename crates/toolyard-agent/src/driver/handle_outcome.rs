@@ -185,13 +185,14 @@ impl RunDriver<'_> {
         let caller_name = self.caller_name();
         let request = self.run.request().cloned().unwrap_or_default();
         let owner = request.owner_text().to_owned();
+        let identity = request.identity.clone();
         let past_request = match step.step.written_description() {
             Some(description) => description.to_owned(),
             None => request.question,
         };
         let earlier = self.earlier_results(&step);
         let (context, id) = (self.context.clone(), step.step.id.clone());
-        let call = StepCall { step, prepared, caller_name, past_request, owner, earlier };
+        let call = StepCall { step, prepared, caller_name, past_request, owner, identity, earlier };
         self.queue(async move {
             let started = Instant::now();
             let outcome = Box::new(execute(context, call).await);

@@ -37,7 +37,7 @@ mod steps;
 use toolyard_core::{Lease, RunId, RunState};
 
 pub use cancel_token::CancelToken;
-pub use create::{discard_run, is_being_created};
+pub use create::{discard_run, is_being_created, owner_of_run};
 pub(crate) use steps::resolved_tool::{ResolvedTool, agent_profile, stricter};
 
 use self::{lease::LeaseGuard, operation::RunOperation, run_driver::RunDriver};

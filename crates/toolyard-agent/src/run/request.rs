@@ -1,7 +1,9 @@
 //! [`RunRequest`]: what an agent is asked to do.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
-use toolyard_core::{ContentHash, ConversationId};
+use toolyard_core::{CallerIdentity, ContentHash, ConversationId};
 use toolyard_model::ModelMessage;
 
 use super::limits::RunLimits;
@@ -36,6 +38,9 @@ pub struct RunRequest {
     /// of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Box<RunOwner>>,
+    /// Who asked, if callers are told apart: tools are called in this caller's name, and nobody else sees the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Arc<CallerIdentity>>,
     /// Stop after planning; call no tool.
     #[serde(default)]
     pub plan_only: bool,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::ContentHash;
@@ -13,9 +14,9 @@ pub const PROXY_ISSUER: &str = "toolyard:proxy";
 
 /// Who sends a request: a principal, not one of its tokens. Everything that belongs to a caller (sessions, results,
 /// conversations, runs) is bound to [`CallerIdentity::owner_hash`], which stays the same when a token is renewed.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallerIdentity {
-    owner_hash: [u8; 32],
+    owner: ContentHash,
     /// Who vouches for the subject: the URL of an OAuth issuer, [`API_KEY_ISSUER`] or [`PROXY_ISSUER`]; empty for the local token
     /// and for anonymous requests, which do not tell callers apart.
     pub issuer: Arc<str>,
@@ -24,14 +25,19 @@ pub struct CallerIdentity {
     /// The name in the audit log.
     pub name: Arc<str>,
     /// The groups and roles of the caller.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
     /// The OAuth scopes of the presented token.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
     /// The claims of the presented token.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub claims: Map<String, Value>,
     /// The profiles that the caller may use, the main endpoint being the empty name; `None` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_profiles: Option<Vec<String>>,
     /// The agents that the caller may use; `None` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_agents: Option<Vec<String>>,
 }
 
@@ -44,23 +50,23 @@ impl Default for CallerIdentity {
 impl CallerIdentity {
     /// Everybody, where no credential is needed.
     pub fn anonymous() -> Self {
-        Self::with_owner([0; 32], "", "")
+        Self::with_owner([0; 32].into(), "", "")
     }
 
     /// Whoever has the local token of this gateway, of which this is the hash.
     pub fn local_token(hash: [u8; 32]) -> Self {
-        Self::with_owner(hash, "", "")
+        Self::with_owner(hash.into(), "", "")
     }
 
     /// A caller that is told apart from others.
     pub fn principal(issuer: &str, subject: &str) -> Self {
         let hash = ContentHash::of_parts([b"caller".as_slice(), issuer.as_bytes(), subject.as_bytes()]);
-        Self::with_owner(*hash.as_bytes(), issuer, subject)
+        Self::with_owner(hash, issuer, subject)
     }
 
-    fn with_owner(owner_hash: [u8; 32], issuer: &str, subject: &str) -> Self {
+    fn with_owner(owner: ContentHash, issuer: &str, subject: &str) -> Self {
         Self {
-            owner_hash,
+            owner,
             issuer: issuer.into(),
             subject: subject.into(),
             name: subject.into(),
@@ -74,12 +80,12 @@ impl CallerIdentity {
 
     /// Identifies the owner of sessions, results, conversations and runs; zeros for anonymous requests.
     pub fn owner_hash(&self) -> [u8; 32] {
-        self.owner_hash
+        *self.owner.as_bytes()
     }
 
     /// [`Self::owner_hash`] by reference.
     pub fn owner_hash_ref(&self) -> &[u8; 32] {
-        &self.owner_hash
+        self.owner.as_bytes()
     }
 
     /// Whether this is one of several callers. The local token and anonymous requests are not told apart further.
@@ -87,9 +93,20 @@ impl CallerIdentity {
         !self.issuer.is_empty()
     }
 
+    /// Whether this caller may see and use what belongs to the given owner. A caller that is not told apart from others, such
+    /// as the person with the local token, has access to everything.
+    pub fn may_access(&self, owner: &ContentHash) -> bool {
+        !self.is_distinguished() || self.owner == *owner
+    }
+
+    /// [`Self::owner_hash`] as a hash that is compared with [`Self::may_access`].
+    pub fn owner(&self) -> &ContentHash {
+        &self.owner
+    }
+
     /// Whether no credential was presented.
     pub fn is_anonymous(&self) -> bool {
-        self.owner_hash == [0; 32]
+        self.owner_hash() == [0; 32]
     }
 
     /// Whether the caller may use the endpoint of this profile; the main endpoint has an empty name.
@@ -130,6 +147,15 @@ mod tests {
         assert!(!CallerIdentity::anonymous().is_distinguished());
         assert!(!CallerIdentity::local_token([1; 32]).is_distinguished());
         assert!(CallerIdentity::principal(API_KEY_ISSUER, "ci").is_distinguished());
+    }
+
+    #[test]
+    fn a_caller_has_access_to_its_own_and_the_local_token_to_everything() {
+        let [one, other] =
+            ["one", "other"].map(|subject| CallerIdentity::principal("https://issuer", subject));
+        assert!(one.may_access(one.owner()) && !one.may_access(other.owner()));
+        assert!(!one.may_access(CallerIdentity::anonymous().owner()), "what nobody owns is the operator's");
+        assert!(CallerIdentity::local_token([1; 32]).may_access(one.owner()));
     }
 
     #[test]

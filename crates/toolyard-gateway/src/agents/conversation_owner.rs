@@ -1,7 +1,9 @@
 //! On whose behalf a client acts: conversations, and what is learned from its calls, are for clients with the same credential
 //! that come in the same way.
 
-use toolyard_core::{ContentHash, ConversationId, InvalidConversationName, ServiceCall};
+use std::sync::Arc;
+
+use toolyard_core::{CallerIdentity, ContentHash, ConversationId, InvalidConversationName, ServiceCall};
 
 /// The owner of the conversations of `/v1` and `/runs`.
 const HTTP_OWNER: &[u8] = b"http";
@@ -33,6 +35,16 @@ pub(super) fn mcp_conversation(
 pub(super) fn mcp_owner(call: &ServiceCall) -> String {
     let owner_hash = call.caller.as_ref().map_or([0; 32], |caller| caller.owner_hash());
     owner(MCP_OWNER, &owner_hash, &call.caller_name)
+}
+
+/// The identity of a caller that is told apart from others.
+pub(super) fn distinguished(identity: &Arc<CallerIdentity>) -> Option<Arc<CallerIdentity>> {
+    identity.is_distinguished().then(|| Arc::clone(identity))
+}
+
+/// The name of an HTTP client in the audit log.
+pub(super) fn http_caller_name(identity: &CallerIdentity) -> Box<str> {
+    if identity.is_distinguished() { (&*identity.name).into() } else { "http".into() }
 }
 
 fn owner(kind: &[u8], owner_hash: &[u8; 32], client: &str) -> String {

@@ -8,11 +8,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use http::{HeaderMap, HeaderValue};
+use http::HeaderValue;
 use toolyard_agent::{
     AGENT_RUN_KIND, RequestFingerprint, RunEvent, is_being_created, replay_updates, request_fingerprint,
 };
 use toolyard_core::{ContentHash, JournalError, RunId, RunLog, RunState};
+use toolyard_mcp_server::RouteRequest;
 
 use super::{
     call_effects::may_be_repeated,
@@ -53,7 +54,7 @@ struct CachedRequest {
 /// What tells whether two requests are the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RequestIdentity {
-    /// A hash of path and body, and one of the client's token, the path and its idempotency key.
+    /// A hash of path and body, and one of the caller, the path and its idempotency key.
     fingerprint: RequestFingerprint,
     /// Whether the client says that it repeats the request.
     is_retry: bool,
@@ -75,23 +76,22 @@ pub(super) struct Reservation {
 }
 
 impl RequestIdentity {
-    pub(super) fn from_request(
-        path: &str,
-        headers: &HeaderMap,
-        body: &str,
-    ) -> Result<Self, IdempotencyError> {
+    pub(super) fn from_request(path: &str, request: &RouteRequest) -> Result<Self, IdempotencyError> {
+        let (headers, body) = (&request.headers, request.body.as_bytes());
+        let owner = request.identity.owner_hash_ref().as_slice();
         let header = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
         let retry_count =
             headers.get("x-stainless-retry-count").and_then(|count| count.to_str().ok()?.parse::<u32>().ok());
         let idempotency_key = match header("idempotency-key") {
             None | Some([]) => None,
             Some(key) if key.len() > MAX_KEY_BYTES => return Err(IdempotencyError::KeyTooLong),
-            Some(key) => {
-                let token = header("authorization").unwrap_or_default();
-                Some(ContentHash::of_parts([token, path.as_bytes(), key]))
-            }
+            Some(key) => Some(ContentHash::of_parts([owner, path.as_bytes(), key])),
         };
-        let content = ContentHash::of_parts([path.as_bytes(), body.as_bytes()]);
+        // Another caller may send the same request.
+        let content = match request.identity.is_distinguished() {
+            true => ContentHash::of_parts([owner, path.as_bytes(), body]),
+            false => ContentHash::of_parts([path.as_bytes(), body]),
+        };
         let fingerprint = RequestFingerprint { idempotency_key, content };
         Ok(Self { fingerprint, is_retry: retry_count.unwrap_or(0) > 0 })
     }
@@ -249,18 +249,37 @@ impl Drop for Reservation {
 
 #[cfg(test)]
 mod tests {
+    use http::{HeaderMap, Method};
+    use toolyard_core::CallerIdentity;
+
     use super::*;
 
-    fn request(key: Option<&str>, is_retry: bool, body: &str) -> RequestIdentity {
+    fn route_request(caller: &str, key: Option<&str>, is_retry: bool, body: &str) -> RouteRequest {
         let mut headers = HeaderMap::new();
-        headers.insert("authorization", "Bearer one".parse().unwrap());
+        // A token may be renewed between a request and its repetition.
+        headers.insert("authorization", format!("Bearer {:?}", Instant::now()).parse().unwrap());
         if let Some(key) = key {
             headers.insert("idempotency-key", key.parse().unwrap());
         }
         if is_retry {
             headers.insert("x-stainless-retry-count", "1".parse().unwrap());
         }
-        RequestIdentity::from_request("/runs", &headers, body).unwrap()
+        RouteRequest {
+            method: Method::POST,
+            path: "/runs".to_owned(),
+            query: String::new(),
+            headers,
+            identity: Arc::new(CallerIdentity::principal("https://issuer", caller)),
+            body: body.to_owned(),
+        }
+    }
+
+    fn request_of(caller: &str, key: Option<&str>, is_retry: bool, body: &str) -> RequestIdentity {
+        RequestIdentity::from_request("/runs", &route_request(caller, key, is_retry, body)).unwrap()
+    }
+
+    fn request(key: Option<&str>, is_retry: bool, body: &str) -> RequestIdentity {
+        request_of("one", key, is_retry, body)
     }
 
     fn look_up(cache: &RequestCache, request: RequestIdentity) -> Result<RequestLookup, IdempotencyError> {
@@ -275,17 +294,14 @@ mod tests {
     }
 
     #[test]
-    fn a_key_identifies_one_request_of_one_token_for_a_day() {
+    fn a_key_identifies_one_request_of_one_caller_for_a_day() {
         let cache = RequestCache::default();
         start(&cache, request(Some("k"), false, "x"), "01");
         let repeated = look_up(&cache, request(Some("k"), false, "x"));
         assert!(matches!(repeated, Ok(RequestLookup::Duplicate(run)) if run.as_str() == "01"));
         let reused = look_up(&cache, request(Some("k"), false, "y")).unwrap_err();
         assert!(matches!(reused, IdempotencyError::KeyReused), "{reused:?}");
-        let mut other = HeaderMap::new();
-        other.insert("authorization", "Bearer two".parse().unwrap());
-        other.insert("idempotency-key", "k".parse().unwrap());
-        start(&cache, RequestIdentity::from_request("/runs", &other, "x").unwrap(), "02");
+        start(&cache, request_of("two", Some("k"), false, "x"), "02");
         let later = Instant::now() + RETENTION + Duration::from_secs(1);
         let expired = cache.reserve_in_cache(request(Some("k"), false, "y"), later);
         assert!(matches!(expired, Ok(RequestLookup::New(_))));
@@ -299,6 +315,7 @@ mod tests {
         let rejected = look_up(&cache, request(None, true, "x")).unwrap_err();
         assert!(rejected.to_string().contains("GET /runs/02"), "{rejected:?}");
         start(&cache, request(None, true, "y"), "03");
+        start(&cache, request_of("two", None, true, "x"), "04");
     }
 
     #[test]
@@ -313,9 +330,8 @@ mod tests {
 
     #[test]
     fn a_long_key_is_rejected() {
-        let mut headers = HeaderMap::new();
-        headers.insert("idempotency-key", "k".repeat(MAX_KEY_BYTES + 1).parse().unwrap());
-        assert!(RequestIdentity::from_request("/runs", &headers, "x").is_err());
+        let request = route_request("one", Some(&"k".repeat(MAX_KEY_BYTES + 1)), false, "x");
+        assert!(RequestIdentity::from_request("/runs", &request).is_err());
     }
 
     #[test]

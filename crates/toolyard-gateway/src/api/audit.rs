@@ -8,7 +8,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     ApiState,
-    extract::{Admin, ApiQuery},
+    extract::{Admin, ApiQuery, SeesAllCallers},
     pages::{cut_page, page_limit},
     queries::AuditPageQuery,
     response::{ApiResult, json_of},
@@ -38,7 +38,11 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
 /// Lists audit records, newest first.
 #[utoipa::path(get, path = "/audit", tag = "audit", params(AuditPageQuery),
     responses((status = 200, body = AuditPage), (status = 404, body = super::openapi::ErrorBody)))]
-async fn list_audit(Admin(admin): Admin, ApiQuery(query): ApiQuery<AuditPageQuery>) -> ApiResult {
+async fn list_audit(
+    _: SeesAllCallers,
+    Admin(admin): Admin,
+    ApiQuery(query): ApiQuery<AuditPageQuery>,
+) -> ApiResult {
     let limit = page_limit(query.limit)?;
     let mut records = admin.audit(query.after, limit.saturating_add(1)).await?;
     let next = cut_page(&mut records, limit, |record| record.number.to_string());
@@ -48,13 +52,13 @@ async fn list_audit(Admin(admin): Admin, ApiQuery(query): ApiQuery<AuditPageQuer
 /// Verifies the hash chain of the audit log.
 #[utoipa::path(get, path = "/audit/verify", tag = "audit",
     responses((status = 200, body = AuditLogVerification), (status = 404, body = super::openapi::ErrorBody)))]
-async fn verify_audit(Admin(admin): Admin) -> ApiResult {
+async fn verify_audit(_: SeesAllCallers, Admin(admin): Admin) -> ApiResult {
     Ok(json_of(StatusCode::OK, &admin.verify_audit().await?))
 }
 
 /// Lists call statistics by tool and source.
 #[utoipa::path(get, path = "/statistics", tag = "tools", responses((status = 200, body = StatisticsList)))]
-async fn list_statistics(State(state): State<ApiState>) -> ApiResult {
+async fn list_statistics(_: SeesAllCallers, State(state): State<ApiState>) -> ApiResult {
     let statistics = state.admin.as_ref().map(|admin| admin.statistics()).unwrap_or_default();
     Ok(json_of(StatusCode::OK, &StatisticsList { statistics }))
 }

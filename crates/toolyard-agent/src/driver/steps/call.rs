@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use toolyard_core::{
-    ArgumentExample, Capability, ContentBlock, ErrorKind, RawJson, SourceId, ToolError, ToolOutput,
+    ArgumentExample, CallerIdentity, Capability, ContentBlock, ErrorKind, RawJson, SourceId, ToolError,
+    ToolOutput,
     telemetry::{RunningOperation, SpanContext},
 };
 use toolyard_hub::{Budget, CallOptions, definition_hash};
@@ -41,6 +42,8 @@ pub(in crate::driver) struct StepCall {
     pub(in crate::driver) past_request: String,
     /// On whose behalf the call is made.
     pub(in crate::driver) owner: String,
+    /// In whose name the tool is called, if callers are told apart.
+    pub(in crate::driver) identity: Option<Arc<CallerIdentity>>,
     pub(in crate::driver) earlier: EarlierResults,
 }
 
@@ -70,9 +73,9 @@ pub(in crate::driver) async fn execute(context: Context<'_>, call: StepCall) -> 
 }
 
 async fn execute_in(context: Context<'_>, call: StepCall, span: Option<SpanContext>) -> StepCallOutcome {
-    let StepCall { step, prepared, caller_name, past_request, owner, earlier } = call;
+    let StepCall { step, prepared, caller_name, past_request, owner, identity, earlier } = call;
     let responder = context.watcher.responder(&step.step.id);
-    let step_caller = StepCaller::new(&context, &step.step.id, responder);
+    let step_caller = StepCaller::new(&context, &step.step.id, responder, identity);
     let options = CallOptions::default()
         .with_timeout(context.agent.tool_timeout)
         .with_budget(Budget::Unlimited)

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use toolyard_core::{
-    BoxFuture, CallInputError, CallInputRequest, CallProgress, Caller, ContentHash, Conversation, RawJson,
-    redact,
+    BoxFuture, CallInputError, CallInputRequest, CallProgress, Caller, CallerIdentity, ContentHash,
+    Conversation, RawJson, redact,
 };
 
 use super::super::context::Context;
@@ -23,10 +23,17 @@ pub(super) struct StepCaller {
     /// Answers input requests.
     responder: Option<Arc<dyn Caller>>,
     conversation: Option<Conversation>,
+    /// In whose name the tool is called.
+    identity: Option<Arc<CallerIdentity>>,
 }
 
 impl StepCaller {
-    pub(super) fn new(context: &Context<'_>, step: &str, responder: Option<Arc<dyn Caller>>) -> Self {
+    pub(super) fn new(
+        context: &Context<'_>,
+        step: &str,
+        responder: Option<Arc<dyn Caller>>,
+        identity: Option<Arc<CallerIdentity>>,
+    ) -> Self {
         let hash = ContentHash::of(context.lease.run.as_str());
         let prefix: [u8; 8] = std::array::from_fn(|at| hash.as_bytes().get(at).copied().unwrap_or_default());
         Self {
@@ -35,6 +42,7 @@ impl StepCaller {
             updates: context.progress.clone(),
             responder,
             conversation: context.conversation.clone(),
+            identity,
         }
     }
 }
@@ -54,6 +62,10 @@ impl Caller for StepCaller {
 
     fn program_id(&self) -> u64 {
         self.responder.as_ref().map_or(self.session_id, |responder| responder.program_id())
+    }
+
+    fn identity(&self) -> Option<&Arc<CallerIdentity>> {
+        self.identity.as_ref()
     }
 
     fn conversation(&self) -> Option<&Conversation> {

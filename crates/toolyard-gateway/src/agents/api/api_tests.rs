@@ -414,3 +414,54 @@ async fn a_mounted_router_serves_requests_and_limits_their_bodies() {
     let (status, _) = send("\u{0}".to_owned()).await;
     assert_eq!(status, 400);
 }
+
+fn as_caller(subject: &str, mut request: RouteRequest) -> RouteRequest {
+    request.identity = Arc::new(toolyard_core::CallerIdentity::principal("https://issuer", subject));
+    request
+}
+
+fn get(path: &str) -> RouteRequest {
+    RouteRequest { method: Method::GET, ..post(path, &[], &Value::Null) }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_caller_sees_its_own_runs_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let agents = TestAgents::in_folder(&folder).await;
+    let api = api(&agents);
+    let start = || post("/runs", &[("idempotency-key", "k")], &json!({"question": "same"}));
+    let (status, started) = parse(api.handle(as_caller("alice", start())).await);
+    assert_eq!(status, 202, "{started}");
+    let run = started["run"].as_str().unwrap();
+    let (_, repeated) = parse(api.handle(as_caller("alice", start())).await);
+    assert_eq!(repeated["run"], run, "the same caller repeats its request");
+    let (status, of_bob) = parse(api.handle(as_caller("bob", start())).await);
+    assert_eq!(status, 202, "{of_bob}");
+    assert_ne!(of_bob["run"], run, "another caller starts a run of its own");
+    let listed = async |request: RouteRequest| {
+        let (status, list) = parse(api.handle(request).await);
+        assert_eq!(status, 200, "{list}");
+        list["runs"].as_array().unwrap().iter().map(|listed| listed["run"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(as_caller("alice", get("/runs"))).await, [json!(run)]);
+    assert_eq!(listed(as_caller("bob", get("/runs"))).await, [of_bob["run"].clone()]);
+    assert_eq!(listed(get("/runs")).await.len(), 2, "the operator sees all");
+    for path in ["", "/events", "/log"] {
+        let (status, error) = parse(api.handle(as_caller("bob", get(&format!("/runs/{run}{path}")))).await);
+        assert_eq!((status, &error["error"]["code"]), (404, &json!("run_not_found")), "{path}");
+    }
+    for (action, body) in [
+        ("approve", json!({"allow": true})),
+        ("resolve", json!({"step": "x", "outcome": "done"})),
+        ("resume", json!({})),
+        ("cancel", json!({})),
+    ] {
+        let request = as_caller("bob", post(&format!("/runs/{run}/{action}"), &[], &body));
+        let (status, error) = parse(api.handle(request).await);
+        assert_eq!(status, 404, "{action}: {error}");
+    }
+    let (status, shown) = parse(api.handle(as_caller("alice", get(&format!("/runs/{run}")))).await);
+    assert_eq!(status, 200, "{shown}");
+    let (status, refused) = parse(api.handle(as_caller("alice", get("/api/v1/audit"))).await);
+    assert_eq!((status, &refused["error"]["code"]), (403, &json!("operator_only")));
+}

@@ -6,13 +6,14 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use toolyard_agent::{ApprovalDecision, Run, StepRun, decide_approval, load_run};
-use toolyard_core::{ApprovalKind, ApprovalRecord, RunId};
+use toolyard_core::{ApprovalKind, ApprovalRecord, CallerIdentity, RunId};
 use toolyard_mcp_server::RouteResponse;
 use utoipa::ToSchema;
 
 use super::{
     error::{ApiError, before, json_of},
     events::ApiApprovalScope,
+    run_access,
     run_handlers::{agent_to_resume, pending_approvals},
     run_state::READ_TIMEOUT,
 };
@@ -70,14 +71,44 @@ pub(super) struct PendingApproval {
 }
 
 /// `GET /approvals`.
-pub(super) async fn list(runs: &ActiveRuns) -> Result<RouteResponse, ApiError> {
-    let approvals = before(Instant::now() + READ_TIMEOUT, read_pending(runs)).await?;
+pub(super) async fn list(runs: &ActiveRuns, identity: &CallerIdentity) -> Result<RouteResponse, ApiError> {
+    let approvals = before(Instant::now() + READ_TIMEOUT, read_pending(runs, identity)).await?;
     Ok(json_of(StatusCode::OK, &ApprovalList { approvals }))
 }
 
-async fn read_pending(runs: &ActiveRuns) -> Result<Vec<PendingApproval>, ApiError> {
-    let pending = runs.config.approvals.pending_approvals().await.map_err(ApiError::store_unavailable)?;
+async fn read_pending(
+    runs: &ActiveRuns,
+    identity: &CallerIdentity,
+) -> Result<Vec<PendingApproval>, ApiError> {
+    let mut pending = runs.config.approvals.pending_approvals().await.map_err(ApiError::store_unavailable)?;
+    if identity.is_distinguished() {
+        let mut own = Vec::new();
+        for approval in pending {
+            if run_access::check_access(runs, identity, &approval.run).await.is_ok() {
+                own.push(approval);
+            }
+        }
+        pending = own;
+    }
     Ok(with_steps(runs, pending).await)
+}
+
+/// An error as for an approval that does not exist, if it belongs to a run that the caller may not see.
+pub(super) async fn check_access(
+    runs: &ActiveRuns,
+    identity: &CallerIdentity,
+    approval: i64,
+) -> Result<(), ApiError> {
+    if !identity.is_distinguished() {
+        return Ok(());
+    }
+    let pending = runs.config.approvals.pending_approvals();
+    let pending =
+        before(Instant::now() + READ_TIMEOUT, pending).await.map_err(ApiError::store_unavailable)?;
+    match pending.iter().find(|pending| pending.id == approval) {
+        Some(pending) => run_access::check_access(runs, identity, &pending.run).await,
+        None => Err(ApiError::not_found("approval_not_found", "there is no such pending approval")),
+    }
 }
 
 /// The calls of a run that wait for approval.

@@ -25,7 +25,7 @@ use crate::{
     agents::{
         active_runs::{ActiveRuns, START_TIMEOUT},
         config::AgentLookupError,
-        conversation_owner::http_owner,
+        conversation_owner::{distinguished, http_caller_name, http_owner},
         idempotency::{IdempotencyError, RequestCache, RequestIdentity, RequestLookup},
         run_text::run_of_suspended_notice,
         unix_time::now_milliseconds,
@@ -68,7 +68,7 @@ async fn answer(
     let conversation = requested_conversation(request, asked.conversation.as_deref())?;
     let owner = http_owner(request.identity.owner_hash_ref());
     let traceparent = traceparent(&request.headers);
-    let identity = RequestIdentity::from_request(endpoint, &request.headers, &request.body)?;
+    let identity = RequestIdentity::from_request(endpoint, request)?;
     let log = runs.config.log.as_ref();
     let deadline = Instant::now() + START_TIMEOUT;
     let reservation = match before(deadline, requests.reserve(identity, log)).await? {
@@ -83,7 +83,8 @@ async fn answer(
         .await?,
         conversation,
         temperature_hundredths: asked.temperature_hundredths,
-        caller: "http".into(),
+        caller: http_caller_name(&request.identity),
+        identity: distinguished(&request.identity),
         owner: Some(Box::new(RunOwner(owner))),
         traceparent,
         ..agent.request(asked.question.clone())

@@ -12,6 +12,7 @@ mod parameters;
 mod response;
 mod resume_handler;
 mod routes;
+mod run_access;
 mod run_bodies;
 mod run_event_stream;
 mod run_handlers;

@@ -1,13 +1,13 @@
 //! The routes of agents: runs, approvals, and the OpenAI-compatible API.
 
 use http::HeaderMap;
-use toolyard_core::RunId;
 use toolyard_mcp_server::RouteRequest;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     approval_handlers::{self, ApprovalList, DecidedApproval, DecisionBody, RunDecisionBody},
     completion_handlers, resume_handler,
+    run_access::OwnedRun,
     run_bodies::{
         CancelledRun, ResolutionBody, ResolvedStep, RunDetails, RunEventLog, StartRunBody, StartedRun,
         UnknownSteps,
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::api::{
     ApiState,
-    extract::{Agents, ApiPath, ApiQuery, IsOperator, JsonBody},
+    extract::{Agents, ApiPath, ApiQuery, AuthenticatedCaller, IsOperator, JsonBody},
     openapi::ErrorBody,
     response::ApiResult,
 };
@@ -58,8 +58,12 @@ pub(crate) fn openai_routes() -> OpenApiRouter<ApiState> {
 /// Lists runs, newest first.
 #[utoipa::path(get, path = "/runs", tag = "runs", params(RunQuery),
     responses((status = 200, body = RunList), (status = 400, body = ErrorBody)))]
-async fn list_runs(Agents(api): Agents, ApiQuery(query): ApiQuery<RunQuery>) -> ApiResult {
-    Ok(run_list::list(&api.runs, &query).await?.into())
+async fn list_runs(
+    Agents(api): Agents,
+    caller: AuthenticatedCaller,
+    ApiQuery(query): ApiQuery<RunQuery>,
+) -> ApiResult {
+    Ok(run_list::list(&api.runs, &caller.0, &query).await?.into())
 }
 
 /// Starts a run. Repeating the request with the same idempotency key returns the same run.
@@ -73,15 +77,15 @@ async fn start_run(Agents(api): Agents, request: RouteRequest) -> ApiResult {
 
 /// Lists all steps whose outcome is unknown.
 #[utoipa::path(get, path = "/runs/unknown", tag = "runs", responses((status = 200, body = UnknownSteps)))]
-async fn unknown_steps(Agents(api): Agents) -> ApiResult {
-    Ok(run_handlers::unknown(&api.runs).await?.into())
+async fn unknown_steps(Agents(api): Agents, caller: AuthenticatedCaller) -> ApiResult {
+    Ok(run_handlers::unknown(&api.runs, &caller.0).await?.into())
 }
 
 /// Shows a run.
 #[utoipa::path(get, path = "/runs/{run}", tag = "runs", params(("run" = String, Path)),
     responses((status = 200, body = RunDetails), (status = 404, body = ErrorBody)))]
-async fn show_run(Agents(api): Agents, ApiPath(run): ApiPath<String>) -> ApiResult {
-    Ok(run_handlers::show(&api.runs, &RunId::from(run)).await?.into())
+async fn show_run(Agents(api): Agents, OwnedRun(run): OwnedRun) -> ApiResult {
+    Ok(run_handlers::show(&api.runs, &run).await?.into())
 }
 
 /// Follows the events of a run as server-sent events.
@@ -91,11 +95,11 @@ async fn show_run(Agents(api): Agents, ApiPath(run): ApiPath<String>) -> ApiResu
         (status = 204, description = "the run is over and nothing follows"), (status = 404, body = ErrorBody)))]
 async fn run_events(
     Agents(api): Agents,
-    ApiPath(run): ApiPath<String>,
+    OwnedRun(run): OwnedRun,
     ApiQuery(query): ApiQuery<EventQuery>,
     headers: HeaderMap,
 ) -> ApiResult {
-    Ok(run_handlers::follow(&api.runs, &RunId::from(run), &headers, query.after).await?.into())
+    Ok(run_handlers::follow(&api.runs, &run, &headers, query.after).await?.into())
 }
 
 /// Lists the events of a run that are logged so far, and never waits.
@@ -103,10 +107,10 @@ async fn run_events(
     responses((status = 200, body = RunEventLog), (status = 404, body = ErrorBody)))]
 async fn run_log(
     Agents(api): Agents,
-    ApiPath(run): ApiPath<String>,
+    OwnedRun(run): OwnedRun,
     ApiQuery(query): ApiQuery<EventQuery>,
 ) -> ApiResult {
-    Ok(run_handlers::event_log(&api.runs, &RunId::from(run), query.after).await?.into())
+    Ok(run_handlers::event_log(&api.runs, &run, query.after).await?.into())
 }
 
 /// The JSON Schema of a run event.
@@ -133,10 +137,10 @@ async fn create_response(Agents(api): Agents, request: RouteRequest) -> ApiResul
 async fn decide_of_run(
     Agents(api): Agents,
     operator: IsOperator,
-    ApiPath(run): ApiPath<String>,
+    OwnedRun(run): OwnedRun,
     JsonBody(body): JsonBody<RunDecisionBody>,
 ) -> ApiResult {
-    Ok(approval_handlers::decide_of_run(&api.runs, &RunId::from(run), body, operator).await?.into())
+    Ok(approval_handlers::decide_of_run(&api.runs, &run, body, operator).await?.into())
 }
 
 /// Records whether a step with an unknown outcome took effect, and continues the run.
@@ -147,32 +151,32 @@ async fn decide_of_run(
 async fn resolve_step(
     Agents(api): Agents,
     operator: IsOperator,
-    ApiPath(run): ApiPath<String>,
+    OwnedRun(run): OwnedRun,
     JsonBody(body): JsonBody<ResolutionBody>,
 ) -> ApiResult {
-    Ok(run_handlers::resolve(&api.runs, &RunId::from(run), body, operator).await?.into())
+    Ok(run_handlers::resolve(&api.runs, &run, body, operator).await?.into())
 }
 
 /// Resumes a run that no process drives, such as one whose gateway was killed.
 #[utoipa::path(post, path = "/runs/{run}/resume", tag = "runs", params(("run" = String, Path)),
     responses((status = 202, body = StartedRun), (status = 404, body = ErrorBody),
         (status = 409, body = ErrorBody, description = "the run is over, waits, is driven by another process, or is the operator's")))]
-async fn resume_run(Agents(api): Agents, ApiPath(run): ApiPath<String>) -> ApiResult {
-    Ok(resume_handler::resume(&api.runs, &RunId::from(run)).await?.into())
+async fn resume_run(Agents(api): Agents, OwnedRun(run): OwnedRun) -> ApiResult {
+    Ok(resume_handler::resume(&api.runs, &run).await?.into())
 }
 
 /// Cancels a run. 202 if it is still ending.
 #[utoipa::path(post, path = "/runs/{run}/cancel", tag = "runs", params(("run" = String, Path)),
     responses((status = 200, body = CancelledRun), (status = 202, body = CancelledRun),
         (status = 400, body = ErrorBody), (status = 404, body = ErrorBody)))]
-async fn cancel_run(Agents(api): Agents, ApiPath(run): ApiPath<String>) -> ApiResult {
-    Ok(run_handlers::cancel(&api.runs, &RunId::from(run)).await?.into())
+async fn cancel_run(Agents(api): Agents, OwnedRun(run): OwnedRun) -> ApiResult {
+    Ok(run_handlers::cancel(&api.runs, &run).await?.into())
 }
 
 /// Lists all pending approvals, oldest first.
 #[utoipa::path(get, path = "/approvals", tag = "approvals", responses((status = 200, body = ApprovalList)))]
-async fn list_approvals(Agents(api): Agents) -> ApiResult {
-    Ok(approval_handlers::list(&api.runs).await?.into())
+async fn list_approvals(Agents(api): Agents, caller: AuthenticatedCaller) -> ApiResult {
+    Ok(approval_handlers::list(&api.runs, &caller.0).await?.into())
 }
 
 /// Decides on a pending approval.
@@ -183,9 +187,11 @@ async fn list_approvals(Agents(api): Agents) -> ApiResult {
 async fn decide(
     Agents(api): Agents,
     operator: IsOperator,
+    caller: AuthenticatedCaller,
     ApiPath(approval): ApiPath<i64>,
     JsonBody(body): JsonBody<DecisionBody>,
 ) -> ApiResult {
+    approval_handlers::check_access(&api.runs, &caller.0, approval).await?;
     Ok(approval_handlers::decide(&api.runs, approval, body, operator).await?.into())
 }
 

@@ -10,7 +10,9 @@ use toolyard_agent::{
     AGENT_RUN_KIND, Agent, AgentError, DEFAULT_AGENT, RunEnd, RunEvent, RunOwner, RunRequest, RunUpdate,
     cancel_run, load_run, replay_updates, request_cancellation,
 };
-use toolyard_core::{ApprovalRecord, JournalError, LoggedEvent, Resolution, RunId, RunLog, RunState};
+use toolyard_core::{
+    ApprovalRecord, CallerIdentity, JournalError, LoggedEvent, Resolution, RunId, RunLog, RunState,
+};
 use toolyard_mcp_server::{RouteBody, RouteRequest, RouteResponse};
 
 use super::{
@@ -19,6 +21,7 @@ use super::{
     error::{ApiError, before, json_of, json_response},
     events::{ApiUsage, RunEventMapper, run_event_schema},
     requested_conversation,
+    run_access::check_access,
     run_bodies::{
         CancelledRun, ResolutionBody, ResolvedStep, RunDetails, RunEventLog, StartRunBody, StartedRun,
         UnknownStep, UnknownSteps,
@@ -30,7 +33,7 @@ use super::{
 use crate::{
     agents::{
         active_runs::{ActiveRuns, START_TIMEOUT},
-        conversation_owner::http_owner,
+        conversation_owner::{distinguished, http_caller_name, http_owner},
         idempotency::{RequestCache, RequestIdentity, RequestLookup},
     },
     api::{extract::IsOperator, traceparent},
@@ -55,7 +58,7 @@ pub(super) async fn start(
     let conversation = requested_conversation(request, start.conversation.as_deref())?;
     let owner = http_owner(request.identity.owner_hash_ref());
     let traceparent = traceparent(&request.headers);
-    let identity = RequestIdentity::from_request("/runs", &request.headers, &request.body)?;
+    let identity = RequestIdentity::from_request("/runs", request)?;
     let deadline = Instant::now() + START_TIMEOUT;
     let reservation = match before(deadline, requests.reserve(identity, runs.config.log.as_ref())).await? {
         RequestLookup::New(reservation) => reservation,
@@ -65,7 +68,8 @@ pub(super) async fn start(
         detached: true,
         history,
         conversation,
-        caller: "http".into(),
+        caller: http_caller_name(&request.identity),
+        identity: distinguished(&request.identity),
         owner: Some(Box::new(RunOwner(owner))),
         traceparent,
         plan_only: start.plan_only,
@@ -191,9 +195,14 @@ pub(super) fn event_schema() -> RouteResponse {
 }
 
 /// `GET /runs/unknown`: all steps whose outcome is unknown, of agents and of single calls.
-pub(super) async fn unknown(runs: &ActiveRuns) -> Result<RouteResponse, ApiError> {
-    let steps = before(Instant::now() + READ_TIMEOUT, runs.config.log.unknown_steps()).await?;
-    let steps = steps.iter().map(UnknownStep::of).collect();
+pub(super) async fn unknown(runs: &ActiveRuns, identity: &CallerIdentity) -> Result<RouteResponse, ApiError> {
+    let all = before(Instant::now() + READ_TIMEOUT, runs.config.log.unknown_steps()).await?;
+    let mut steps = Vec::new();
+    for step in &all {
+        if check_access(runs, identity, &step.run).await.is_ok() {
+            steps.push(UnknownStep::of(step));
+        }
+    }
     Ok(json_of(StatusCode::OK, &UnknownSteps { steps }))
 }
 

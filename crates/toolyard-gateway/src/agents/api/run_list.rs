@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::Instant;
 use toolyard_agent::AGENT_RUN_KIND;
-use toolyard_core::{JournalError, RunId};
+use toolyard_core::{CallerIdentity, JournalError, RunId};
 use toolyard_mcp_server::RouteResponse;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
     error::{ApiError, before, json_of},
+    run_access::may_see,
     run_state::{ApiRunState, READ_TIMEOUT},
 };
 use crate::{agents::active_runs::ActiveRuns, api::pages::page_limit};
@@ -65,12 +66,20 @@ pub(super) struct ListedRun {
 }
 
 /// `GET /runs`.
-pub(super) async fn list(runs: &ActiveRuns, query: &RunQuery) -> Result<RouteResponse, ApiError> {
-    let list = before(Instant::now() + READ_TIMEOUT, read_page(runs, query)).await?;
+pub(super) async fn list(
+    runs: &ActiveRuns,
+    identity: &CallerIdentity,
+    query: &RunQuery,
+) -> Result<RouteResponse, ApiError> {
+    let list = before(Instant::now() + READ_TIMEOUT, read_page(runs, identity, query)).await?;
     Ok(json_of(StatusCode::OK, &list))
 }
 
-async fn read_page(runs: &ActiveRuns, query: &RunQuery) -> Result<RunList, ApiError> {
+async fn read_page(
+    runs: &ActiveRuns,
+    identity: &CallerIdentity,
+    query: &RunQuery,
+) -> Result<RunList, ApiError> {
     let limit = page_limit(query.limit)?;
     let log = runs.config.log.as_ref();
     let mut pending: HashMap<RunId, usize> = HashMap::new();
@@ -95,6 +104,9 @@ async fn read_page(runs: &ActiveRuns, query: &RunQuery) -> Result<RunList, ApiEr
             }
             scanned += 1;
             after = Some(record.id.clone());
+            if !may_see(identity, &record) {
+                continue;
+            }
             if query.state.is_some_and(|state| !state.may_be(record.state)) {
                 continue;
             }
