@@ -23,7 +23,7 @@ use super::{
 const QUEUE_LIMITS: QueueLimits =
     QueueLimits { operations: 8_192, content_bytes: 16 << 20, batch: BATCH_SPANS };
 /// Spans of one export.
-const BATCH_SPANS: usize = 512;
+const BATCH_SPANS: usize = 1_024;
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 const THREAD_NAME: &str = "otlp-export";
 const WARNING_INTERVAL: Duration = Duration::from_mins(1);

@@ -7,6 +7,8 @@ use reqwest::{
     redirect::Policy,
 };
 
+use toolyard_core::redact;
+
 use super::{TraceConfigError, export_request::rejected_spans};
 
 /// Longer responses are not read: a receiver says little.
@@ -26,7 +28,8 @@ pub(super) enum ExportError {
 
 pub(super) struct OtlpClient {
     client: reqwest::Client,
-    url: String,
+    /// Parsed once.
+    url: reqwest::Url,
 }
 
 impl OtlpClient {
@@ -36,6 +39,8 @@ impl OtlpClient {
         headers: Vec<(String, String)>,
         timeout: Duration,
     ) -> Result<Self, TraceConfigError> {
+        let url = reqwest::Url::parse(&url)
+            .map_err(|_| TraceConfigError::InvalidEndpoint(redact(&url).into_owned()))?;
         let mut map = HeaderMap::new();
         for (at, (name, value)) in headers.into_iter().enumerate() {
             // Neither is shown: the value is a secret, and the name may be one that was misplaced.
@@ -61,7 +66,7 @@ impl OtlpClient {
 
     /// Sends the body of an export.
     pub(super) async fn send(&self, body: Vec<u8>) -> Result<(), ExportError> {
-        let response = self.client.post(&self.url).body(body).send().await?;
+        let response = self.client.post(self.url.clone()).body(body).send().await?;
         if !response.status().is_success() {
             return Err(ExportError::Status(response.status()));
         }

@@ -5,11 +5,11 @@
 
 use std::{
     borrow::Cow,
-    collections::HashMap,
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use hashbrown::HashMap;
 use toolyard_core::{
     redact, redact_json,
     telemetry::{CallContent, Operation, OperationKind, OperationSpan, Transport},
@@ -23,8 +23,8 @@ use super::protobuf::{
 const MAX_CONTENT_BYTES: usize = 16 << 10;
 /// A shorter text matches no format of secrets.
 const MIN_SECRET_BYTES: usize = 12;
-/// Names whose redacted form is remembered. Clients choose names, so there may be any number.
-const MAX_REMEMBERED_NAMES: usize = 1_024;
+/// Descriptions that are kept. Clients choose names, so there may be any number.
+const MAX_DESCRIPTIONS: usize = 1_024;
 
 /// Fields of `Span`.
 const TRACE_ID: u32 = 1;
@@ -53,11 +53,14 @@ enum SpanKind {
 }
 
 /// Encodes operations as spans.
+///
+/// Most spans are like many before: the same tool of the same server, called by the same client. What they have in common (name,
+/// kind and most attributes) is encoded once and copied.
 #[derive(Debug, Default)]
 pub(super) struct SpanEncoder {
-    names: RedactedNames,
-    /// Reused for every name.
-    name: String,
+    descriptions: HashMap<Box<[u8]>, Box<[u8]>>,
+    /// Reused for every lookup.
+    key: Vec<u8>,
 }
 
 impl SpanEncoder {
@@ -74,9 +77,8 @@ impl SpanEncoder {
         let duration = u64::try_from(operation.duration.as_nanos()).unwrap_or(u64::MAX);
         write_fixed_64(output, START_TIME, start);
         write_fixed_64(output, END_TIME, start.saturating_add(duration));
-        let kind = self.describe(&operation.kind, Attributes(output));
-        write_bytes(output, NAME, self.name.as_bytes());
-        write_uint(output, KIND, kind as u64);
+        self.write_description(&operation.kind, output);
+        write_details(&operation.kind, &mut Attributes(output));
         if let Some(error) = &operation.error_type {
             let mut attributes = Attributes(output);
             attributes.add("error.type", &**error);
@@ -91,180 +93,205 @@ impl SpanEncoder {
             write_bytes(output, STATUS, &ERROR_STATUS);
         }
         let sampled = if context.is_sampled { SAMPLED } else { 0 };
-        let remote = if parent.is_some() && kind == SpanKind::Server { IS_REMOTE } else { 0 };
+        let is_server = span_kind(&operation.kind) == SpanKind::Server;
+        let remote = if parent.is_some() && is_server { IS_REMOTE } else { 0 };
         write_fixed_32(output, FLAGS, sampled | HAS_IS_REMOTE | remote);
         true
     }
 
-    fn set_name(&mut self, operation: &str, subject: Option<&str>) {
-        self.name.clear();
-        self.name.push_str(operation);
-        if let Some(subject) = subject {
-            self.name.push(' ');
-            self.name.push_str(subject);
+    /// Writes what the span has in common with others: its name, kind and most attributes.
+    fn write_description(&mut self, kind: &OperationKind, output: &mut Vec<u8>) {
+        self.key.clear();
+        write_key(kind, &mut self.key);
+        if let Some(description) = self.descriptions.get(self.key.as_slice()) {
+            output.extend_from_slice(description);
+            return;
         }
+        let mut description = Vec::new();
+        describe(kind, &mut Attributes(&mut description));
+        write_uint(&mut description, KIND, span_kind(kind) as u64);
+        output.extend_from_slice(&description);
+        if self.descriptions.len() >= MAX_DESCRIPTIONS {
+            self.descriptions.clear();
+        }
+        self.descriptions.insert(self.key.as_slice().into(), description.into());
     }
+}
 
-    /// Sets the name, writes the attributes and returns the kind.
-    fn describe(&mut self, kind: &OperationKind, mut span: Attributes<'_>) -> SpanKind {
-        match kind {
-            OperationKind::ServerRequest {
-                method,
-                target,
-                resource,
-                revision,
-                request_id,
-                transport,
-                caller,
-            } => {
-                let request = Request {
-                    method,
-                    target,
-                    resource,
-                    revision,
-                    transport: *transport,
-                    kind: SpanKind::Server,
-                };
-                self.describe_request(&request, &mut span);
-                if let Some(id) = request_id {
-                    span.add("jsonrpc.request.id", &*redacted_id(id));
-                }
-                if let Some(caller) = caller {
-                    span.add("toolyard.caller", &*self.names.redact(caller));
-                }
-                request.kind
-            }
-            OperationKind::ClientRequest {
-                method,
-                target,
-                resource,
-                revision,
-                server,
-                request_id,
-                transport,
-                address,
-            } => {
-                let request = Request {
-                    method,
-                    target,
-                    resource,
-                    revision,
-                    transport: *transport,
-                    kind: SpanKind::Client,
-                };
-                self.describe_request(&request, &mut span);
-                span.add("jsonrpc.request.id", &*request_id.to_string());
-                span.add("toolyard.server", server.as_str());
-                if let Some((address, port)) = address {
-                    span.add("server.address", &**address);
-                    span.add("server.port", u64::from(*port));
-                }
-                request.kind
-            }
-            kind => self.describe_internal_operation(kind, span),
-        }
+fn span_kind(kind: &OperationKind) -> SpanKind {
+    match kind {
+        OperationKind::ServerRequest { .. } | OperationKind::HttpRequest { .. } => SpanKind::Server,
+        OperationKind::ClientRequest { .. } | OperationKind::ModelCall { .. } => SpanKind::Client,
+        _ => SpanKind::Internal,
     }
+}
 
-    /// Calls in the hub, operations of agents, and requests to the HTTP API.
-    fn describe_internal_operation(&mut self, kind: &OperationKind, mut span: Attributes<'_>) -> SpanKind {
-        match kind {
-            OperationKind::ToolCall { tool, source, attempts, content } => {
-                let tool = self.names.redact(tool);
-                self.set_name("execute_tool", Some(&tool));
-                span.add("gen_ai.operation.name", "execute_tool");
-                span.add("gen_ai.tool.name", &*tool);
-                span.add("toolyard.attempts", u64::from(*attempts));
-                if let Some(source) = source {
-                    span.add("toolyard.source", source.as_str());
-                }
-                if let Some(CallContent { arguments, result }) = content.as_deref() {
-                    span.add("gen_ai.tool.call.arguments", &*truncated(redact_json(arguments).0.get()));
-                    span.add("gen_ai.tool.call.result", &*truncated(&redact(result)));
-                }
-                SpanKind::Internal
-            }
-            OperationKind::HttpRequest { method, route, status } => {
-                self.set_name(method, Some(route));
-                span.add("http.request.method", &**method);
-                span.add("http.route", &**route);
-                if *status != 0 {
-                    span.add("http.response.status_code", u64::from(*status));
-                }
-                SpanKind::Server
-            }
-            OperationKind::AgentRun { agent, run } => {
-                self.describe_agent("invoke_agent", agent, &mut span);
-                span.add("toolyard.run.id", run.as_str());
-                SpanKind::Internal
-            }
-            OperationKind::Planning { agent } => {
-                self.describe_agent("plan", agent, &mut span);
-                SpanKind::Internal
-            }
-            OperationKind::Step { tool, step } => {
-                // A model chooses both.
-                let step = self.names.redact(step);
-                self.set_name("step", Some(&step));
-                span.add("toolyard.step.id", &*step);
-                if let Some(tool) = tool {
-                    span.add("gen_ai.tool.name", &*self.names.redact(tool));
-                }
-                SpanKind::Internal
-            }
-            OperationKind::ModelCall { provider, model, usage, cost_usd } => {
-                self.set_name("chat", Some(model));
-                span.add("gen_ai.operation.name", "chat");
-                span.add("gen_ai.provider.name", &**provider);
-                span.add("gen_ai.request.model", &**model);
-                span.add("gen_ai.usage.input_tokens", usage.input);
-                span.add("gen_ai.usage.output_tokens", usage.output);
-                if let Some(cost) = cost_usd {
-                    span.add("toolyard.cost", Value::Number(*cost));
-                }
-                SpanKind::Client
-            }
-            _ => {
-                self.set_name("unknown", None);
-                SpanKind::Internal
+/// Writes what [`describe`] depends on.
+fn write_key(kind: &OperationKind, key: &mut Vec<u8>) {
+    let mut add = |text: Option<&str>| {
+        // Distinguishes an absent text from an empty one, and where one ends.
+        key.push(if text.is_some() { 1 } else { 2 });
+        key.extend_from_slice(text.unwrap_or_default().as_bytes());
+        key.push(0);
+    };
+    match kind {
+        OperationKind::ServerRequest { method, target, resource, revision, transport, caller, .. } => {
+            add(Some(if *transport == Transport::Http { "server http" } else { "server pipe" }));
+            add(Some(method));
+            add(target.as_deref());
+            add(resource.as_deref());
+            add(Some(revision));
+            add(caller.as_deref());
+        }
+        OperationKind::ClientRequest {
+            method,
+            target,
+            resource,
+            revision,
+            server,
+            transport,
+            address,
+            ..
+        } => {
+            add(Some(if *transport == Transport::Http { "client http" } else { "client pipe" }));
+            add(Some(method));
+            add(target.as_deref());
+            add(resource.as_deref());
+            add(Some(revision));
+            add(Some(server.as_str()));
+            if let Some((address, port)) = address {
+                add(Some(address));
+                key.extend_from_slice(&port.to_le_bytes());
             }
         }
+        OperationKind::ToolCall { tool, source, .. } => {
+            add(Some("call"));
+            add(Some(tool));
+            add(source.as_ref().map(toolyard_core::SourceId::as_str));
+        }
+        OperationKind::HttpRequest { method, route, .. } => {
+            add(Some("http"));
+            add(Some(method));
+            add(Some(route));
+        }
+        OperationKind::AgentRun { agent, .. } => {
+            add(Some("run"));
+            add(Some(agent));
+        }
+        OperationKind::Planning { agent } => {
+            add(Some("plan"));
+            add(Some(agent));
+        }
+        OperationKind::Step { tool, step } => {
+            add(Some("step"));
+            add(tool.as_deref());
+            add(Some(step));
+        }
+        OperationKind::ModelCall { provider, model, .. } => {
+            add(Some("model"));
+            add(Some(provider));
+            add(Some(model));
+        }
+        _ => add(None),
     }
+}
 
-    fn describe_agent(&mut self, operation: &str, agent: &str, span: &mut Attributes<'_>) {
-        self.set_name(operation, Some(agent));
-        span.add("gen_ai.operation.name", operation);
-        span.add("gen_ai.agent.name", agent);
+/// Writes name and attributes, except for those of [`write_details`].
+fn describe(kind: &OperationKind, span: &mut Attributes<'_>) {
+    match kind {
+        OperationKind::ServerRequest { method, target, resource, revision, transport, caller, .. } => {
+            describe_request(&Request { method, target, resource, revision, transport: *transport }, span);
+            if let Some(caller) = caller {
+                span.add("toolyard.caller", &*redact(caller));
+            }
+        }
+        OperationKind::ClientRequest {
+            method,
+            target,
+            resource,
+            revision,
+            server,
+            transport,
+            address,
+            ..
+        } => {
+            describe_request(&Request { method, target, resource, revision, transport: *transport }, span);
+            span.add("toolyard.server", server.as_str());
+            if let Some((address, port)) = address {
+                span.add("server.address", &**address);
+                span.add("server.port", u64::from(*port));
+            }
+        }
+        OperationKind::ToolCall { tool, source, .. } => {
+            let tool = redact(tool);
+            span.set_name("execute_tool", Some(&tool));
+            span.add("gen_ai.operation.name", "execute_tool");
+            span.add("gen_ai.tool.name", &*tool);
+            if let Some(source) = source {
+                span.add("toolyard.source", source.as_str());
+            }
+        }
+        OperationKind::HttpRequest { method, route, .. } => {
+            span.set_name(method, Some(route));
+            span.add("http.request.method", &**method);
+            span.add("http.route", &**route);
+        }
+        OperationKind::AgentRun { agent, .. } => describe_agent("invoke_agent", agent, span),
+        OperationKind::Planning { agent } => describe_agent("plan", agent, span),
+        OperationKind::Step { tool, step } => {
+            // A model chooses both.
+            let step = redact(step);
+            span.set_name("step", Some(&step));
+            span.add("toolyard.step.id", &*step);
+            if let Some(tool) = tool {
+                span.add("gen_ai.tool.name", &*redact(tool));
+            }
+        }
+        OperationKind::ModelCall { provider, model, .. } => {
+            span.set_name("chat", Some(model));
+            span.add("gen_ai.operation.name", "chat");
+            span.add("gen_ai.provider.name", &**provider);
+            span.add("gen_ai.request.model", &**model);
+        }
+        _ => span.set_name("unknown", None),
     }
+}
 
-    fn describe_request(&mut self, request: &Request<'_>, span: &mut Attributes<'_>) {
-        let Request { method, target, resource, revision, transport, kind: _ } = request;
-        let target = target.as_ref().map(|target| self.names.redact(target));
-        self.set_name(method, target.as_deref());
-        match (*method, target) {
-            ("tools/call", tool) => {
-                span.add("gen_ai.operation.name", "execute_tool");
-                if let Some(tool) = tool {
-                    span.add("gen_ai.tool.name", &*tool);
-                }
+/// Writes the attributes that differ from one span to the next.
+fn write_details(kind: &OperationKind, span: &mut Attributes<'_>) {
+    match kind {
+        OperationKind::ServerRequest { request_id: Some(id), .. } => {
+            span.add("jsonrpc.request.id", &*redacted_id(id));
+        }
+        OperationKind::ClientRequest { request_id, .. } => {
+            span.add("jsonrpc.request.id", &*request_id.to_string());
+        }
+        OperationKind::ToolCall { attempts, content, .. } => {
+            span.add("toolyard.attempts", u64::from(*attempts));
+            if let Some(CallContent { arguments, result }) = content.as_deref() {
+                span.add("gen_ai.tool.call.arguments", &*truncated(redact_json(arguments).0.get()));
+                span.add("gen_ai.tool.call.result", &*truncated(&redact(result)));
             }
-            ("prompts/get", Some(prompt)) => span.add("gen_ai.prompt.name", &*prompt),
-            _ => {}
         }
-        span.add("mcp.method.name", *method);
-        if !revision.is_empty() {
-            span.add("mcp.protocol.version", *revision);
+        OperationKind::HttpRequest { status: status @ 1.., .. } => {
+            span.add("http.response.status_code", u64::from(*status));
         }
-        if let Some(uri) = resource {
-            span.add("mcp.resource.uri", &*self.names.redact(uri));
-        }
-        match transport {
-            Transport::Http => {
-                span.add("network.transport", "tcp");
-                span.add("network.protocol.name", "http");
+        OperationKind::AgentRun { run, .. } => span.add("toolyard.run.id", run.as_str()),
+        OperationKind::ModelCall { usage, cost_usd, .. } => {
+            span.add("gen_ai.usage.input_tokens", usage.input);
+            span.add("gen_ai.usage.output_tokens", usage.output);
+            if let Some(cost) = cost_usd {
+                span.add("toolyard.cost", Value::Number(*cost));
             }
-            _ => span.add("network.transport", "pipe"),
         }
+        _ => {}
     }
+}
+
+fn describe_agent(operation: &str, agent: &str, span: &mut Attributes<'_>) {
+    span.set_name(operation, Some(agent));
+    span.add("gen_ai.operation.name", operation);
+    span.add("gen_ai.agent.name", agent);
 }
 
 /// A request of MCP, in either direction.
@@ -274,13 +301,50 @@ struct Request<'a> {
     resource: &'a Option<Arc<str>>,
     revision: &'a str,
     transport: Transport,
-    kind: SpanKind,
 }
 
-/// Writes the attributes of a span.
+fn describe_request(request: &Request<'_>, span: &mut Attributes<'_>) {
+    let Request { method, target, resource, revision, transport } = request;
+    let target = target.as_deref().map(redact);
+    span.set_name(method, target.as_deref());
+    match (*method, target) {
+        ("tools/call", tool) => {
+            span.add("gen_ai.operation.name", "execute_tool");
+            if let Some(tool) = tool {
+                span.add("gen_ai.tool.name", &*tool);
+            }
+        }
+        ("prompts/get", Some(prompt)) => span.add("gen_ai.prompt.name", &*prompt),
+        _ => {}
+    }
+    span.add("mcp.method.name", *method);
+    if !revision.is_empty() {
+        span.add("mcp.protocol.version", *revision);
+    }
+    if let Some(uri) = resource {
+        span.add("mcp.resource.uri", &*redact(uri));
+    }
+    match transport {
+        Transport::Http => {
+            span.add("network.transport", "tcp");
+            span.add("network.protocol.name", "http");
+        }
+        _ => span.add("network.transport", "pipe"),
+    }
+}
+
+/// Writes the name and attributes of a span.
 struct Attributes<'a>(&'a mut Vec<u8>);
 
 impl Attributes<'_> {
+    /// Writes the name of the span: the operation, and what it is about.
+    fn set_name(&mut self, operation: &str, subject: Option<&str>) {
+        match subject {
+            Some(subject) => write_bytes(self.0, NAME, [operation, " ", subject].concat().as_bytes()),
+            None => write_bytes(self.0, NAME, operation.as_bytes()),
+        }
+    }
+
     fn add<'v>(&mut self, name: &str, value: impl Into<Value<'v>>) {
         attribute(self.0, ATTRIBUTES, name, value.into());
     }
@@ -339,27 +403,6 @@ fn redacted_id(id: &str) -> Cow<'_, str> {
 fn nanoseconds(time: SystemTime) -> u64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Names without known secrets. Clients choose names; most calls use the same few, for which the search is done once.
-#[derive(Debug, Default)]
-struct RedactedNames(HashMap<Arc<str>, Arc<str>>);
-
-impl RedactedNames {
-    fn redact(&mut self, name: &Arc<str>) -> Arc<str> {
-        if let Some(redacted) = self.0.get(name) {
-            return Arc::clone(redacted);
-        }
-        let redacted = match redact(name) {
-            Cow::Borrowed(_) => Arc::clone(name),
-            Cow::Owned(redacted) => redacted.into(),
-        };
-        if self.0.len() >= MAX_REMEMBERED_NAMES {
-            self.0.clear();
-        }
-        self.0.insert(Arc::clone(name), Arc::clone(&redacted));
-        redacted
-    }
 }
 
 fn truncated(text: &str) -> Cow<'_, str> {

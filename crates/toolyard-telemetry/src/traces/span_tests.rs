@@ -9,6 +9,7 @@ use opentelemetry_proto::tonic::{
     common::v1::{KeyValue, any_value},
     trace::v1::{Span, span::SpanKind, status::StatusCode},
 };
+use proptest::prelude::*;
 use prost::Message as _;
 use toolyard_core::{
     RawJson,
@@ -21,13 +22,23 @@ use crate::traces::export_request::{ExportRequest, rejected_spans};
 /// Decodes a body and checks that it is encoded as the library encodes it, but for the order of fields.
 fn decode(body: &[u8]) -> ExportTraceServiceRequest {
     let decoded = ExportTraceServiceRequest::decode(body).unwrap();
-    assert_eq!(decoded.encoded_len(), body.len(), "{decoded:?}");
+    assert_eq!(decoded.encoded_len(), body.len());
     decoded
 }
 
 fn spans(request: ExportTraceServiceRequest) -> Vec<Span> {
     let scopes = request.resource_spans.into_iter().flat_map(|resource| resource.scope_spans);
     scopes.flat_map(|scope| scope.spans).collect()
+}
+
+fn operation_of(kind: OperationKind) -> Operation {
+    Operation {
+        kind,
+        span: Some(OperationSpan { context: SpanContext::root(), parent: None }),
+        started_at: UNIX_EPOCH + Duration::from_secs(1),
+        duration: Duration::ZERO,
+        error_type: None,
+    }
 }
 
 fn map(kind: OperationKind, error: Option<&'static str>) -> Span {
@@ -94,8 +105,8 @@ fn a_request_of_a_client_is_a_server_span() {
             "mcp.method.name=tools/call",
             "mcp.protocol.version=2026-07-28",
             "network.transport=pipe",
-            "jsonrpc.request.id=7",
             "toolyard.caller=editor",
+            "jsonrpc.request.id=7",
             "error.type=tool_error",
         ]
     );
@@ -255,17 +266,66 @@ fn only_the_parent_of_a_server_span_is_remote() {
 }
 
 #[test]
-fn many_names_are_redacted_alike() {
-    let mut names = RedactedNames::default();
-    for number in 0..3 * MAX_REMEMBERED_NAMES {
-        let name = Arc::from(format!("tool_{number}"));
-        assert_eq!(names.redact(&name), name);
-        assert!(names.0.len() <= MAX_REMEMBERED_NAMES);
+fn any_number_of_names_takes_little_memory_and_stays_right() {
+    let mut request = ExportRequest::new(&[]);
+    let mut names = Vec::new();
+    for number in 0..3 * MAX_DESCRIPTIONS {
+        // Each is encoded twice: described first, then copied.
+        for _ in 0..2 {
+            let tool = format!("tool_{}", number % (2 * MAX_DESCRIPTIONS));
+            let kind = OperationKind::ToolCall {
+                tool: tool.as_str().into(),
+                source: None,
+                attempts: 1,
+                content: None,
+            };
+            request.add(&operation_of(kind));
+            names.push(format!("execute_tool {tool}"));
+        }
     }
-    let token: Arc<str> = "ghp_0123456789abcdefghijABCDEFGHIJ012345".into();
-    let first = names.redact(&token);
-    assert!(!first.contains("ghp_0123"), "{first}");
-    assert_eq!(names.redact(&token), first);
+    let exported = spans(decode(&request.take_body()));
+    assert_eq!(exported.iter().map(|span| span.name.clone()).collect::<Vec<_>>(), names);
+}
+
+proptest! {
+    /// Spans that are described alike are alike, and others are not: the key has everything that a description depends on.
+    #[test]
+    fn a_copied_description_is_that_of_the_operation(
+        operations in proptest::collection::vec((0..2_u8, "[ab]{0,2}", proptest::option::of("[ab]{0,2}"), any::<bool>()), 1..20),
+    ) {
+        let kind = |(variant, name, other, is_http): &(u8, String, Option<String>, bool)| {
+            let transport = if *is_http { Transport::Http } else { Transport::Stdio };
+            match variant {
+                0 => OperationKind::ServerRequest {
+                    method: "tools/call".into(),
+                    target: other.as_deref().map(Into::into),
+                    resource: None,
+                    revision: "2026-07-28",
+                    request_id: None,
+                    transport,
+                    caller: Some(name.as_str().into()),
+                },
+                _ => OperationKind::ClientRequest {
+                    method: "tools/call".into(),
+                    target: Some(name.as_str().into()),
+                    resource: other.as_deref().map(Into::into),
+                    revision: "2026-07-28",
+                    server: "s".into(),
+                    request_id: 1,
+                    transport,
+                    address: None,
+                },
+            }
+        };
+        let mut shared = ExportRequest::new(&[]);
+        for described in &operations {
+            let operation = operation_of(kind(described));
+            shared.add(&operation);
+            let mut fresh = ExportRequest::new(&[]);
+            fresh.add(&operation);
+            prop_assert_eq!(shared.take_body(), fresh.take_body());
+        }
+    }
 }
 
 #[test]
