@@ -74,6 +74,10 @@ impl Telemetry for FanOut {
         }
     }
 
+    fn records_spans(&self) -> bool {
+        self.makes_trace_ids || self.traces.as_ref().is_some_and(|traces| traces.records_spans())
+    }
+
     fn start_trace(&self, trace_id: NonZeroU128) -> Option<SpanContext> {
         match &self.traces {
             Some(traces) => traces.start_trace(trace_id),

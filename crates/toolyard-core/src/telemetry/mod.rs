@@ -30,6 +30,12 @@ pub trait Telemetry: Send + Sync + fmt::Debug {
     /// context of the parent is passed on unchanged. A trace that is not sampled has a context too, so that its spans agree.
     fn start_span(&self, parent: Option<&SpanContext>) -> Option<SpanContext>;
 
+    /// Whether spans have contexts at all. If not, [`Telemetry::start_span`] is always `None`, and nobody needs to read the
+    /// context of a parent.
+    fn records_spans(&self) -> bool {
+        true
+    }
+
     /// The context of the root of the trace with this id, for what continues in another process without a common parent.
     fn start_trace(&self, trace_id: NonZeroU128) -> Option<SpanContext> {
         self.start_span(None).map(|root| SpanContext { trace_id, ..root })

@@ -32,7 +32,8 @@ impl CallOperation {
         request: &ToolCallRequest,
         options: &CallOptions,
     ) -> Self {
-        let parent = options.span.or_else(|| options.caller.as_ref()?.span());
+        let caller_span = || options.caller.as_ref().filter(|_| telemetry.records_spans())?.span();
+        let parent = options.span.or_else(caller_span);
         let name = &request.tool_name;
         let tool = name.get(..name.floor_char_boundary(MAX_NAME_BYTES)).unwrap_or_default().into();
         let kind = OperationKind::ToolCall { tool, source: None, attempts: 0, content: None };

@@ -51,7 +51,8 @@ impl SessionTelemetry {
         if method == LISTEN_METHOD {
             return None;
         }
-        let parent = request.span.or_else(|| request.caller()?.span());
+        let caller_span = || request.caller().filter(|_| self.telemetry.records_spans())?.span();
+        let parent = request.span.or_else(caller_span);
         let operation = RunningOperation::start_with(&self.telemetry, parent, |details| {
             let subject = request.subject.filter(|_| details).map(Arc::from);
             let is_resource = method.starts_with("resources/");

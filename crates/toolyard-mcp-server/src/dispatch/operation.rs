@@ -65,16 +65,15 @@ fn start(telemetry: &Arc<dyn Telemetry>, facts: RequestFacts<'_>) -> RunningOper
     let RequestFacts { id, method, params, peer, transport } = facts;
     let context = params.meta.as_ref().map(|meta| meta.trace_context.as_slice()).unwrap_or_default();
     let text = |text: &Option<String>| text.as_deref().map(|text| Arc::from(truncated(text)));
-    RunningOperation::start_with(telemetry, SpanContext::from_trace_context(context), |details| {
-        OperationKind::ServerRequest {
-            method: Cow::Borrowed(METHODS.iter().find(|known| **known == method).unwrap_or(&OTHER_METHOD)),
-            target: if details { text(&params.name) } else { None },
-            resource: if details { text(&params.uri) } else { None },
-            revision: peer.map_or("", |peer| peer.revision),
-            request_id: details.then(|| truncated(id.0.get().trim_matches('"')).to_owned()),
-            transport,
-            caller: peer.filter(|_| details).map(|peer| Arc::clone(&peer.caller_name)),
-        }
+    let parent = if telemetry.records_spans() { SpanContext::from_trace_context(context) } else { None };
+    RunningOperation::start_with(telemetry, parent, |details| OperationKind::ServerRequest {
+        method: Cow::Borrowed(METHODS.iter().find(|known| **known == method).unwrap_or(&OTHER_METHOD)),
+        target: if details { text(&params.name) } else { None },
+        resource: if details { text(&params.uri) } else { None },
+        revision: peer.map_or("", |peer| peer.revision),
+        request_id: details.then(|| truncated(id.0.get().trim_matches('"')).to_owned()),
+        transport,
+        caller: peer.filter(|_| details).map(|peer| Arc::clone(&peer.caller_name)),
     })
 }
 

@@ -102,9 +102,9 @@ pub(super) async fn check_access(
     if !identity.is_distinguished() {
         return Ok(());
     }
-    let pending = runs.config.approvals.pending_approvals();
     let pending =
-        before(Instant::now() + READ_TIMEOUT, pending).await.map_err(ApiError::store_unavailable)?;
+        async { runs.config.approvals.pending_approvals().await.map_err(ApiError::store_unavailable) };
+    let pending = before(Instant::now() + READ_TIMEOUT, pending).await?;
     match pending.iter().find(|pending| pending.id == approval) {
         Some(pending) => run_access::check_access(runs, identity, &pending.run).await,
         None => Err(ApiError::not_found("approval_not_found", "there is no such pending approval")),
