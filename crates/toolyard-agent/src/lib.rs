@@ -75,7 +75,7 @@ pub use agent::{
 pub use chat::{Chat, MemoryConversations, recent_history};
 pub use coordination::{CoordinationAgent, StepReport};
 pub use discovery::{AgentTools, available_tools};
-pub use driver::{CancelToken, discard_run, is_being_created, owner_of_run};
+pub use driver::{CancelToken, discard_run, is_being_created, owner_of_run, run_trace_id};
 pub use example_requests::{example_requests_request, parse_example_requests};
 pub use execution::ExecutionAgent;
 pub use planning::{

@@ -92,7 +92,7 @@ pub use ports::{
         RunState, StepIntent, StepRecord, StepResult, StepStart, StepState, idempotency_key, recovery,
     },
     result_shapes::{ResultShape, ResultShapes},
-    results::{ResultPage, Results, ResultsError},
+    results::{ResultPage, Results, ResultsError, ResultsUsage},
     run_log::{LoggedEvent, RunLog},
     servers::{
         RevisionFamily, ServerRecord, Servers, SkillDescriptionCache, StoredDefinition, TrustDecision,

@@ -44,7 +44,7 @@ pub use admin::{
 pub use agents::{
     AgentLookupError, AgentProvider, AgentService, AgentServiceConfig, OrphanAdopter, OrphanedRuns,
 };
-pub use api::{AuthenticatedCaller, HttpApi, HttpApiConfig, MetricsAccess, OperatorAccess};
+pub use api::{AuthenticatedCaller, HttpApi, HttpApiConfig, MetricsAccess, OperatorAccess, StartsNoTrace};
 pub use bridge::{ForwardInputToCaller, LocalSkills, ServerContentBridge};
 pub use endpoint::GatewayConfig;
 pub use surface::{HubService, MainTools};

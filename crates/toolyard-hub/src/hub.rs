@@ -464,6 +464,7 @@ impl ToolHub {
             profile: options.profile.as_deref(),
             idempotency_key: None,
             attempts: AtomicU32::new(0),
+            telemetry,
             operation: telemetry.map(|telemetry| CallOperation::start(telemetry, request, options)),
             parent: options.span,
             succeeded_tools: options.user_request.is_some().then(Mutex::default),

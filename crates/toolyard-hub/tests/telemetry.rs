@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 use serde_json::json;
 use toolyard_core::{
     BoxFuture, CallContext, SourceInfo, Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec,
-    telemetry::{Operation, OperationKind, RecordingTelemetry, SpanContext},
+    telemetry::{CallContent, Operation, OperationKind, RecordingTelemetry, SpanContext, Telemetry},
 };
 use toolyard_hub::{CallOptions, HubConfig, ToolHub};
 
@@ -83,9 +83,61 @@ async fn failed_unknown_and_cancelled_calls_are_reported_once() {
         [
             ("fails".into(), native(), 1, Some("tool_error".into())),
             ("no_such_tool".into(), None, 0, Some("unknown_tool".into())),
-            ("hangs".into(), None, 1, Some("cancelled".into())),
+            ("hangs".into(), native(), 1, Some("cancelled".into())),
         ]
     );
+}
+
+#[tokio::test]
+async fn calls_of_one_tool_have_one_name_however_it_is_requested() {
+    let (hub, telemetry) = recording_hub();
+    for name in ["echo", "native.echo", "echo@native"] {
+        let call = ToolCallRequest::new(name, json!({}));
+        let _: Result<ToolOutput, ToolError> = hub.execute(&call, &CallOptions::default()).await;
+    }
+    let operations: Vec<_> = telemetry.take().iter().map(describe).collect();
+    assert_eq!(operations, vec![("echo".into(), Some("native".into()), 1, None); 3]);
+}
+
+/// Captures content, and leaves the decision about sampling to the caller.
+#[derive(Debug, Default)]
+struct CapturingTelemetry(RecordingTelemetry);
+
+impl Telemetry for CapturingTelemetry {
+    fn start_span(&self, parent: Option<&SpanContext>) -> Option<SpanContext> {
+        self.0.start_span(parent)
+    }
+
+    fn record(&self, operation: Operation) {
+        self.0.record(operation);
+    }
+
+    fn captures_content(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn content_is_captured_for_sampled_traces_only_and_is_limited() {
+    let telemetry = Arc::new(CapturingTelemetry::default());
+    let hub =
+        ToolHub::new(HubConfig { telemetry: Some(Arc::clone(&telemetry) as _), ..HubConfig::default() });
+    hub.register(SourceInfo::native(), vec![Arc::new(TestTool(ToolSpec::new("echo", "A test")))]);
+    let request = ToolCallRequest::new("echo", json!({"text": "é".repeat(1 << 20)}));
+    let sampled = SpanContext::root();
+    for parent in [sampled, SpanContext { is_sampled: false, ..sampled }] {
+        let options = CallOptions::default().caused_by(Some(parent));
+        let _: Result<ToolOutput, ToolError> = hub.execute(&request, &options).await;
+    }
+    let contents = telemetry.0.take().into_iter().map(|operation| match operation.kind {
+        OperationKind::ToolCall { content, .. } => content,
+        other => panic!("{other:?}"),
+    });
+    let contents: Vec<Option<Box<CallContent>>> = contents.collect();
+    let [Some(content), None] = contents.as_slice() else { panic!("{contents:?}") };
+    let length = content.arguments.len();
+    assert!(length > 60_000 && length <= CallContent::MAX_BYTES, "{length} bytes");
+    assert!(content.result.starts_with("00-"), "{content:?}");
 }
 
 #[tokio::test]

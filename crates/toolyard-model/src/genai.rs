@@ -100,8 +100,8 @@ impl Model for GenAiModel {
         self.config.tool_calling
     }
 
-    fn cost(&self, usage: &Usage) -> u64 {
-        self.config.prices.cost(usage)
+    fn cost(&self, usage: &Usage) -> Option<u64> {
+        Some(self.config.prices?.cost(usage))
     }
 
     fn generate<'a>(&'a self, request: &'a ModelRequest) -> ModelStream<'a> {
@@ -164,7 +164,7 @@ impl Generation<'_> {
         let input =
             self.request.messages.iter().map(|message| TokenEstimate::of(&message.text).tokens()).sum();
         let usage = Usage { input, output: output.tokens(), ..Usage::default() };
-        Usage { cost_micros: self.model.config.prices.cost(&usage), ..usage }
+        Usage { cost_micros: self.model.cost(&usage).unwrap_or_default(), ..usage }
     }
 
     async fn start_attempt(&mut self) -> Result<(), AttemptError> {
@@ -198,7 +198,7 @@ impl Generation<'_> {
             *has_started = true;
             *deadline = Instant::now() + self.model.config.idle_timeout;
         }
-        let (events, is_last) = mapping::model_events(event, &self.model.config.prices);
+        let (events, is_last) = mapping::model_events(event, &self.model.config.prices.unwrap_or_default());
         events.iter().for_each(|event| output.add(event));
         self.events.extend(events);
         if is_last {

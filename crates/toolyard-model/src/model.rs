@@ -29,10 +29,10 @@ pub trait Model: Send + Sync + fmt::Debug {
     /// How the model calls tools, as configured or probed.
     fn tool_calling(&self) -> ToolCalling;
 
-    /// The cost of this usage in millionths of the operator's currency; 0 if no prices are known.
-    fn cost(&self, usage: &Usage) -> u64 {
+    /// The cost of this usage in millionths of the operator's currency; `None` if no prices are known.
+    fn cost(&self, usage: &Usage) -> Option<u64> {
         let _ = usage;
-        0
+        None
     }
 
     /// Starts a reply to the request.

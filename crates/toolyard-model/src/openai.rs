@@ -128,8 +128,8 @@ impl Model for OpenAiModel {
         self.config.tool_calling
     }
 
-    fn cost(&self, usage: &Usage) -> u64 {
-        self.config.prices.cost(usage)
+    fn cost(&self, usage: &Usage) -> Option<u64> {
+        Some(self.config.prices?.cost(usage))
     }
 
     fn generate<'a>(&'a self, request: &'a ModelRequest) -> ModelStream<'a> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use toolyard_core::{BoxFuture, SynthesisError, SynthesisRequest, Synthesizer};
 
-use crate::{Model, ModelMessage, ModelRequest, collect_reply};
+use crate::{Model, ModelMessage, ModelRequest, collect_observed_reply};
 
 /// Enough for a few paragraphs.
 const MAX_SYNTHESIS_TOKENS: u32 = 1_024;
@@ -28,13 +28,15 @@ impl Synthesizer for ModelSynthesizer {
         request: &'a SynthesisRequest,
     ) -> BoxFuture<'a, Result<String, SynthesisError>> {
         Box::pin(async move {
+            let SynthesisRequest { prompt, span, telemetry, .. } = request;
             let request = ModelRequest {
-                messages: vec![ModelMessage::user(&request.prompt)],
+                messages: vec![ModelMessage::user(prompt)],
                 max_tokens: Some(MAX_SYNTHESIS_TOKENS),
                 temperature: Some(0.0),
                 ..ModelRequest::default()
             };
-            let reply = collect_reply(self.model.as_ref(), &request, |_| {})
+            let model = self.model.as_ref();
+            let reply = collect_observed_reply(model, &request, telemetry.as_ref(), *span, |_| {})
                 .await
                 .map_err(|error| SynthesisError(error.to_string()))?;
             // Tool calls in the reply are ignored.
@@ -49,6 +51,8 @@ impl Synthesizer for ModelSynthesizer {
 
 #[cfg(test)]
 mod tests {
+    use toolyard_core::telemetry::{OperationKind, RecordingTelemetry, SpanContext};
+
     use super::*;
     use crate::{ModelError, ModelErrorKind, ScriptedModel, ToolCalling};
 
@@ -57,7 +61,22 @@ mod tests {
             subject: "search".into(),
             inputs: Vec::new(),
             prompt: "Put these together: …".into(),
+            span: None,
+            telemetry: None,
         }
+    }
+
+    #[tokio::test]
+    async fn a_synthesis_is_reported_as_a_model_call_of_the_tool_call() {
+        let recorder = Arc::new(RecordingTelemetry::default());
+        let parent = SpanContext::root();
+        let request =
+            SynthesisRequest { span: Some(parent), telemetry: Some(Arc::clone(&recorder) as _), ..request() };
+        let model = Arc::new(ScriptedModel::with_replies(ToolCalling::Text, ["Both agree."]));
+        ModelSynthesizer::new(model).synthesize(&request).await.unwrap();
+        let [operation] = recorder.take().try_into().unwrap();
+        assert_eq!(operation.span.unwrap().parent, Some(parent));
+        assert!(matches!(operation.kind, OperationKind::ModelCall { .. }), "{operation:?}");
     }
 
     #[tokio::test]

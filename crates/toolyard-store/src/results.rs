@@ -1,8 +1,11 @@
 //! Whole tool results, named by their content and stored in compressed chunks until they expire.
 
+use std::time::Duration;
+
 use sqlx::{AnyConnection, Row as _};
+use tokio::time::Instant;
 use toolyard_core::{
-    BoxFuture, ContentHash, ResultPage, ResultRef, Results, ResultsError, redact, unix_millis,
+    BoxFuture, ContentHash, ResultPage, ResultRef, Results, ResultsError, ResultsUsage, redact, unix_millis,
 };
 
 use crate::{
@@ -19,6 +22,9 @@ const REFERENCE_ALPHABET: &[u8] = b"23456789bcdfghjkmnpqrstvwxyz";
 
 /// Characters of a reference after `r_`.
 const REFERENCE_CHARS: usize = 16;
+
+/// Results are counted at most this often: that reads their table.
+const USAGE_MAX_AGE: Duration = Duration::from_mins(1);
 
 /// How long results are stored, and how many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,9 +70,31 @@ impl Results for Store {
             page.ok_or_else(|| ResultsError::NotFound(reference.clone()))
         })
     }
+
+    fn usage(&self) -> BoxFuture<'_, Option<ResultsUsage>> {
+        Box::pin(async move {
+            let mut measured = self.results_usage().lock().await;
+            if let Some((_, usage)) = measured.filter(|(at, _)| at.elapsed() < USAGE_MAX_AGE) {
+                return Some(usage);
+            }
+            let usage = self.measure_results().await.ok()?;
+            *measured = Some((Instant::now(), usage));
+            Some(usage)
+        })
+    }
 }
 
 impl Store {
+    async fn measure_results(&self) -> Result<ResultsUsage, StoreError> {
+        // A sum of whole numbers has another type in PostgreSQL.
+        let sql =
+            "SELECT COUNT(*) AS stored, CAST(COALESCE(SUM(bytes), 0) AS BIGINT) AS stored_bytes FROM results";
+        let row = sqlx::query(sql).fetch_one(self.pool()).await?;
+        let number =
+            |column| Ok::<u64, StoreError>(u64::try_from(row.try_get::<i64, _>(column)?).unwrap_or(0));
+        Ok(ResultsUsage { stored: number("stored")?, stored_bytes: number("stored_bytes")?, evicted: None })
+    }
+
     async fn result_page(
         &self,
         reference: &ResultRef,

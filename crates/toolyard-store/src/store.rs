@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use sqlx::{Any, AnyPool, any::AnyArguments, any::AnyRow, query::Query};
+use toolyard_core::ResultsUsage;
 
 use crate::{
     error::StoreError,
@@ -29,7 +30,11 @@ struct StoreInner {
     pool: AnyPool,
     writer: Writer,
     held_leases: HeldLeases,
+    results_usage: tokio::sync::Mutex<MeasuredResults>,
 }
+
+/// What was stored, and when that was counted.
+type MeasuredResults = Option<(tokio::time::Instant, ResultsUsage)>;
 
 impl Store {
     /// Opens a store, creates it if it is missing, and migrates an older one to the current schema.
@@ -41,7 +46,13 @@ impl Store {
         let pool = connect::open(&location).await?;
         let writer = Writer::start(&pool, location.engine());
         Ok(Self {
-            inner: Arc::new(StoreInner { location, pool, writer, held_leases: HeldLeases::default() }),
+            inner: Arc::new(StoreInner {
+                location,
+                pool,
+                writer,
+                held_leases: HeldLeases::default(),
+                results_usage: tokio::sync::Mutex::default(),
+            }),
         })
     }
 
@@ -58,6 +69,10 @@ impl Store {
     /// The number of writes that wait to be committed.
     pub fn queued_writes(&self) -> usize {
         self.inner.writer.queued()
+    }
+
+    pub(crate) fn results_usage(&self) -> &tokio::sync::Mutex<MeasuredResults> {
+        &self.inner.results_usage
     }
 
     /// Connections for reading; all writing goes through [`Self::write`].

@@ -18,7 +18,7 @@ fn operation(kind: &str, number: usize) -> Operation {
             resource: None,
             revision: "2025-11-25",
             server: server.into(),
-            request_id: 7,
+            request_id: Some(7),
             transport: Transport::Stdio,
             address: None,
         },

@@ -2,7 +2,7 @@
 
 use std::{fmt, num::NonZeroU128, sync::Arc};
 
-use toolyard_core::telemetry::{Operation, SpanContext, Telemetry};
+use toolyard_core::telemetry::{Operation, SpanContext, Telemetry, root_span_id};
 
 /// Receives operations besides the traces. It is called on the path of every tool call: it must not block.
 pub trait OperationObserver: Send + Sync + fmt::Debug {
@@ -69,7 +69,10 @@ impl Telemetry for FanOut {
     fn start_span(&self, parent: Option<&SpanContext>) -> Option<SpanContext> {
         match &self.traces {
             Some(traces) => traces.start_span(parent),
-            None if self.makes_trace_ids => Some(parent.copied().unwrap_or_else(SpanContext::root)),
+            // Nobody records the root, so that servers that follow it record nothing either.
+            None if self.makes_trace_ids => Some(
+                parent.copied().unwrap_or_else(|| SpanContext { is_sampled: false, ..SpanContext::root() }),
+            ),
             None => None,
         }
     }
@@ -81,7 +84,11 @@ impl Telemetry for FanOut {
     fn start_trace(&self, trace_id: NonZeroU128) -> Option<SpanContext> {
         match &self.traces {
             Some(traces) => traces.start_trace(trace_id),
-            None => self.start_span(None).map(|root| SpanContext { trace_id, ..root }),
+            None => self.start_span(None).map(|root| SpanContext {
+                trace_id,
+                span_id: root_span_id(trace_id),
+                ..root
+            }),
         }
     }
 
@@ -100,5 +107,30 @@ impl Telemetry for FanOut {
         if let Some(traces) = &self.traces {
             traces.record(operation);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Silent;
+
+    impl OperationObserver for Silent {
+        fn observe(&self, _: &Operation) {}
+    }
+
+    #[test]
+    fn ids_for_a_log_alone_ask_nobody_to_record_the_trace() {
+        let builder = TelemetryBuilder::default().observe(Arc::new(Silent)).with_trace_ids();
+        let telemetry = builder.build().unwrap();
+        assert!(!telemetry.start_span(None).unwrap().is_sampled);
+        let trace_id = NonZeroU128::new(7).unwrap();
+        let root = telemetry.start_trace(trace_id).unwrap();
+        assert!(root.trace_id == trace_id && !root.is_sampled);
+        // What a client wants is passed on.
+        let parent = SpanContext::root();
+        assert_eq!(telemetry.start_span(Some(&parent)), Some(parent));
     }
 }

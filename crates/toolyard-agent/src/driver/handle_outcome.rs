@@ -75,7 +75,7 @@ impl RunDriver<'_> {
     /// Computes the cost if the provider did not report it.
     fn with_cost(&self, usage: Usage) -> Usage {
         match usage.cost_micros {
-            0 => Usage { cost_micros: self.context.parts.model.cost(&usage), ..usage },
+            0 => Usage { cost_micros: self.context.parts.model.cost(&usage).unwrap_or_default(), ..usage },
             _ => usage,
         }
     }

@@ -38,6 +38,7 @@ use toolyard_core::{Lease, RunId, RunState};
 
 pub use cancel_token::CancelToken;
 pub use create::{discard_run, is_being_created, owner_of_run};
+pub use operation::run_trace_id;
 pub(crate) use steps::resolved_tool::{ResolvedTool, agent_profile, stricter};
 
 use self::{lease::LeaseGuard, operation::RunOperation, run_driver::RunDriver};
@@ -117,12 +118,16 @@ impl Agent {
         }
         let is_resumed = loaded.run.end().is_some() || loaded.next_number > 1;
         let agent = self.for_run(&loaded.run);
-        let operation = RunOperation::start(&agent, lease, loaded.run.request());
+        let operation = RunOperation::start(&agent, lease, loaded.run.request(), is_resumed);
         let mut driver = RunDriver::new(&agent, lease, watcher, loaded, operation.span);
-        if is_resumed {
-            driver.record(RunEvent::Resumed { owner: self.parts.owner.clone() })?;
-        }
-        let result = Box::pin(driver.drive(cancel)).await;
+        let resumed = match is_resumed {
+            true => driver.record(RunEvent::Resumed { owner: self.parts.owner.clone() }),
+            false => Ok(()),
+        };
+        let result = match resumed {
+            Ok(()) => Box::pin(driver.drive(cancel)).await,
+            Err(error) => Err(error),
+        };
         operation.end(&result);
         match &result {
             // The end is logged, so the caller gets it even if the lease cannot be given back.

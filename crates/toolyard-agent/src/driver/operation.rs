@@ -4,9 +4,9 @@ use std::{borrow::Cow, num::NonZeroU128};
 
 use toolyard_core::{
     ContentHash, ErrorKind, Lease, RunId, ToolError,
-    telemetry::{OperationKind, RunningOperation, SpanContext, TokenUsage},
+    telemetry::{OperationKind, RunningOperation, SpanContext},
 };
-use toolyard_model::{Model, ModelError, ModelReply};
+use toolyard_model::{ModelCallOperation, ModelError, ModelReply, ModelRequest};
 
 use super::{context::Context, steps::call::StepCallOutcome};
 use crate::{Agent, AgentError, ModelTask, RunEnd, RunRequest};
@@ -23,17 +23,29 @@ pub(super) struct RunOperation {
 }
 
 impl RunOperation {
-    /// Continues the trace that caused the run. A run without one is a trace of its own, which its resumptions share.
-    pub(super) fn start(agent: &Agent, lease: &Lease, request: Option<&RunRequest>) -> Self {
-        let parent = request.and_then(|request| request.traceparent.as_deref()?.parse().ok());
+    /// Continues the trace that caused the run. A run without one is a trace of its own, which its resumptions continue.
+    pub(super) fn start(
+        agent: &Agent,
+        lease: &Lease,
+        request: Option<&RunRequest>,
+        is_resumed: bool,
+    ) -> Self {
+        let parent = request.and_then(parent_of);
         let running = agent.parts.hub.telemetry().map(|telemetry| {
             let kind = OperationKind::AgentRun {
                 agent: agent.parts.config.name.as_str().into(),
                 run: lease.run.clone(),
+                conversation: request
+                    .and_then(|request| Some(request.conversation.as_ref()?.name.as_str().into())),
             };
+            let trace_id = trace_of(&lease.run);
             match parent {
                 Some(parent) => RunningOperation::start(telemetry, Some(parent), kind),
-                None => RunningOperation::start_trace(telemetry, trace_of(&lease.run), kind),
+                // The root is the same in every process.
+                None if is_resumed => {
+                    RunningOperation::start(telemetry, telemetry.start_trace(trace_id), kind)
+                }
+                None => RunningOperation::start_trace(telemetry, trace_id, kind),
             }
         });
         let span = running.as_ref().and_then(RunningOperation::context).or(parent);
@@ -55,11 +67,25 @@ impl RunOperation {
     }
 }
 
-/// The id of the trace of a run that nobody traces: the same in every process that drives it.
+/// The id of the trace that a run belongs to, whichever process drives it: that of the request that caused the run, or else the
+/// 128 bits of the run's id. It is the id of no recorded trace if nobody recorded one.
+pub fn run_trace_id(run: &RunId, request: &RunRequest) -> NonZeroU128 {
+    parent_of(request).map_or_else(|| trace_of(run), |parent| parent.trace_id)
+}
+
+fn parent_of(request: &RunRequest) -> Option<SpanContext> {
+    request.traceparent.as_deref()?.parse().ok()
+}
+
+/// The id of the trace of a run that nothing traced caused.
 fn trace_of(run: &RunId) -> NonZeroU128 {
-    let hash = ContentHash::of(run.as_str());
-    let bytes = std::array::from_fn(|at| hash.as_bytes().get(at).copied().unwrap_or_default());
-    NonZeroU128::new(u128::from_be_bytes(bytes)).unwrap_or(NonZeroU128::MIN)
+    // An embedder's journal may have ids of another form.
+    let hashed = || {
+        let hash = ContentHash::of(run.as_str());
+        u128::from_be_bytes(std::array::from_fn(|at| hash.as_bytes().get(at).copied().unwrap_or_default()))
+    };
+    let id = ulid::Ulid::from_string(run.as_str()).map_or_else(|_| hashed(), |ulid| ulid.0);
+    NonZeroU128::new(id).unwrap_or(NonZeroU128::MIN)
 }
 
 impl Context<'_> {
@@ -87,37 +113,15 @@ impl Context<'_> {
     }
 
     /// Starts the operation of a model call, which belongs to `task` or else to the run.
-    pub(super) fn start_model_call(&self, task: Option<&RunningOperation>) -> Option<RunningOperation> {
-        let model = &self.parts.model;
-        let kind = OperationKind::ModelCall {
-            provider: model.provider().into(),
-            model: model.provider_model().into(),
-            usage: TokenUsage::default(),
-            cost_usd: None,
-        };
-        self.start(task.and_then(RunningOperation::context).or(self.span), kind)
+    pub(super) fn start_model_call(
+        &self,
+        task: Option<&RunningOperation>,
+        request: &ModelRequest,
+    ) -> Option<ModelCallOperation> {
+        let parent = task.and_then(RunningOperation::context).or(self.span);
+        let telemetry = self.parts.hub.telemetry()?;
+        Some(ModelCallOperation::start(telemetry, parent, &*self.parts.model, request))
     }
-}
-
-/// Ends the operation of a model call.
-pub(super) fn end_model_call(
-    running: Option<RunningOperation>,
-    reply: &Result<ModelReply, ModelError>,
-    model: &dyn Model,
-) {
-    let Some(mut running) = running else { return };
-    if let (Some(OperationKind::ModelCall { usage, cost_usd, .. }), Ok(reply)) = (running.kind_mut(), reply) {
-        *usage = TokenUsage { input: reply.usage.input, output: reply.usage.output };
-        let cost_micros = match reply.usage.cost_micros {
-            0 => model.cost(&reply.usage),
-            reported => reported,
-        };
-        // Exact up to 2^53 millionths.
-        #[expect(clippy::cast_precision_loss, reason = "costs are far below the limit")]
-        let cost = cost_micros as f64 / 1e6;
-        *cost_usd = (cost_micros > 0).then_some(cost);
-    }
-    end_model_task(Some(running), reply);
 }
 
 /// Ends the operation that a model call belongs to.
@@ -142,4 +146,23 @@ pub(super) fn end_step(running: Option<RunningOperation>, outcome: &StepCallOutc
 
 fn error_type(error: &ToolError) -> &'static str {
     if error.kind() == ErrorKind::Failed { TOOL_ERROR } else { error.kind().as_str() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_trace_of_a_run_has_the_bits_of_its_id_unless_something_traced_caused_it() {
+        let run = RunId::from("01ARZ3NDEKTSV4RRFFQ69G5FAV".to_owned());
+        let mut request = RunRequest::default();
+        let trace_id = |request: &RunRequest| format!("{:032x}", run_trace_id(&run, request));
+        assert_eq!(trace_id(&request), "01563e3ab5d3d6764c61efb99302bd5b");
+        request.traceparent = Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into());
+        assert_eq!(trace_id(&request), "0af7651916cd43dd8448eb211c80319c");
+        request.traceparent = Some("no traceparent".into());
+        assert_eq!(trace_id(&request), "01563e3ab5d3d6764c61efb99302bd5b");
+        let others = ["run-1", "run-2", ""].map(|id| trace_of(&RunId::from(id.to_owned())));
+        assert!(others[0] != others[1] && others[1] != others[2], "{others:?}");
+    }
 }

@@ -94,7 +94,7 @@ pub(crate) struct OverviewView {
     pub(crate) calls_total: u64,
     pub(crate) failures_total: u64,
     pub(crate) tokens: TokenCounts,
-    pub(crate) cost_usd: Option<f64>,
+    pub(crate) cost: Option<f64>,
     pub(crate) runs: RunCounts,
 }
 

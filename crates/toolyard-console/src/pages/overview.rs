@@ -147,7 +147,7 @@ impl Activity {
             latency_note: fill(text.latency_note, rounded(overview.p95_ms)),
             tokens: count(overview.tokens.input.saturating_add(overview.tokens.output)),
             tokens_note: fill(&tokens_note, count(overview.tokens.output)),
-            cost: overview.cost_usd.map(|cost| format!("${cost:.2}")),
+            cost: overview.cost.map(|cost| format!("{cost:.2}")),
             runs: count(overview.runs.active),
             runs_note: if waiting == 0 { text.no_waiting.to_owned() } else { fill(text.waiting, waiting) },
             is_waiting: waiting > 0,

@@ -57,6 +57,22 @@ pub trait Results: Send + Sync {
         offset: usize,
         limit: usize,
     ) -> BoxFuture<'a, Result<ResultPage, ResultsError>>;
+
+    /// What is stored, perhaps a minute ago; `None` if it is not counted.
+    fn usage(&self) -> BoxFuture<'_, Option<ResultsUsage>> {
+        Box::pin(async { None })
+    }
+}
+
+/// How much is stored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ResultsUsage {
+    /// The number of results.
+    pub stored: u64,
+    /// Their size before compression.
+    pub stored_bytes: u64,
+    /// How many this process dropped to make room; `None` if that is not counted.
+    pub evicted: Option<u64>,
 }
 
 #[cfg(test)]

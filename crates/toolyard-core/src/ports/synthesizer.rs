@@ -1,11 +1,14 @@
 //! Synthesis: a language model combines the outputs of several sources.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
-use crate::{BoxFuture, SourceId};
+use crate::{
+    BoxFuture, SourceId,
+    telemetry::{SpanContext, Telemetry},
+};
 
 /// Several outputs of one call, already truncated, and the prompt that asks for one answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct SynthesisRequest {
     /// The tool or capability that was called.
     pub subject: String,
@@ -13,6 +16,10 @@ pub struct SynthesisRequest {
     pub inputs: Vec<SynthesisInput>,
     /// The prompt for the model.
     pub prompt: String,
+    /// The span of the call whose outputs are combined.
+    pub span: Option<SpanContext>,
+    /// Where the model call is reported.
+    pub telemetry: Option<Arc<dyn Telemetry>>,
 }
 
 /// The output of one source.

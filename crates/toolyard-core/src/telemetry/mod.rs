@@ -3,6 +3,7 @@
 //! ```text
 //! span_context.rs  SpanContext: identifies a span, as W3C's `traceparent`
 //! operation.rs     Operation: a finished request, tool call, model call or run
+//! rootless.rs      RootlessTelemetry: records operations that nobody caused without a span
 //! running.rs       RunningOperation: records an operation exactly once, also if it is dropped
 //! testing.rs       RecordingTelemetry: keeps operations in memory
 //! ```
@@ -11,14 +12,19 @@
 //! it calls, and reports the operation when it has ended. Nothing is exported on the path of a call.
 
 mod operation;
+mod rootless;
 mod running;
 mod span_context;
 mod testing;
 
-use std::{fmt, num::NonZeroU128};
+use std::{
+    fmt,
+    num::{NonZeroU64, NonZeroU128},
+};
 
 pub use self::{
     operation::{CallContent, Operation, OperationKind, OperationSpan, TokenUsage, Transport},
+    rootless::RootlessTelemetry,
     running::{CANCELLED, RunningOperation},
     span_context::{InvalidTraceparent, SpanContext, Traceparent},
     testing::RecordingTelemetry,
@@ -36,9 +42,11 @@ pub trait Telemetry: Send + Sync + fmt::Debug {
         true
     }
 
-    /// The context of the root of the trace with this id, for what continues in another process without a common parent.
+    /// The context of the root of the trace with this id: the same in every process, for what continues in another one
+    /// without a common parent.
     fn start_trace(&self, trace_id: NonZeroU128) -> Option<SpanContext> {
-        self.start_span(None).map(|root| SpanContext { trace_id, ..root })
+        let span_id = root_span_id(trace_id);
+        self.start_span(None).map(|root| SpanContext { trace_id, span_id, ..root })
     }
 
     /// Whether the operation of this span is wanted with names and ids that only spans and logs have
@@ -55,4 +63,11 @@ pub trait Telemetry: Send + Sync + fmt::Debug {
     fn captures_content(&self) -> bool {
         false
     }
+}
+
+/// The id of the root span of a trace that was started by its id.
+pub fn root_span_id(trace_id: NonZeroU128) -> NonZeroU64 {
+    let [high, low] = [trace_id.get() >> 64, trace_id.get()].map(|half| half & u128::from(u64::MAX));
+    let id = [low, high].into_iter().find_map(|half| NonZeroU64::new(u64::try_from(half).ok()?));
+    id.unwrap_or(NonZeroU64::MIN)
 }

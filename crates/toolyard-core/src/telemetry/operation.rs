@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::SpanContext;
-use crate::{RawJson, RunId, SourceId};
+use crate::{RunId, SourceId};
 
 /// An operation that has ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,8 +68,8 @@ pub enum OperationKind {
         revision: &'static str,
         /// The upstream server.
         server: SourceId,
-        /// The JSON-RPC id of the request.
-        request_id: u64,
+        /// The JSON-RPC id of the request; `None` if it could not be sent.
+        request_id: Option<u64>,
         /// How the server is connected.
         transport: Transport,
         /// Host and port of a server that is connected over HTTP.
@@ -77,9 +77,9 @@ pub enum OperationKind {
     },
     /// A tool call was executed by the hub, whatever its source.
     ToolCall {
-        /// The requested tool.
+        /// The name of the tool at its source; as it was requested if none was called.
         tool: Arc<str>,
-        /// The source that answered or failed; `None` if none was called.
+        /// The source that answered or failed, or that was called when the call was cancelled; `None` if none was called.
         source: Option<SourceId>,
         /// How often a source was called.
         attempts: u32,
@@ -90,10 +90,12 @@ pub enum OperationKind {
     HttpRequest {
         /// The HTTP method.
         method: Cow<'static, str>,
-        /// The pattern of the path, such as `/api/v1/runs/{id}`.
-        route: Arc<str>,
-        /// The status of the response.
-        status: u16,
+        /// The pattern of the path, such as `/api/v1/runs/{id}`; `None` if the path is unknown.
+        route: Option<Arc<str>>,
+        /// The path, which may be anything.
+        path: Arc<str>,
+        /// The status of the response; `None` if the client disconnected before.
+        status: Option<u16>,
     },
     /// Tools were searched.
     ToolSearch {
@@ -106,6 +108,8 @@ pub enum OperationKind {
         agent: Arc<str>,
         /// The run.
         run: RunId,
+        /// The conversation that the run belongs to.
+        conversation: Option<Arc<str>>,
     },
     /// An agent made or repaired a plan.
     Planning {
@@ -125,20 +129,37 @@ pub enum OperationKind {
         provider: Arc<str>,
         /// The model.
         model: Arc<str>,
+        /// The limit of tokens in the reply, if the request has one.
+        max_tokens: Option<u32>,
+        /// Why the model stopped, such as `stop` or `length`; `None` if it failed.
+        finish_reason: Option<Cow<'static, str>>,
         /// Tokens, as far as the provider says.
         usage: TokenUsage,
-        /// The cost in the currency of the model's price, if that is known.
-        cost_usd: Option<f64>,
+        /// The cost in the operator's currency; `None` if the model has no price.
+        cost: Option<f64>,
     },
 }
 
 /// What a caller of a tool sent and received. It is not redacted yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallContent {
-    /// The arguments.
-    pub arguments: RawJson,
-    /// The text of the result or error.
+    /// The arguments as JSON, at most the first [`Self::MAX_BYTES`]; then they are no JSON any more.
+    pub arguments: String,
+    /// The text of the result or error, at most the first [`Self::MAX_BYTES`].
     pub result: String,
+}
+
+impl CallContent {
+    /// Longer content is cut, because operations wait in memory for their export. It is more than is exported, so that a
+    /// secret at the end of that is still recognized.
+    pub const MAX_BYTES: usize = 64 << 10;
+
+    /// Copies the start of both texts.
+    pub fn new(arguments: &str, result: &str) -> Self {
+        let start =
+            |text: &str| text.get(..text.floor_char_boundary(Self::MAX_BYTES)).unwrap_or_default().to_owned();
+        Self { arguments: start(arguments), result: start(result) }
+    }
 }
 
 /// Tokens of a model call.

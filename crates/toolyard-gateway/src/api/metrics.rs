@@ -1,15 +1,25 @@
 //! `/metrics`: the state and the activity of the gateway for Prometheus.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 
 use axum::{
     extract::State,
     response::{IntoResponse as _, Response},
 };
 use http::{HeaderMap, header};
+use tokio::{
+    sync::Mutex,
+    time::{Instant, timeout},
+};
+use toolyard_core::ResultsUsage;
 use toolyard_hub::{BreakerState, SourceStatus};
 use toolyard_mcp_client::ServerState;
-use toolyard_telemetry::metrics::{BreakerGauge, ExpositionFormat, Gauges, LabelDetail, SourceGauges};
+use toolyard_telemetry::metrics::{
+    BreakerGauge, ExpositionFormat, Gauges, LabelDetail, ResultsGauges, SourceGauges,
+};
 
 use super::{ApiState, extract::AuthenticatedCaller};
 use crate::agents::ApiError;
@@ -18,6 +28,9 @@ use crate::agents::ApiError;
 pub(super) const METRICS_PATH: &str = "/metrics";
 /// A store that does not answer must not make the whole scrape fail.
 const STORE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What is read from the store is this old at most, and so is what is shown without a token.
+const SCRAPE_MAX_AGE: Duration = Duration::from_secs(1);
 
 /// Who may read `/metrics`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,33 +62,84 @@ pub(super) async fn serve(
     };
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     let format = ExpositionFormat::from_accept(accept);
-    let gauges = gauges(&state).await;
-    let text = state.metrics.exposition(&gauges, format, detail);
+    let text = match detail {
+        // Anybody may ask for these, as often as they like.
+        LabelDetail::Public => state.scrapes.public_text(&state, format).await,
+        LabelDetail::All => {
+            let gauges = gauges(&state, state.scrapes.stored(&state).await);
+            state.metrics.exposition(&gauges, format, detail)
+        }
+    };
     ([(header::CONTENT_TYPE, format.content_type())], text).into_response()
 }
 
-async fn gauges(state: &ApiState) -> Gauges {
-    let pending_approvals = match &state.agents {
-        Some(agents) => {
-            tokio::time::timeout(STORE_TIMEOUT, agents.waiting_for_approval()).await.ok().and_then(Result::ok)
+/// What scrapes cost the store and the processor, at most once per [`SCRAPE_MAX_AGE`].
+#[derive(Debug, Default)]
+pub(super) struct ScrapeCache {
+    stored: Mutex<Option<(Instant, StoredGauges)>>,
+    public_texts: Mutex<HashMap<ExpositionFormat, (Instant, String)>>,
+}
+
+/// Gauges that are read from the store.
+#[derive(Debug, Clone, Copy, Default)]
+struct StoredGauges {
+    pending_approvals: Option<u64>,
+    results: Option<ResultsGauges>,
+}
+
+impl ScrapeCache {
+    async fn stored(&self, state: &ApiState) -> StoredGauges {
+        let mut cached = self.stored.lock().await;
+        if let Some((_, stored)) = cached.filter(|(at, _)| at.elapsed() < SCRAPE_MAX_AGE) {
+            return stored;
         }
-        None => None,
+        let stored = stored_gauges(state).await;
+        *cached = Some((Instant::now(), stored));
+        stored
+    }
+
+    /// Without names, and without asking the store.
+    async fn public_text(&self, state: &ApiState, format: ExpositionFormat) -> String {
+        let mut texts = self.public_texts.lock().await;
+        if let Some((_, text)) = texts.get(&format).filter(|(at, _)| at.elapsed() < SCRAPE_MAX_AGE) {
+            return text.clone();
+        }
+        let gauges = gauges(state, StoredGauges::default());
+        let text = state.metrics.exposition(&gauges, format, LabelDetail::Public);
+        texts.insert(format, (Instant::now(), text.clone()));
+        text
+    }
+}
+
+async fn stored_gauges(state: &ApiState) -> StoredGauges {
+    let waiting = async {
+        let waiting = state.agents.as_ref()?.waiting_for_approval();
+        Some(timeout(STORE_TIMEOUT, waiting).await.ok()?.ok()?.approvals)
     };
+    let results = async {
+        let usage = timeout(STORE_TIMEOUT, state.hub.as_ref()?.results().usage()).await.ok()??;
+        let ResultsUsage { stored, stored_bytes, evicted } = usage;
+        Some(ResultsGauges { stored, stored_bytes, evicted })
+    };
+    let (pending_approvals, results) = tokio::join!(waiting, results);
+    StoredGauges { pending_approvals, results }
+}
+
+fn gauges(state: &ApiState, stored: StoredGauges) -> Gauges {
+    let sources = state.hub.iter().flat_map(|hub| hub.sources());
+    let sources: Vec<SourceGauges> = sources.map(|source| source_gauges(&source)).collect();
+    state.metrics.make_room(|name| sources.iter().any(|source| source.source == name));
     let mcp_server = state.mcp_server.as_ref();
     Gauges {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         servers: state.servers_by_state(),
-        sources: state
-            .hub
-            .iter()
-            .flat_map(|hub| hub.sources())
-            .map(|source| source_gauges(&source))
-            .collect(),
+        sources,
         mcp_requests: mcp_server.map(|server| server.requests_in_flight() as u64),
         mcp_sessions: mcp_server.map(|server| server.tracked_sessions() as u64),
         active_runs: state.agents.as_ref().map(|agents| agents.active_runs()),
-        pending_approvals: pending_approvals.map(|waiting| waiting.approvals),
+        pending_approvals: stored.pending_approvals,
         indexed_tools: state.hub.as_ref().map(|hub| hub.indexed_tools() as u64),
+        results: stored.results,
         store: state.admin.as_ref().and_then(|admin| admin.store_gauges()),
     }
 }

@@ -45,13 +45,14 @@ use toolyard_mcp_server::{HttpRoutes, McpServer, RouteRequest, RouteResponse};
 use toolyard_telemetry::metrics::Metrics;
 use tower::ServiceExt as _;
 
+pub use self::trace::StartsNoTrace;
 pub(crate) use self::trace::traceparent;
 pub use self::{
     extract::{AuthenticatedCaller, OperatorAccess},
     metrics::MetricsAccess,
 };
 use self::{
-    metrics::METRICS_PATH,
+    metrics::{METRICS_PATH, ScrapeCache},
     openapi::{DOCUMENT_PATH, EVENT_SCHEMA_PATH},
     response::{into_route_response, keep_event_streams_alive},
 };
@@ -126,6 +127,7 @@ pub(crate) struct ApiState {
     clients_may_change_agents: bool,
     metrics: Arc<Metrics>,
     metrics_access: MetricsAccess,
+    scrapes: Arc<ScrapeCache>,
     mcp_server: Option<Arc<McpServer>>,
 }
 
@@ -142,6 +144,7 @@ impl HttpApi {
             settings: config.settings,
             clients_may_change_agents: config.clients_may_change_agents,
             metrics: config.metrics,
+            scrapes: Arc::default(),
             metrics_access,
             mcp_server: config.mcp_server,
         });

@@ -30,8 +30,8 @@ struct Overview {
     calls_total: u64,
     failures_total: u64,
     tokens: Tokens,
-    /// Cost of model calls in US dollars; null if no price is known.
-    cost_usd: Option<f64>,
+    /// Cost of model calls in the currency of the prices in the settings; null if no price is set.
+    cost: Option<f64>,
     runs: Runs,
     /// Number of upstream servers by state: `disabled`, `configured`, `stopped`, `starting`, `ready`, `degraded`, `stopping`,
     /// `down`.
@@ -142,7 +142,7 @@ impl Overview {
             calls_total: activity.calls_total,
             failures_total: activity.failures_total,
             tokens: Tokens { input: activity.input_tokens, output: activity.output_tokens },
-            cost_usd: activity.cost_usd,
+            cost: activity.cost,
             runs,
             servers,
             sources,

@@ -1,6 +1,6 @@
 //! The routes, their layers, and what answers to unknown paths and methods.
 
-use std::any::Any;
+use std::{any::Any, sync::Arc};
 
 use axum::{
     Router,
@@ -11,6 +11,7 @@ use axum::{
 };
 use http::{Method, StatusCode};
 use tokio::time::Instant;
+use toolyard_core::telemetry::Telemetry;
 use tower_http::{
     catch_panic::CatchPanicLayer,
     request_id::{PropagateRequestIdLayer, RequestId, SetRequestIdLayer},
@@ -25,7 +26,7 @@ use super::{
     overview,
     request_id::RequestNumbers,
     servers, settings, tool_calls, tools,
-    trace::trace_request,
+    trace::{RequestTelemetry, span_of, trace_request},
 };
 use crate::agents::{ApiError, approval_routes, openai_routes, run_routes, schema_routes};
 
@@ -53,15 +54,18 @@ pub(super) fn build(state: ApiState) -> Router {
     let routes = routes.route(METRICS_PATH, get(metrics::serve));
     // An alias of the routes of runs, from before there was a version in the path.
     let routes = routes.merge(run_routes().split_for_parts().0);
-    routes
-        .fallback(unknown_path)
-        .method_not_allowed_fallback(unknown_method)
-        .with_state(state)
-        .layer(from_fn(log_request))
-        .layer(from_fn_with_state(telemetry, trace_request))
-        .layer(CatchPanicLayer::custom(panicked))
+    let routes = routes.fallback(unknown_path).method_not_allowed_fallback(unknown_method).with_state(state);
+    observe(routes, telemetry)
         .layer(PropagateRequestIdLayer::x_request_id())
         .layer(SetRequestIdLayer::x_request_id(RequestNumbers::default()))
+}
+
+/// Reports and logs requests, with the status that clients get, also if a handler panics.
+pub(super) fn observe(routes: Router, telemetry: Option<Arc<dyn Telemetry>>) -> Router {
+    routes
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn(log_request))
+        .layer(from_fn_with_state(telemetry.map(RequestTelemetry::new), trace_request))
 }
 
 async fn unknown_path() -> ApiError {
@@ -78,9 +82,10 @@ async fn log_request(request: Request, next: Next) -> Response {
     let started = Instant::now();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let id = request.extensions().get::<RequestId>().map(|id| id.header_value().clone());
+    let trace_id = span_of(request.headers()).map(|span| format!("{:032x}", span.trace_id));
     let response = next.run(request).await;
     let (status, elapsed) = (response.status().as_u16(), started.elapsed());
-    tracing::debug!(request_id = ?id, %method, path, status, ?elapsed, "HTTP API");
+    tracing::debug!(request_id = ?id, trace_id, %method, path, status, ?elapsed, "HTTP API");
     response
 }
 

@@ -15,7 +15,8 @@ use futures_util::FutureExt as _;
 use tokio::time::{Instant, sleep, timeout_at};
 use toolyard_core::{
     CallContext, CallRecord, Caller, ErrorKind, ExtendableDeadline, History, OutputMeta, SourceId,
-    SourceSignal, ToolCallRequest, ToolError, ToolOutput, telemetry::SpanContext,
+    SourceSignal, ToolCallRequest, ToolError, ToolOutput,
+    telemetry::{SpanContext, Telemetry},
 };
 
 use crate::{
@@ -56,6 +57,7 @@ pub(crate) struct Call<'a> {
     /// Set for journaled calls only.
     pub(crate) idempotency_key: Option<Arc<str>>,
     pub(crate) attempts: AtomicU32,
+    pub(crate) telemetry: Option<&'a Arc<dyn Telemetry>>,
     /// Reported to telemetry, if there is one.
     pub(crate) operation: Option<CallOperation>,
     /// The span that causes the call, without telemetry.
@@ -76,6 +78,11 @@ impl Call<'_> {
     fn trace_id(&self) -> Option<String> {
         let span = self.operation.as_ref()?.span?;
         Some(format!("{:032x}", span.trace_id))
+    }
+
+    /// The span that causes what the call calls.
+    pub(crate) fn span(&self) -> Option<SpanContext> {
+        self.operation.as_ref().map_or(self.parent, |operation| operation.span)
     }
 
     /// Reports nothing to telemetry, because nothing is called.
@@ -196,6 +203,7 @@ impl Call<'_> {
             return Err(ToolError::new(ErrorKind::Unavailable, message));
         }
         self.attempts.fetch_add(1, Ordering::Relaxed);
+        self.operation.as_ref().inspect(|operation| operation.set_called(candidate));
         if attempt == 1 {
             candidate.health.retry_budget.deposit();
         }
@@ -235,7 +243,7 @@ impl Call<'_> {
         });
         let mut context = CallContext::until(until.into_std()).with_caller(self.caller.map(Arc::clone));
         context.attempt = attempt;
-        context.span = self.operation.as_ref().map_or(self.parent, |operation| operation.span);
+        context.span = self.span();
         context.idempotency_key.clone_from(&self.idempotency_key);
         context.extendable_deadline.clone_from(&extendable_deadline);
         // Inside the block, because a tool may panic before it returns a future.
@@ -282,7 +290,7 @@ impl Call<'_> {
             SourceSignal::Unknown => drop(permit),
         }
         if let Err(error) = outcome {
-            log_failure(candidate, self.trace_id().as_deref(), error);
+            self.log_failure(candidate, error);
         }
         let error = outcome.as_ref().err().map(ToolError::kind);
         if let (None, Some(succeeded)) = (error, &self.succeeded_tools) {
@@ -290,6 +298,16 @@ impl Call<'_> {
             succeeded.push((Arc::clone(&candidate.name), candidate.source_id().clone()));
         }
         self.history.record(&CallRecord::new(&candidate.name, candidate.source_id(), error, elapsed));
+    }
+
+    /// Logs a call that failed through its source. What a tool itself reports concerns its caller only.
+    fn log_failure(&self, candidate: &ToolCandidate, error: &ToolError) {
+        use ErrorKind as K;
+        if matches!(error.kind(), K::Unavailable | K::Timeout | K::ResponseLost | K::Internal) {
+            let (source, tool) = (candidate.source_id(), &*candidate.name);
+            let (error, hint, trace_id) = (error.message(), error.hint(), self.trace_id());
+            tracing::warn!(target: "toolyard_hub::upstream", %source, tool, error, hint, trace_id, "call failed");
+        }
     }
 
     pub(crate) fn log_decision(
@@ -318,16 +336,6 @@ async fn await_while_active<T>(deadline: &ExtendableDeadline, work: impl Future<
 fn circuit_open_error(remaining: Duration) -> ToolError {
     ToolError::new(ErrorKind::CircuitOpen, "circuit open after repeated failures")
         .with_hint(format!("retry in {} s", remaining.as_secs_f64().ceil()))
-}
-
-/// Logs a call that failed through its source. What a tool itself reports concerns its caller only.
-fn log_failure(candidate: &ToolCandidate, trace_id: Option<&str>, error: &ToolError) {
-    use ErrorKind as K;
-    if matches!(error.kind(), K::Unavailable | K::Timeout | K::ResponseLost | K::Internal) {
-        let (source, tool) = (candidate.source_id(), &*candidate.name);
-        let (error, hint) = (error.message(), error.hint());
-        tracing::warn!(target: "toolyard_hub::upstream", %source, tool, error, hint, trace_id, "call failed");
-    }
 }
 
 fn has_unknown_outcome(error: &ToolError) -> bool {

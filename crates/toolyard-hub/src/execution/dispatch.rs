@@ -11,7 +11,7 @@ use crate::{
         gather::gather,
         race::race,
     },
-    output::synthesizer::{CandidateOutput, UntruncatedText, synthesize},
+    output::synthesizer::{CandidateOutput, SynthesisModel, UntruncatedText, synthesize},
     registry::candidate::ToolCandidate,
     routing::strategy::Strategy,
 };
@@ -101,6 +101,8 @@ async fn combine(
         _ => None,
     };
     let started = tokio::time::Instant::now();
+    let model =
+        model.map(|synthesizer| SynthesisModel { synthesizer, span: call.span(), telemetry: call.telemetry });
     let mut synthesis =
         synthesize(outputs, &call.request.tool_name, kind, model, call.processing_deadline()).await;
     call.log_decision("merge", Some(started.elapsed()), || {

@@ -6,11 +6,14 @@ use std::{
 };
 
 use toolyard_core::{
-    ErrorKind, ToolCallRequest, ToolError, ToolOutput,
+    ContentBlock, ErrorKind, SourceId, ToolCallRequest, ToolError, ToolOutput,
     telemetry::{CallContent, OperationKind, RunningOperation, SpanContext, Telemetry},
 };
 
-use crate::execution::options::CallOptions;
+use crate::{
+    execution::{attempt::ToolAndSource, options::CallOptions},
+    registry::candidate::ToolCandidate,
+};
 
 /// The `error.type` of a tool that reports an error.
 const TOOL_ERROR: &str = "tool_error";
@@ -21,6 +24,9 @@ const MAX_NAME_BYTES: usize = 256;
 #[derive(Debug)]
 pub(crate) struct CallOperation {
     running: Mutex<Option<RunningOperation>>,
+    /// Tools that were called before the one in `running`; empty for most calls.
+    called_before: Mutex<Vec<ToolAndSource>>,
+    /// Only if the span is sampled: nobody sees the content of others.
     captures_content: bool,
     /// The parent of what the tool calls.
     pub(crate) span: Option<SpanContext>,
@@ -38,8 +44,33 @@ impl CallOperation {
         let tool = name.get(..name.floor_char_boundary(MAX_NAME_BYTES)).unwrap_or_default().into();
         let kind = OperationKind::ToolCall { tool, source: None, attempts: 0, content: None };
         let running = RunningOperation::start(telemetry, parent, kind);
-        let (span, captures_content) = (running.context(), telemetry.captures_content());
-        Self { running: Mutex::new(Some(running)), captures_content, span }
+        let span = running.context();
+        let captures_content = span.is_some_and(|span| span.is_sampled) && telemetry.captures_content();
+        Self { running: Mutex::new(Some(running)), called_before: Mutex::default(), captures_content, span }
+    }
+
+    /// Remembers the tool that is called now, by its own name: the request may call it `add@ledger`, and it may be cancelled
+    /// before it answers.
+    pub(crate) fn set_called(&self, candidate: &ToolCandidate) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(OperationKind::ToolCall { tool, source, .. }) =
+            running.as_mut().and_then(RunningOperation::kind_mut)
+        else {
+            return;
+        };
+        if source.as_ref() == Some(candidate.source_id()) && **tool == *candidate.name {
+            return;
+        }
+        let tool = std::mem::replace(tool, Arc::clone(&candidate.name));
+        if let Some(source) = source.replace(candidate.source_id().clone()) {
+            self.called_before.lock().unwrap_or_else(PoisonError::into_inner).push((tool, source));
+        }
+    }
+
+    /// The name of the tool of this source that was called, unless it was called last.
+    fn tool_called_before(&self, source: &SourceId) -> Option<Arc<str>> {
+        let called_before = self.called_before.lock().unwrap_or_else(PoisonError::into_inner);
+        called_before.iter().find(|(_, called)| called == source).map(|(tool, _)| Arc::clone(tool))
     }
 
     fn take(&self) -> Option<RunningOperation> {
@@ -53,15 +84,22 @@ impl CallOperation {
         outcome: &Result<ToolOutput, ToolError>,
     ) {
         let Some(mut running) = self.take() else { return };
-        if let Some(OperationKind::ToolCall { source, attempts, content, .. }) = running.kind_mut() {
-            *source = match outcome {
-                Ok(output) => output.meta.source.clone(),
-                Err(error) => error.source_id().cloned(),
+        if let Some(OperationKind::ToolCall { tool, source, attempts, content }) = running.kind_mut() {
+            let answered = match outcome {
+                Ok(output) => output.meta.source.as_ref(),
+                Err(error) => error.source_id(),
             };
+            // Several tools may have been called, or the call was refused before its tool was called.
+            if let Some(answered) = answered.filter(|answered| source.as_ref() != Some(*answered)) {
+                let refused = || outcome.as_ref().err().and_then(ToolError::tool).map(Arc::from);
+                if let Some(name) = self.tool_called_before(answered).or_else(refused) {
+                    *tool = name;
+                }
+                *source = Some(answered.clone());
+            }
             *attempts = called;
             if self.captures_content {
-                let result = outcome.as_ref().map_or_else(ToString::to_string, ToolOutput::to_text);
-                *content = Some(Box::new(CallContent { arguments: request.arguments.clone(), result }));
+                *content = Some(Box::new(call_content(request, outcome)));
             }
         }
         running.end(outcome.as_ref().err().map(|error| Cow::Borrowed(error_type(error.kind()))));
@@ -81,6 +119,18 @@ impl CallOperation {
         if let Some(running) = self.take() {
             running.discard();
         }
+    }
+}
+
+fn call_content(request: &ToolCallRequest, outcome: &Result<ToolOutput, ToolError>) -> CallContent {
+    let arguments = request.arguments.get();
+    match outcome {
+        Ok(output) => match output.content.as_slice() {
+            // Not copied as a whole.
+            [ContentBlock::Text { text }] => CallContent::new(arguments, text),
+            _ => CallContent::new(arguments, &output.to_text()),
+        },
+        Err(error) => CallContent::new(arguments, &error.to_string()),
     }
 }
 

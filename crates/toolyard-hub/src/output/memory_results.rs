@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use toolyard_core::{BoxFuture, ResultPage, ResultRef, Results, ResultsError};
+use toolyard_core::{BoxFuture, ResultPage, ResultRef, Results, ResultsError, ResultsUsage};
 
 /// Default size limit.
 const MAX_STORED_BYTES: usize = 64 << 20;
@@ -25,6 +25,7 @@ struct StoredTexts {
     by_reference: HashMap<ResultRef, Arc<str>>,
     oldest_first: VecDeque<ResultRef>,
     bytes: usize,
+    evicted: u64,
 }
 
 impl Default for MemoryResults {
@@ -50,6 +51,7 @@ impl MemoryResults {
             let Some(oldest) = stored.oldest_first.pop_front() else { break };
             if let Some(dropped) = stored.by_reference.remove(&oldest) {
                 stored.bytes -= dropped.len();
+                stored.evicted += 1;
             }
         }
         let reference = new_result_ref();
@@ -87,6 +89,17 @@ impl Results for MemoryResults {
             Ok(ResultPage::of(&whole, offset, limit))
         })
     }
+
+    fn usage(&self) -> BoxFuture<'_, Option<ResultsUsage>> {
+        Box::pin(async move {
+            let stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+            Some(ResultsUsage {
+                stored: stored.by_reference.len() as u64,
+                stored_bytes: stored.bytes as u64,
+                evicted: Some(stored.evicted),
+            })
+        })
+    }
 }
 
 #[cfg(test)]
@@ -103,5 +116,7 @@ mod tests {
         assert_eq!(results.read(&second, 1, 3).await.unwrap().text, "789");
         assert_eq!(results.read(&third, 0, 9).await.unwrap().next, None);
         assert!(results.store("more than ten bytes").await.is_err());
+        let usage = ResultsUsage { stored: 2, stored_bytes: 8, evicted: Some(1) };
+        assert_eq!(results.usage().await, Some(usage));
     }
 }

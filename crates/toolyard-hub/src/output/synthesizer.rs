@@ -6,6 +6,7 @@ use tokio::time::{Instant, timeout_at};
 use toolyard_core::{
     ContentBlock, OutputMeta, RawJson, SourceId, SynthesisInput, SynthesisRequest, Synthesizer, ToolKind,
     ToolOutput,
+    telemetry::{SpanContext, Telemetry},
 };
 
 use crate::output::budget::truncated_prefix;
@@ -84,12 +85,21 @@ pub(crate) fn input_limit(kind: ToolKind, outputs: usize) -> usize {
     }
 }
 
+/// The model that combines outputs, and where its call is reported.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SynthesisModel<'a> {
+    pub(crate) synthesizer: &'a Arc<dyn Synthesizer>,
+    /// The span of the tool call.
+    pub(crate) span: Option<SpanContext>,
+    pub(crate) telemetry: Option<&'a Arc<dyn Telemetry>>,
+}
+
 /// Combines all outputs before the deadline; none is dropped.
 pub(crate) async fn synthesize(
     mut outputs: Vec<CandidateOutput>,
     subject: &str,
     kind: ToolKind,
-    model: Option<&Arc<dyn Synthesizer>>,
+    model: Option<SynthesisModel<'_>>,
     deadline: Instant,
 ) -> Synthesis {
     if outputs.len() <= 1 {
@@ -102,9 +112,13 @@ pub(crate) async fn synthesize(
         _ if !is_worth_model_call(total, outputs.len()) => (None, SynthesisMethod::TooMuchForModel),
         None => (None, SynthesisMethod::NoModel),
         Some(model) => {
-            let request = request(&outputs, &texts, subject, kind);
+            let request = SynthesisRequest {
+                span: model.span,
+                telemetry: model.telemetry.map(Arc::clone),
+                ..request(&outputs, &texts, subject, kind)
+            };
             let model_deadline = deadline.min(Instant::now() + MODEL_TIMEOUT);
-            match timeout_at(model_deadline, model.synthesize(&request)).await {
+            match timeout_at(model_deadline, model.synthesizer.synthesize(&request)).await {
                 Ok(Ok(text)) => (Some(text), SynthesisMethod::ByModel),
                 Ok(Err(error)) => {
                     tracing::warn!(%error, subject, "model failed; outputs are merged without it");
@@ -180,7 +194,8 @@ fn request(outputs: &[CandidateOutput], texts: &[String], subject: &str, kind: T
             text: truncated_prefix(text, limit).unwrap_or(text).to_owned(),
         })
         .collect();
-    SynthesisRequest { subject: subject.to_owned(), prompt: prompt(subject, &inputs), inputs }
+    let prompt = prompt(subject, &inputs);
+    SynthesisRequest { subject: subject.to_owned(), prompt, inputs, span: None, telemetry: None }
 }
 
 /// The model prompt. Outputs are JSON strings, so that none of them can end its own part of the prompt.

@@ -45,8 +45,12 @@ fn outputs(texts: &[String]) -> Vec<CandidateOutput> {
 async fn combine(texts: &[String], model: &Arc<Model>) -> (ToolOutput, SynthesisMethod) {
     let deadline = Instant::now() + Duration::from_secs(30);
     let model: Arc<dyn Synthesizer> = Arc::clone(model) as _;
-    let done = synthesize(outputs(texts), "search", ToolKind::Search, Some(&model), deadline).await;
+    let done = synthesize(outputs(texts), "search", ToolKind::Search, Some(untraced(&model)), deadline).await;
     (done.output, done.method)
+}
+
+fn untraced(synthesizer: &Arc<dyn Synthesizer>) -> SynthesisModel<'_> {
+    SynthesisModel { synthesizer, span: None, telemetry: None }
 }
 
 #[tokio::test(start_paused = true)]
@@ -92,7 +96,7 @@ async fn the_model_is_not_waited_for_beyond_the_deadline() {
     let slow: Arc<dyn Synthesizer> = model(9, Ok("late"));
     let deadline = Instant::now() + Duration::from_secs(2);
     let texts = ["a".to_owned(), "b".to_owned()];
-    let done = synthesize(outputs(&texts), "t", ToolKind::Other, Some(&slow), deadline).await;
+    let done = synthesize(outputs(&texts), "t", ToolKind::Other, Some(untraced(&slow)), deadline).await;
     assert_eq!(done.method, SynthesisMethod::ModelTooSlow);
     assert_eq!(Instant::now().saturating_duration_since(deadline), Duration::ZERO);
 }
@@ -136,12 +140,12 @@ async fn outputs_that_a_model_saw_in_part_are_kept_whole() {
     let texts = ["a".repeat(400), "b".to_owned()];
     let by_model: Arc<dyn Synthesizer> = model(0, Ok("short"));
     let deadline = Instant::now() + Duration::from_secs(30);
-    let done = synthesize(outputs(&texts), "t", ToolKind::Other, Some(&by_model), deadline).await;
+    let done = synthesize(outputs(&texts), "t", ToolKind::Other, Some(untraced(&by_model)), deadline).await;
     assert_eq!(done.method, SynthesisMethod::ByModel);
     assert_eq!(done.whole.unwrap().text, format!("short\n\n[s0] {}\n\n[s1] b", "a".repeat(400)));
 
     let texts = ["a".to_owned(), "b".to_owned()];
-    let done = synthesize(outputs(&texts), "t", ToolKind::Other, Some(&by_model), deadline).await;
+    let done = synthesize(outputs(&texts), "t", ToolKind::Other, Some(untraced(&by_model)), deadline).await;
     assert_eq!(done.whole, None, "the model saw all of it");
 }
 

@@ -8,7 +8,10 @@ use tokio::{
     task::AbortHandle,
     time::{Instant, error::Elapsed, sleep, timeout, timeout_at},
 };
-use toolyard_core::{RawJson, RevisionFamily, SourceId, telemetry::Telemetry};
+use toolyard_core::{
+    RawJson, RevisionFamily, SourceId,
+    telemetry::{SpanContext, Telemetry},
+};
 use toolyard_mcp::{JsonObject, WireLimits};
 use url::Url;
 
@@ -76,6 +79,8 @@ pub struct ConnectOptions {
     pub secrets: Arc<ServerSecrets>,
     /// Receives the requests to the server that have ended.
     pub telemetry: Option<Arc<dyn Telemetry>>,
+    /// The span that causes the connection.
+    pub cause: Option<SpanContext>,
 }
 
 impl ConnectOptions {
@@ -90,6 +95,7 @@ impl ConnectOptions {
             client: None,
             secrets: Arc::default(),
             telemetry: None,
+            cause: None,
         }
     }
 
@@ -257,7 +263,10 @@ impl OpeningSession {
             input: Arc::clone(&options.input),
             secrets: Arc::clone(&options.secrets),
             limits: options.limits,
-            telemetry: options.telemetry.as_ref().map(|telemetry| SessionTelemetry::new(telemetry, url)),
+            telemetry: options
+                .telemetry
+                .as_ref()
+                .map(|telemetry| SessionTelemetry::new(telemetry, url, options.cause)),
             resource_updates: broadcast::Sender::new(MAX_QUEUED_UPDATES),
         });
         let (sender, status) = watch::channel(SessionStatus::default());

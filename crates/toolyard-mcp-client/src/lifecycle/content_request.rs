@@ -53,7 +53,8 @@ impl ManagedServer {
         self: &Arc<Self>,
         request: ContentRequest<'_>,
     ) -> Result<RawJson, ServerRequestError> {
-        let session = self.connect().await?;
+        let cause = request.caller.and_then(|caller| caller.span());
+        let session = self.connect_for(cause).await?;
         match self.request_in(&session, request).await {
             // The request was not processed, so it may be sent again in a new session.
             Err(error)

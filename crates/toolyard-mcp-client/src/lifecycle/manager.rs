@@ -156,7 +156,7 @@ impl McpManager {
     /// The live session of a server, which is started if necessary (`connect_server_from_config` in the specification).
     pub async fn connect(&self, id: &str) -> Result<Arc<Session>, ConnectError> {
         let server = self.server(id).ok_or_else(|| ConnectError::UnknownServer(id.to_owned()))?;
-        server.session(StartReason::Explicit).await
+        server.session(StartReason::Explicit, None).await
     }
 
     /// Gives the bare names of these approved tools to a server, by decision of the operator: calls by name alone reach it,
@@ -178,7 +178,7 @@ impl McpManager {
     pub async fn discover(&self) -> Vec<(SourceId, Result<Arc<Session>, ConnectError>)> {
         let unknown = self.servers().into_iter().filter(|server| server.state() == ServerState::Configured);
         let starts = unknown.map(|server| async move {
-            let outcome = server.session(StartReason::Explicit).await;
+            let outcome = server.session(StartReason::Explicit, None).await;
             (server.config().id.clone(), outcome)
         });
         stream::iter(starts).buffer_unordered(MAX_CONCURRENT_STARTS).collect().await
@@ -191,7 +191,8 @@ impl McpManager {
             let config = server.config();
             is_selected(&config.id) && config.enabled && !server.has_known_tools()
         });
-        let starts = unknown.map(|server| async move { drop(server.session(StartReason::Explicit).await) });
+        let starts =
+            unknown.map(|server| async move { drop(server.session(StartReason::Explicit, None).await) });
         stream::iter(starts).buffer_unordered(MAX_CONCURRENT_STARTS).collect::<()>().await;
     }
 

@@ -9,7 +9,7 @@ use tokio::{
     sync::watch,
     time::{Instant, sleep, timeout},
 };
-use toolyard_core::{ContentHash, RevisionFamily, StoredDefinition, ToolError};
+use toolyard_core::{ContentHash, RevisionFamily, StoredDefinition, ToolError, telemetry::SpanContext};
 
 use crate::{
     config::McpServerConfig,
@@ -164,11 +164,23 @@ impl ManagedServer {
 
     /// The live session, which is started if necessary. Fails at once while the server waits for its next retry.
     pub async fn connect(self: &Arc<Self>) -> Result<Arc<Session>, ConnectError> {
-        self.session(StartReason::Call).await
+        self.session(StartReason::Call, None).await
+    }
+
+    /// Like [`Self::connect`]; the requests of a start belong to the trace of `cause`.
+    pub(super) async fn connect_for(
+        self: &Arc<Self>,
+        cause: Option<SpanContext>,
+    ) -> Result<Arc<Session>, ConnectError> {
+        self.session(StartReason::Call, cause).await
     }
 
     /// The live session, the one that is being started, or a new one.
-    pub(super) async fn session(self: &Arc<Self>, reason: StartReason) -> Result<Arc<Session>, ConnectError> {
+    pub(super) async fn session(
+        self: &Arc<Self>,
+        reason: StartReason,
+        cause: Option<SpanContext>,
+    ) -> Result<Arc<Session>, ConnectError> {
         let start = {
             let mut state = lock(&self.state);
             let is_open = |session: &Session| session.closed().is_none();
@@ -180,7 +192,7 @@ impl ManagedServer {
                         state.close_session(replaced);
                     }
                     // A task of its own, because the first caller may give up while others wait.
-                    tokio::spawn(Arc::clone(self).run_start(start.clone(), sender));
+                    tokio::spawn(Arc::clone(self).run_start(start.clone(), sender, cause));
                     start
                 }
             }
@@ -188,9 +200,14 @@ impl ManagedServer {
         start.outcome().await
     }
 
-    async fn run_start(self: Arc<Self>, start: Start<Session>, sender: StartSender<Session>) {
+    async fn run_start(
+        self: Arc<Self>,
+        start: Start<Session>,
+        sender: StartSender<Session>,
+        cause: Option<SpanContext>,
+    ) {
         let outcome = tokio::select! {
-            outcome = self.start_session() => outcome,
+            outcome = self.start_session(cause) => outcome,
             () = start.cancelled() => Err(ConnectError::Cancelled),
         };
         let outcome = match outcome {
@@ -223,7 +240,10 @@ impl ManagedServer {
     }
 
     /// How to connect to the server, with all variables resolved.
-    pub(super) fn connect_target(&self) -> Result<(ConnectTarget, ConnectOptions), ConnectError> {
+    pub(super) fn connect_target(
+        &self,
+        cause: Option<SpanContext>,
+    ) -> Result<(ConnectTarget, ConnectOptions), ConnectError> {
         let target = self.host.connect_target(&self.config, &self.stderr_tail, &self.secrets)?;
         let options = ConnectOptions {
             server: self.config.id.clone(),
@@ -233,6 +253,7 @@ impl ManagedServer {
             input: Arc::clone(&self.host.input),
             secrets: Arc::clone(&self.secrets),
             telemetry: self.host.telemetry.clone(),
+            cause,
             client: match &target {
                 ConnectTarget::Http(..) | ConnectTarget::HttpWithProcess(..) => {
                     Some(self.host.http_client()?)
@@ -245,13 +266,16 @@ impl ManagedServer {
 
     /// Connects and reads all lists. No tool is called before its definition is compared with the approved one. The status
     /// is from before the lists were read, so that no change announced meanwhile is missed.
-    async fn start_session(self: &Arc<Self>) -> Result<(Arc<Session>, SessionStatus), ConnectError> {
+    async fn start_session(
+        self: &Arc<Self>,
+        cause: Option<SpanContext>,
+    ) -> Result<(Arc<Session>, SessionStatus), ConnectError> {
         // Two instances of a server could conflict, and the old one may still respond at the URL.
         self.wait_until_closed().await;
         while self.config.exclusive && !lock(&self.state).draining.is_empty() {
             sleep(DRAIN_POLL_INTERVAL).await;
         }
-        let (target, options) = self.connect_target()?;
+        let (target, options) = self.connect_target(cause)?;
         let session = Arc::new(connect(target, &options).await?);
         let status = session.status().borrow().clone();
         let previous = self.content();
@@ -264,6 +288,9 @@ impl ManagedServer {
             (Ok(()), content) => {
                 if let Ok(content) = content {
                     self.set_content(content).await;
+                }
+                if let Some(telemetry) = &session.inner.telemetry {
+                    telemetry.forget_cause();
                 }
                 Ok((session, status))
             }

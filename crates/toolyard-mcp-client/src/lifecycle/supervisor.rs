@@ -163,7 +163,7 @@ impl ManagedServer {
                 None => return,
                 Some(retry_at) if retry_at > now => sleep_until(retry_at).await,
                 // The lifecycle records a failure.
-                Some(_) => drop(self.session(StartReason::Reconnect).await),
+                Some(_) => drop(self.session(StartReason::Reconnect, None).await),
             }
         }
     }

@@ -98,7 +98,7 @@ impl McpTool {
         let deadline = start_deadline(context);
         let (name, pin) = (&*self.tool.spec.name, self.tool.pin);
         let session = async {
-            let usual = self.server.connect().await?;
+            let usual = self.server.connect_for(context.span).await?;
             Ok(self.server.session_for_call(usual, context.caller.as_ref(), (name, pin)).await)
         };
         let session = match timeout_at(deadline, session).await {

@@ -155,15 +155,23 @@ impl SessionInner {
         mut request: OutgoingRequest<'_>,
         operation: &mut Option<RunningOperation>,
     ) -> Result<RawJson, RequestError> {
-        let mut pending = self.requests.register().map_err(not_sent)?;
+        let mut start = |request: &mut OutgoingRequest<'_>, id| {
+            let telemetry = self.telemetry.as_ref();
+            *operation = telemetry.and_then(|telemetry| telemetry.start(&self.server, protocol, request, id));
+        };
+        let mut pending = match self.requests.register() {
+            Ok(pending) => pending,
+            Err(error) => {
+                start(&mut request, None);
+                return Err(not_sent(error).into());
+            }
+        };
         let (id, method, idle_timeout) = (pending.id, request.method, request.idle_timeout);
         let mut guard = RequestGuard { session: Arc::clone(self), id, method, is_answered: false };
         // A listen request does not make a session busy.
         let in_flight =
             (method != LISTEN_METHOD).then(|| self.requests.in_flight.insert(id, request.origin.clone()));
-        if let Some(telemetry) = &self.telemetry {
-            *operation = telemetry.start(&self.server, protocol, &mut request, id);
-        }
+        start(&mut request, Some(id));
         let message = request.into_message(protocol, id);
         let response = pending.response_to(self.transport.send(message));
         let response = match (idle_timeout, in_flight) {

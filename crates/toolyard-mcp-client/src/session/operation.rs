@@ -1,10 +1,13 @@
 //! Reports requests to an upstream server to telemetry.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use toolyard_core::{
     SourceId,
-    telemetry::{OperationKind, RunningOperation, Telemetry, Transport},
+    telemetry::{OperationKind, RootlessTelemetry, RunningOperation, SpanContext, Telemetry, Transport},
 };
 use url::Url;
 
@@ -14,28 +17,45 @@ use crate::{
         inner::{LISTEN_METHOD, OutgoingRequest},
         protocol_context::ProtocolContext,
     },
-    transport::error::TransportError,
+    transport::{error::TransportError, requests::in_flight::RequestOrigin},
 };
 
 /// The `error.type` of a tool that reports an error.
 const TOOL_ERROR: &str = "tool_error";
+/// Longer names and URIs are cut: clients choose them.
+const MAX_SUBJECT_BYTES: usize = 256;
 
 /// Where the requests of a session are reported, and what they have in common.
 #[derive(Debug)]
 pub(crate) struct SessionTelemetry {
     telemetry: Arc<dyn Telemetry>,
+    /// For requests that nobody caused, such as pings.
+    rootless: Arc<dyn Telemetry>,
+    /// What started the session: the cause of its first requests.
+    cause: Mutex<Option<SpanContext>>,
     transport: Transport,
     address: Option<(Arc<str>, u16)>,
 }
 
 impl SessionTelemetry {
-    /// `url` is that of the server; none over stdio.
-    pub(crate) fn new(telemetry: &Arc<dyn Telemetry>, url: Option<&Url>) -> Self {
+    /// `url` is that of the server; none over stdio. `cause` starts the session.
+    pub(crate) fn new(telemetry: &Arc<dyn Telemetry>, url: Option<&Url>, cause: Option<SpanContext>) -> Self {
         Self {
             telemetry: Arc::clone(telemetry),
+            rootless: RootlessTelemetry::of(telemetry),
+            cause: Mutex::new(cause),
             transport: if url.is_some() { Transport::Http } else { Transport::Stdio },
             address: url.and_then(|url| Some((url.host_str()?.into(), url.port_or_known_default()?))),
         }
+    }
+
+    /// Later requests of the session itself have no cause.
+    pub(crate) fn forget_cause(&self) {
+        *self.cause.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn cause(&self) -> Option<SpanContext> {
+        *self.cause.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Starts the operation of a request and makes the request carry its span. None for a request that stays open as long
@@ -45,16 +65,22 @@ impl SessionTelemetry {
         server: &SourceId,
         protocol: &ProtocolContext,
         request: &mut OutgoingRequest<'_>,
-        id: u64,
+        id: Option<u64>,
     ) -> Option<RunningOperation> {
         let method = request.method;
         if method == LISTEN_METHOD {
             return None;
         }
-        let caller_span = || request.caller().filter(|_| self.telemetry.records_spans())?.span();
-        let parent = request.span.or_else(caller_span);
-        let operation = RunningOperation::start_with(&self.telemetry, parent, |details| {
-            let subject = request.subject.filter(|_| details).map(Arc::from);
+        let is_internal = matches!(request.origin, RequestOrigin::Internal);
+        let telemetry = if is_internal { &self.rootless } else { &self.telemetry };
+        let caller_span = || request.caller().filter(|_| telemetry.records_spans())?.span();
+        let own_cause = || if is_internal { self.cause() } else { None };
+        let parent = request.span.or_else(caller_span).or_else(own_cause);
+        let operation = RunningOperation::start_with(telemetry, parent, |details| {
+            let cut = |text: &str| {
+                Arc::from(text.get(..text.floor_char_boundary(MAX_SUBJECT_BYTES)).unwrap_or_default())
+            };
+            let subject = request.subject.filter(|_| details).map(cut);
             let is_resource = method.starts_with("resources/");
             let (target, resource) = if is_resource { (None, subject) } else { (subject, None) };
             OperationKind::ClientRequest {
@@ -106,3 +132,7 @@ fn error_type(error: &RequestError) -> Cow<'static, str> {
         | RequestError::InputUnavailable(_) => "input_unavailable".into(),
     }
 }
+
+#[cfg(test)]
+#[path = "operation_tests.rs"]
+mod tests;

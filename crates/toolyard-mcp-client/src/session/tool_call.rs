@@ -126,7 +126,9 @@ impl Session {
             // Every result is an object. Clients would get anything else as it is.
             if !raw.get().trim_start().starts_with('{') {
                 let problem = "not a JSON object".to_owned();
-                return Err(RequestError::Malformed(WireError::InvalidResult { method, problem }));
+                let error = RequestError::Malformed(WireError::InvalidResult { method, problem });
+                operation::end_with_error(operation, &error);
+                return Err(error);
             }
             let Response { result, input, is_error } = read(&raw);
             operation::end_with_result(operation, is_error);

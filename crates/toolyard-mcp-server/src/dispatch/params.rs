@@ -40,7 +40,24 @@ pub(crate) struct Meta {
     pub(crate) trace_context: Vec<(String, String)>,
 }
 
+/// The keys of a trace, as headers and in `_meta`.
+const TRACE_KEYS: [&str; 2] = ["traceparent", "tracestate"];
+
 impl Params {
+    /// Takes the trace of the HTTP request if the message itself has none.
+    pub(crate) fn add_trace_headers(&mut self, headers: &http::HeaderMap) {
+        let has_trace =
+            |meta: &Meta| meta.trace_context.iter().any(|(key, _)| TRACE_KEYS.contains(&key.as_str()));
+        if !headers.contains_key("traceparent") || self.meta.as_ref().is_some_and(has_trace) {
+            return;
+        }
+        let values = TRACE_KEYS.into_iter().filter_map(|key| {
+            let value = headers.get(key)?.to_str().ok()?;
+            Some((key.to_owned(), value.to_owned()))
+        });
+        self.meta.get_or_insert_default().trace_context.extend(values);
+    }
+
     /// Reads parameters; problems are recorded in `invalid_field`.
     pub(crate) fn read(raw: Option<RawJson>) -> Self {
         let mut params = Self::default();

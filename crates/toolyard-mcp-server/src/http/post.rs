@@ -123,6 +123,7 @@ impl Connection {
             }
             Err(PeerError::SessionNotFound) => return session_not_found(),
         };
+        params.add_trace_headers(headers);
         let family = peer.family();
         if method == "initialize" && family == RevisionFamily::Legacy {
             let facts = RequestFacts {

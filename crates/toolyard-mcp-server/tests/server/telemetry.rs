@@ -69,6 +69,23 @@ async fn a_request_continues_the_trace_of_its_client_in_both_revisions() {
 }
 
 #[tokio::test]
+async fn a_request_without_a_trace_belongs_to_that_of_its_http_request() {
+    const OTHER_PARENT: &str = "00-11111111111111111111111111111111-2222222222222222-01";
+    let (server, telemetry) = recording_server().await;
+    let client = Client::new(&server.address).initialize("2025-11-25", json!({})).await;
+    telemetry.take();
+    for (meta, expected) in [(json!({}), OTHER_PARENT), (json!({"traceparent": PARENT}), PARENT)] {
+        let params = json!({"name": "echo", "arguments": {}, "_meta": meta});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let response = client.post().header("traceparent", OTHER_PARENT).json(&body).send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        let operations = recorded(&telemetry, 1).await;
+        assert_eq!(operations[0].span.unwrap().parent, Some(expected.parse().unwrap()));
+    }
+    server.close().await;
+}
+
+#[tokio::test]
 async fn errors_of_tools_and_of_the_protocol_have_types() {
     let (server, telemetry) = recording_server().await;
     let client = Client::new(&server.address);

@@ -29,8 +29,8 @@ pub struct GenAiConfig {
     pub max_attempts: u32,
     /// Limits the delay before another attempt. If a server asks for a longer delay, the request fails.
     pub max_retry_delay: Duration,
-    /// The prices of tokens.
-    pub prices: Prices,
+    /// The prices of tokens; `None` if they are not known.
+    pub prices: Option<Prices>,
     /// Limits the length of replies to requests without `max_tokens`.
     pub max_tokens: Option<u32>,
 }
@@ -50,7 +50,7 @@ impl GenAiConfig {
             idle_timeout: Duration::from_secs(60),
             max_attempts: 4,
             max_retry_delay: Duration::from_secs(60),
-            prices: Prices::default(),
+            prices: None,
             max_tokens: None,
         }
     }

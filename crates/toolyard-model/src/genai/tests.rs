@@ -80,7 +80,7 @@ fn model(address: &str) -> GenAiModel {
     config.base_url = Some(address.to_owned());
     config.api_key = Some(SecretString::new("odd-key-1234"));
     config.api_key_source = Some("ANTHROPIC_API_KEY".into());
-    config.prices = Prices { input: 1_000_000, cached: None, output: 2_000_000 };
+    config.prices = Some(Prices { input: 1_000_000, cached: None, output: 2_000_000 });
     GenAiModel::new(config).unwrap()
 }
 

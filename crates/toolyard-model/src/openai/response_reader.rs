@@ -114,7 +114,7 @@ impl ResponseReader {
         if !self.parser.is_finished() {
             return Err(ReadError::Incomplete);
         }
-        events.extend(self.parser.finish(self.input, &config.prices));
+        events.extend(self.parser.finish(self.input, &config.prices.unwrap_or_default()));
         Ok(false)
     }
 

@@ -76,7 +76,7 @@ impl Generation<'_> {
 
     fn usage(&self) -> Usage {
         match &self.state {
-            State::Reading(reader) => reader.usage(&self.model.config.prices),
+            State::Reading(reader) => reader.usage(&self.model.config.prices.unwrap_or_default()),
             State::Idle | State::Done => Usage::default(),
         }
     }

@@ -13,7 +13,7 @@ async fn a_reply_is_streamed() {
     let mut config = config(&server);
     config.api_key = Some(SecretString::new("secret-key"));
     config.headers = vec![("X-Team".into(), SecretString::new("blue"))];
-    config.prices = Prices { input: 1_000_000, cached: None, output: 3_000_000 };
+    config.prices = Some(Prices { input: 1_000_000, cached: None, output: 3_000_000 });
     let model = OpenAiModel::new(config).unwrap();
     let mut events = 0;
     let reply = collect_reply(&model, &request(), |_| events += 1).await.unwrap();
@@ -150,7 +150,7 @@ async fn cost_follows_the_configured_prices() {
     let usage = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":1000,\"completion_tokens\":10,\"prompt_tokens_details\":{\"cached_tokens\":900}}}\n\ndata: [DONE]\n\n";
     let server = Server::start([stream(usage)]).await;
     let mut config = config(&server);
-    config.prices = Prices { input: 2_000_000, cached: Some(200_000), output: 8_000_000 };
+    config.prices = Some(Prices { input: 2_000_000, cached: Some(200_000), output: 8_000_000 });
     let usage = send_with(config).await.unwrap().usage;
     // 100 at 2, 900 at 0.2 and 10 at 8 per million tokens.
     assert_eq!((usage.cached, usage.cost_micros), (900, 200 + 180 + 80));

@@ -121,6 +121,8 @@ pub(crate) async fn results_are_paged_deduplicated_and_expire(engine: Engine) {
     let beyond = other.read(&reference, usize::MAX, 10).await.unwrap();
     assert_eq!((beyond.text.as_str(), beyond.next), ("", None));
     assert_eq!(store.store("").await.map(|_| ()), Ok(()));
+    let usage = store.usage().await.unwrap();
+    assert_eq!((usage.stored, usage.stored_bytes), (2, whole.len() as u64));
 
     let unknown = ResultRef::new("r_nothing");
     assert_eq!(store.read(&unknown, 0, 1).await, Err(ResultsError::NotFound(unknown.clone())));

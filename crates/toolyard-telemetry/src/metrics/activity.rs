@@ -32,8 +32,8 @@ pub struct Activity {
     pub input_tokens: u64,
     /// Tokens that models wrote.
     pub output_tokens: u64,
-    /// The cost of model calls in US dollars; `None` if no price was known.
-    pub cost_usd: Option<f64>,
+    /// The cost of model calls in the operator's currency; `None` if no price was known.
+    pub cost: Option<f64>,
     /// By source, in the order of their names.
     pub sources: Vec<SourceActivity>,
     /// The tools that were called most, the most frequent first.
@@ -97,7 +97,7 @@ impl Metrics {
         let (calls_total, failures_total) = tools
             .iter()
             .fold((0, 0), |(calls, failures), tool| (calls + tool.calls, failures + tool.failures));
-        let (input_tokens, output_tokens, cost_usd) = self.model_totals();
+        let (input_tokens, output_tokens, cost) = self.model_totals();
         Activity {
             uptime,
             calls_per_minute: total.calls,
@@ -108,7 +108,7 @@ impl Metrics {
             failures_total,
             input_tokens,
             output_tokens,
-            cost_usd,
+            cost,
             sources,
             top_tools: top_tools(tools),
         }
@@ -138,8 +138,8 @@ impl Metrics {
             let usage = series.value.load();
             input += usage.input;
             output += usage.output;
-            if let Some(usd) = usage.cost_usd {
-                *cost.get_or_insert(0.0) += usd;
+            if let Some(more) = usage.cost {
+                *cost.get_or_insert(0.0) += more;
             }
         }
         (input, output, cost)

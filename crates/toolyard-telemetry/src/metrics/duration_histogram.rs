@@ -5,9 +5,15 @@ use std::{
     time::Duration,
 };
 
-/// The upper bounds of the buckets of MCP and GenAI operations in seconds, as OpenTelemetry recommends them.
+/// The upper bounds of the buckets of MCP operations in seconds, as OpenTelemetry recommends them.
 pub(super) const OPERATION_BOUNDS: [f64; 14] =
     [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
+/// Those of model calls, likewise.
+pub(super) const MODEL_BOUNDS: [f64; 14] =
+    [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
+/// Those of HTTP requests, likewise.
+pub(super) const HTTP_BOUNDS: [f64; 14] =
+    [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0];
 /// Those of operations that often take less than a millisecond: calls of native tools, searches.
 pub(super) const FAST_BOUNDS: [f64; 14] =
     [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 300.0];
@@ -36,6 +42,14 @@ pub(super) trait Bounds {
 #[derive(Debug)]
 pub(super) struct OperationBounds;
 
+/// [`MODEL_BOUNDS`].
+#[derive(Debug)]
+pub(super) struct ModelBounds;
+
+/// [`HTTP_BOUNDS`].
+#[derive(Debug)]
+pub(super) struct HttpBounds;
+
 /// [`FAST_BOUNDS`].
 #[derive(Debug)]
 pub(super) struct FastBounds;
@@ -43,6 +57,16 @@ pub(super) struct FastBounds;
 impl Bounds for OperationBounds {
     const NANOS: [u64; 14] = nanos(&OPERATION_BOUNDS);
     const SECONDS: &'static [f64; 14] = &OPERATION_BOUNDS;
+}
+
+impl Bounds for ModelBounds {
+    const NANOS: [u64; 14] = nanos(&MODEL_BOUNDS);
+    const SECONDS: &'static [f64; 14] = &MODEL_BOUNDS;
+}
+
+impl Bounds for HttpBounds {
+    const NANOS: [u64; 14] = nanos(&HTTP_BOUNDS);
+    const SECONDS: &'static [f64; 14] = &HTTP_BOUNDS;
 }
 
 impl Bounds for FastBounds {

@@ -16,7 +16,7 @@ use super::{
 };
 
 /// The format of the text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ExpositionFormat {
     /// [OpenMetrics](https://prometheus.io/docs/specs/om/open_metrics_spec/) 1.0, which current scrapers ask for.
     OpenMetrics,

@@ -7,7 +7,7 @@ use prometheus_client::{metrics::MetricType, registry::Unit};
 use super::{
     Metrics,
     duration_histogram::{Bounds, DurationHistogram, HistogramCounts},
-    gauges::{BreakerGauge, Gauges, StoreGauges},
+    gauges::{BreakerGauge, Gauges, ResultsGauges, StoreGauges},
     process::ProcessUsage,
     series_table::{Series, SeriesTable},
 };
@@ -95,6 +95,18 @@ impl Family {
         self
     }
 
+    /// Adds a label that has the same value in all series.
+    fn with_constant_label(mut self, name: &'static str, value: &str) -> Self {
+        let series = std::mem::take(&mut self.series).into_iter();
+        self.series = series
+            .map(|(mut labels, counted)| {
+                labels.insert(0, (name, value.to_owned()));
+                (labels, counted)
+            })
+            .collect();
+        self
+    }
+
     /// Leaves private labels out, and adds up the series that are the same without them.
     pub(super) fn hide_private_labels(&mut self) {
         for (mut labels, value) in std::mem::take(&mut self.series) {
@@ -121,7 +133,15 @@ pub(super) fn families(metrics: &Metrics, gauges: &Gauges, process: &ProcessUsag
     let mut families = Vec::new();
     families.extend(call_families(metrics));
     families.extend(agent_families(metrics));
+    families.push(
+        Family::counter(
+            "toolyard_metric_series_limit_reached",
+            "How often something was counted under `other` because a metric has too many series",
+        )
+        .with(&[], Value::Integer(metrics.overflows())),
+    );
     families.extend(gauge_families(gauges));
+    families.extend(gauges.results.iter().flat_map(results_families));
     families.extend(gauges.store.iter().flat_map(store_families));
     families.extend(process_families(process));
     families.retain(|family| !family.series.is_empty());
@@ -148,12 +168,12 @@ fn call_families(metrics: &Metrics) -> [Family; 6] {
             ),
         Family::seconds("mcp_client_operation_duration", "Duration of requests to upstream MCP servers")
             .with_histograms(
-                ["server", "mcp_method_name", "error_type", "network_transport"],
+                ["server", "mcp_method_name", "error_type", "mcp_protocol_version", "network_transport"],
                 &metrics.client_requests,
             ),
         Family::seconds("http_server_request_duration", "Duration of requests of the HTTP API")
             .with_histograms(
-                ["http_request_method", "http_route", "http_response_status_code"],
+                ["http_request_method", "http_route", "http_response_status_code", "error_type"],
                 &metrics.http_requests,
             ),
         Family::seconds("toolyard_tool_search_duration", "Duration of searches for tools")
@@ -162,9 +182,11 @@ fn call_families(metrics: &Metrics) -> [Family; 6] {
 }
 
 fn agent_families(metrics: &Metrics) -> [Family; 6] {
-    let mut tokens = Family::counter("gen_ai_client_token_usage", "Tokens that models read and wrote");
-    let mut cost =
-        Family::counter("toolyard_model_cost_usd", "Cost of model calls whose price is known, in US dollars");
+    let mut tokens = Family::counter("toolyard_model_tokens", "Tokens that models read and wrote");
+    let mut cost = Family::counter(
+        "toolyard_model_cost",
+        "Cost of model calls whose price is set, in the currency of the prices",
+    );
     for series in metrics.model_usage.all() {
         let usage = series.value.load();
         let [provider, model] = series.labels.each_ref().map(|label| &**label);
@@ -173,8 +195,8 @@ fn agent_families(metrics: &Metrics) -> [Family; 6] {
             let labels = [model.as_slice(), &[("gen_ai_token_type", token_type)]].concat();
             tokens.insert(&labels, Value::Integer(count));
         }
-        if let Some(usd) = usage.cost_usd {
-            cost.insert(&model, Value::Number(usd));
+        if let Some(spent) = usage.cost {
+            cost.insert(&model, Value::Number(spent));
         }
     }
     [
@@ -185,12 +207,17 @@ fn agent_families(metrics: &Metrics) -> [Family; 6] {
         .with_histograms(["gen_ai_agent_name", "error_type"], &metrics.agent_runs),
         Family::seconds("toolyard_planning_duration", "Duration of making and repairing plans")
             .with_histograms(["gen_ai_agent_name", "error_type"], &metrics.planning),
-        Family::seconds("gen_ai_execute_tool_duration", "Duration of steps of plans")
-            .with_histograms(["gen_ai_tool_name", "error_type"], &metrics.steps),
-        Family::seconds("gen_ai_client_operation_duration", "Duration of model calls").with_histograms(
-            ["gen_ai_provider_name", "gen_ai_request_model", "error_type"],
-            &metrics.model_calls,
-        ),
+        Family::seconds(
+            "toolyard_step_duration",
+            "Duration of steps of plans; those of reasoning have no tool",
+        )
+        .with_histograms(["gen_ai_tool_name", "error_type"], &metrics.steps),
+        Family::seconds("gen_ai_client_operation_duration", "Duration of model calls")
+            .with_histograms(
+                ["gen_ai_provider_name", "gen_ai_request_model", "error_type"],
+                &metrics.model_calls,
+            )
+            .with_constant_label("gen_ai_operation_name", "chat"),
         tokens,
         cost,
     ]
@@ -269,6 +296,21 @@ fn store_families(store: &StoreGauges) -> [Family; 4] {
         )
         .with(&[], Value::Integer(refused_calls)),
     ]
+}
+
+fn results_families(results: &ResultsGauges) -> Vec<Family> {
+    let ResultsGauges { stored, stored_bytes, evicted } = *results;
+    let mut families = vec![
+        Family::gauge("toolyard_results_stored", "Whole results of tools that are kept for reading")
+            .with(&[], Value::Integer(stored)),
+        Family::gauge("toolyard_results_stored_bytes", "Their size before compression")
+            .with(&[], Value::Integer(stored_bytes)),
+    ];
+    families.extend(evicted.map(|evicted| {
+        Family::counter("toolyard_results_evicted", "Results that were dropped to make room")
+            .with(&[], Value::Integer(evicted))
+    }));
+    families
 }
 
 /// The names that Prometheus expects of every process.

@@ -21,6 +21,8 @@ pub struct Gauges {
     pub pending_approvals: Option<u64>,
     /// Tools in the search index.
     pub indexed_tools: Option<u64>,
+    /// Stored results; `None` if they are not counted.
+    pub results: Option<ResultsGauges>,
     /// The store; `None` without one.
     pub store: Option<StoreGauges>,
 }
@@ -49,6 +51,17 @@ pub enum BreakerGauge {
     HalfOpen,
     /// Calls are refused.
     Open,
+}
+
+/// Whole results of tools that are kept for reading.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ResultsGauges {
+    /// Their number.
+    pub stored: u64,
+    /// Their size before compression.
+    pub stored_bytes: u64,
+    /// How many were dropped since the start to make room; `None` if that is not counted.
+    pub evicted: Option<u64>,
 }
 
 /// The present state of the store.

@@ -20,10 +20,12 @@ fn call(tool: &str, source: Option<&str>, millis: u64, error_type: Option<&'stat
     operation(kind, millis, error_type)
 }
 
-fn model_call(model: &str, input: u64, output: u64, cost_usd: Option<f64>) -> Operation {
+fn model_call(model: &str, input: u64, output: u64, cost: Option<f64>) -> Operation {
     let (provider, model): (Arc<str>, Arc<str>) = ("openai".into(), model.into());
     let usage = TokenUsage { input, output };
-    operation(OperationKind::ModelCall { provider, model, usage, cost_usd }, 900, None)
+    let kind =
+        OperationKind::ModelCall { provider, model, max_tokens: None, finish_reason: None, usage, cost };
+    operation(kind, 900, None)
 }
 
 fn exposition(metrics: &Metrics, detail: LabelDetail) -> String {
@@ -39,6 +41,7 @@ fn exposition(metrics: &Metrics, detail: LabelDetail) -> String {
                 breaker: BreakerGauge::Open,
             })
             .into(),
+        results: Some(ResultsGauges { stored: 3, stored_bytes: 4_096, evicted: Some(2) }),
         store: Some(StoreGauges { lost_audit_records: 4, ..StoreGauges::default() }),
         ..Gauges::default()
     };
@@ -62,8 +65,12 @@ fn a_scrape_has_calls_tokens_cost_and_gauges() {
         r#"toolyard_tool_call_duration_seconds_bucket{le="0.05",source="git"} 2"#,
         r#"toolyard_tool_call_duration_seconds_bucket{le="+Inf",source="git"} 2"#,
         r#"toolyard_tool_call_duration_seconds_count{source="git"} 2"#,
-        r#"gen_ai_client_token_usage_total{gen_ai_provider_name="openai",gen_ai_request_model="large",gen_ai_token_type="input"} 200"#,
-        r#"toolyard_model_cost_usd_total{gen_ai_provider_name="openai",gen_ai_request_model="large"} 0.5"#,
+        r#"toolyard_model_tokens_total{gen_ai_provider_name="openai",gen_ai_request_model="large",gen_ai_token_type="input"} 200"#,
+        r#"toolyard_model_cost_total{gen_ai_provider_name="openai",gen_ai_request_model="large"} 0.5"#,
+        r#"gen_ai_client_operation_duration_seconds_bucket{le="1.28",gen_ai_operation_name="chat",gen_ai_provider_name="openai",gen_ai_request_model="large"} 2"#,
+        "toolyard_metric_series_limit_reached_total 0",
+        "toolyard_results_stored_bytes 4096",
+        "toolyard_results_evicted_total 2",
         r#"toolyard_tool_search_duration_seconds_bucket{le="0.0005"} 1"#,
         r#"toolyard_servers{state="ready"} 2"#,
         r#"toolyard_breaker_open{source="git",state="open"} 1"#,
@@ -90,7 +97,7 @@ fn public_metrics_name_no_tool_server_or_model() {
         r#"toolyard_tool_calls_total{outcome="success"} 3"#,
         "toolyard_tool_call_duration_seconds_count 3",
         "toolyard_calls_in_flight 2",
-        "toolyard_model_cost_usd_total 0.25",
+        "toolyard_model_cost_total 0.25",
     ] {
         assert!(text.lines().any(|known| known == line), "{line} is missing in\n{text}");
     }
@@ -131,9 +138,82 @@ fn series_of_many_tools_are_limited() {
     for number in 0..5_000 {
         metrics.observe(&call(&format!("tool-{number}"), Some(&format!("server-{number}")), 1, None));
     }
-    assert_eq!(metrics.tool_calls.all().len(), MAX_COUNTER_SERIES + 1);
+    assert_eq!(metrics.tool_calls.all().len(), MAX_COUNTER_SERIES * 3 / 2 + 1);
     assert_eq!(metrics.sources.all().len(), MAX_HISTOGRAM_SERIES + 1);
     assert_eq!(metrics.activity().calls_total, 5_000);
+}
+
+fn client_request(server: &str, error_type: &str) -> Operation {
+    let kind = OperationKind::ClientRequest {
+        method: "tools/call".into(),
+        target: None,
+        resource: None,
+        revision: "2025-11-25",
+        server: server.into(),
+        request_id: Some(1),
+        transport: Transport::Stdio,
+        address: None,
+    };
+    Operation { error_type: Some(error_type.to_owned().into()), ..operation(kind, 1, None) }
+}
+
+#[test]
+fn codes_that_a_server_invents_get_no_series() {
+    let metrics = Metrics::default();
+    for code in 0..10_000 {
+        metrics.observe(&client_request("hostile", &code.to_string()));
+        metrics.observe(&client_request("hostile", &format!("http_{code}")));
+    }
+    metrics.observe(&client_request("hostile", "-32601"));
+    metrics.observe(&client_request("good", "timeout"));
+    let text = exposition(&metrics, LabelDetail::All);
+    for line in [
+        r#"mcp_client_operation_duration_seconds_count{server="hostile",mcp_method_name="tools/call",error_type="_OTHER",mcp_protocol_version="2025-11-25",network_transport="pipe"} 10000"#,
+        r#"mcp_client_operation_duration_seconds_count{server="good",mcp_method_name="tools/call",error_type="timeout",mcp_protocol_version="2025-11-25",network_transport="pipe"} 1"#,
+    ] {
+        assert!(text.lines().any(|known| known == line), "{line} is missing in\n{text}");
+    }
+    assert!(metrics.client_requests.all().len() <= MAX_SERIES_PER_SERVER + 2);
+    assert!(!text.contains("toolyard_metric_series_limit_reached_total 0"), "{text}");
+}
+
+#[test]
+fn steps_with_invented_tools_and_long_streams_are_counted_apart() {
+    let metrics = Metrics::default();
+    for number in 0..100 {
+        let tool: Arc<str> = format!("invented-{number}").into();
+        let kind = OperationKind::Step { tool: Some(tool), step: "s".into() };
+        metrics.observe(&operation(kind, 1, Some("unknown_tool")));
+    }
+    let stream = OperationKind::ServerRequest {
+        method: LISTEN_METHOD.into(),
+        target: None,
+        resource: None,
+        revision: "2026-07-28",
+        request_id: None,
+        transport: Transport::Http,
+        caller: "".into(),
+    };
+    metrics.observe(&operation(stream, 3_600_000, None));
+    let text = exposition(&metrics, LabelDetail::All);
+    let line =
+        r#"toolyard_step_duration_seconds_count{gen_ai_tool_name="other",error_type="unknown_tool"} 100"#;
+    assert!(text.lines().any(|known| known == line), "{line} is missing in\n{text}");
+    assert!(!text.contains("mcp_server_operation_duration"), "{text}");
+}
+
+#[test]
+fn series_of_removed_sources_make_room_for_new_ones() {
+    let metrics = Metrics::default();
+    for number in 0..MAX_HISTOGRAM_SERIES {
+        metrics.observe(&call("tool", Some(&format!("server-{number}")), 1, None));
+    }
+    metrics.make_room(|source| source == "server-7");
+    metrics.observe(&call("tool", Some("new"), 1, None));
+    let mut sources: Vec<_> =
+        metrics.activity().sources.into_iter().map(|activity| activity.source).collect();
+    sources.sort();
+    assert_eq!(sources, ["new", "server-7"]);
 }
 
 #[test]
@@ -181,8 +261,8 @@ async fn activity_follows_the_clock() {
 fn a_cost_is_known_once_a_price_is() {
     let metrics = Metrics::default();
     metrics.observe(&model_call("local", 10, 5, None));
-    assert_eq!(metrics.activity().cost_usd, None);
+    assert_eq!(metrics.activity().cost, None);
     metrics.observe(&model_call("large", 10, 5, Some(0.0)));
     let activity = metrics.activity();
-    assert_eq!((activity.input_tokens, activity.output_tokens, activity.cost_usd), (20, 10, Some(0.0)));
+    assert_eq!((activity.input_tokens, activity.output_tokens, activity.cost), (20, 10, Some(0.0)));
 }

@@ -38,11 +38,11 @@ use toolyard_core::{
 pub use self::{
     activity::{Activity, SourceActivity, ToolActivity},
     exposition::{ExpositionFormat, LabelDetail},
-    gauges::{BreakerGauge, Gauges, SourceGauges, StoreGauges},
+    gauges::{BreakerGauge, Gauges, ResultsGauges, SourceGauges, StoreGauges},
 };
 use self::{
     activity_window::ActivityWindow,
-    duration_histogram::{DurationHistogram, FastBounds, OperationBounds},
+    duration_histogram::{DurationHistogram, FastBounds, HttpBounds, ModelBounds, OperationBounds},
     series_table::{OTHER, SeriesTable},
 };
 use crate::OperationObserver;
@@ -54,8 +54,15 @@ const NO_SOURCE: &str = "none";
 /// Series of counters; a histogram has many lines per series, and so fewer series.
 const MAX_COUNTER_SERIES: usize = 2_000;
 const MAX_HISTOGRAM_SERIES: usize = 500;
+/// One upstream server leaves room for the others.
+const MAX_SERIES_PER_SERVER: usize = 40;
+/// The label of JSON-RPC codes that neither JSON-RPC nor MCP has: servers choose them freely.
+const OTHER_ERROR: &str = "_OTHER";
+/// The request that stays open for as long as its session.
+const LISTEN_METHOD: &str = "subscriptions/listen";
 const SECONDS_PER_MINUTE: u64 = 60;
-const NANO_DOLLARS: f64 = 1e9;
+/// Costs are counted in billionths of the operator's currency.
+const NANOS_PER_UNIT: f64 = 1e9;
 
 /// Counts finished operations.
 #[derive(Debug)]
@@ -63,10 +70,10 @@ pub struct Metrics {
     started: Instant,
     /// Method, error type, MCP revision, transport.
     server_requests: SeriesTable<4, DurationHistogram<OperationBounds>>,
-    /// Server, method, error type, transport.
-    client_requests: SeriesTable<4, DurationHistogram<OperationBounds>>,
-    /// HTTP method, route, status.
-    http_requests: SeriesTable<3, DurationHistogram<OperationBounds>>,
+    /// Server, method, error type, MCP revision, transport.
+    client_requests: SeriesTable<5, DurationHistogram<OperationBounds>>,
+    /// HTTP method, route, status, error type.
+    http_requests: SeriesTable<4, DurationHistogram<HttpBounds>>,
     /// Tool, source, outcome.
     tool_calls: SeriesTable<3, CallCounter>,
     sources: SeriesTable<1, SourceCalls>,
@@ -77,7 +84,7 @@ pub struct Metrics {
     /// Tool, error type.
     steps: SeriesTable<2, DurationHistogram<OperationBounds>>,
     /// Provider, model, error type.
-    model_calls: SeriesTable<3, DurationHistogram<OperationBounds>>,
+    model_calls: SeriesTable<3, DurationHistogram<ModelBounds>>,
     /// Provider, model.
     model_usage: SeriesTable<2, UsageCounter>,
     searches: DurationHistogram<FastBounds>,
@@ -102,8 +109,8 @@ struct SourceCalls {
 struct UsageCounter {
     input: AtomicU64,
     output: AtomicU64,
-    /// In billionths of a US dollar.
-    nano_dollars: AtomicU64,
+    /// In billionths of the operator's currency.
+    cost_nanos: AtomicU64,
     priced_calls: AtomicU64,
 }
 
@@ -112,21 +119,23 @@ struct ModelUsage {
     input: u64,
     output: u64,
     /// `None` if no price is known.
-    cost_usd: Option<f64>,
+    cost: Option<f64>,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
         Self {
             started: Instant::now(),
-            server_requests: SeriesTable::new(MAX_HISTOGRAM_SERIES),
-            client_requests: SeriesTable::new(MAX_HISTOGRAM_SERIES),
+            server_requests: SeriesTable::new(MAX_HISTOGRAM_SERIES).with_open_label(1),
+            client_requests: SeriesTable::new(MAX_HISTOGRAM_SERIES)
+                .with_open_label(2)
+                .with_share(0, MAX_SERIES_PER_SERVER),
             http_requests: SeriesTable::new(MAX_HISTOGRAM_SERIES),
-            tool_calls: SeriesTable::new(MAX_COUNTER_SERIES),
+            tool_calls: SeriesTable::new(MAX_COUNTER_SERIES).with_open_label(0),
             sources: SeriesTable::new(MAX_HISTOGRAM_SERIES),
             agent_runs: SeriesTable::new(MAX_HISTOGRAM_SERIES),
             planning: SeriesTable::new(MAX_HISTOGRAM_SERIES),
-            steps: SeriesTable::new(MAX_HISTOGRAM_SERIES),
+            steps: SeriesTable::new(MAX_HISTOGRAM_SERIES).with_open_label(0),
             model_calls: SeriesTable::new(MAX_HISTOGRAM_SERIES),
             model_usage: SeriesTable::new(MAX_COUNTER_SERIES),
             searches: DurationHistogram::default(),
@@ -144,16 +153,20 @@ impl OperationObserver for Metrics {
         // A label without a value is the same as no label.
         let error = error_type.unwrap_or_default();
         match &operation.kind {
+            // Its duration says how long a client was connected.
+            OperationKind::ServerRequest { method, .. } if method == LISTEN_METHOD => {}
             OperationKind::ServerRequest { method, revision, transport, .. } => {
-                let labels = [&**method, error, revision, transport_label(*transport)];
+                let labels = [&**method, error_label(error), revision, transport_label(*transport)];
                 self.server_requests.update(labels, |durations| durations.observe(duration));
             }
-            OperationKind::ClientRequest { method, server, transport, .. } => {
-                let labels = [server.as_str(), method, error, transport_label(*transport)];
+            OperationKind::ClientRequest { method, server, revision, transport, .. } => {
+                let error = error_label(error);
+                let labels = [server.as_str(), method, error, revision, transport_label(*transport)];
                 self.client_requests.update(labels, |durations| durations.observe(duration));
             }
-            OperationKind::HttpRequest { method, route, status } => {
-                let labels = [&**method, route, &status_label(*status)];
+            OperationKind::HttpRequest { method, route, status, .. } => {
+                let route = route.as_deref().unwrap_or_default();
+                let labels = [&**method, route, &status_label(*status), error];
                 self.http_requests.update(labels, |durations| durations.observe(duration));
             }
             OperationKind::ToolCall { tool, source, .. } => {
@@ -167,12 +180,14 @@ impl OperationObserver for Metrics {
                 self.planning.update([agent, error], |durations| durations.observe(duration));
             }
             OperationKind::Step { tool, .. } => {
-                let tool = tool.as_deref().unwrap_or_default();
+                // Models can invent names of tools.
+                let is_unknown = matches!(error, "unknown_tool" | "unknown_capability");
+                let tool = if is_unknown { OTHER } else { tool.as_deref().unwrap_or_default() };
                 self.steps.update([tool, error], |durations| durations.observe(duration));
             }
-            OperationKind::ModelCall { provider, model, usage, cost_usd } => {
+            OperationKind::ModelCall { provider, model, usage, cost, .. } => {
                 self.model_calls.update([provider, model, error], |durations| durations.observe(duration));
-                self.model_usage.update([provider, model], |counter| counter.add(*usage, *cost_usd));
+                self.model_usage.update([provider, model], |counter| counter.add(*usage, *cost));
             }
             _ => {}
         }
@@ -190,6 +205,34 @@ impl Metrics {
             calls.durations.observe(duration);
             locked(&calls.window).record(minute, duration, error_type.is_some());
         });
+    }
+
+    /// How often a limit on the number of series was reached.
+    fn overflows(&self) -> u64 {
+        self.server_requests.overflows()
+            + self.client_requests.overflows()
+            + self.http_requests.overflows()
+            + self.tool_calls.overflows()
+            + self.sources.overflows()
+            + self.agent_runs.overflows()
+            + self.planning.overflows()
+            + self.steps.overflows()
+            + self.model_calls.overflows()
+            + self.model_usage.overflows()
+    }
+
+    /// If there is no room for further sources, removes the series of those that are gone.
+    pub fn make_room(&self, is_source: impl Fn(&str) -> bool) {
+        let is_kept = |source: &str| source == NO_SOURCE || source == OTHER || is_source(source);
+        if self.client_requests.is_full() {
+            self.client_requests.retain(0, is_kept);
+        }
+        if self.tool_calls.is_full() {
+            self.tool_calls.retain(1, is_kept);
+        }
+        if self.sources.is_full() {
+            self.sources.retain(0, is_kept);
+        }
     }
 
     /// Minutes since the start.
@@ -212,17 +255,17 @@ impl CallCounter {
 }
 
 impl UsageCounter {
-    fn add(&self, usage: TokenUsage, cost_usd: Option<f64>) {
+    fn add(&self, usage: TokenUsage, cost: Option<f64>) {
         self.input.fetch_add(usage.input, Ordering::Relaxed);
         self.output.fetch_add(usage.output, Ordering::Relaxed);
-        if let Some(usd) = cost_usd {
+        if let Some(cost) = cost {
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
                 reason = "saturates, and a negative cost counts as none"
             )]
-            let nano_dollars = (usd * NANO_DOLLARS) as u64;
-            self.nano_dollars.fetch_add(nano_dollars, Ordering::Relaxed);
+            let nanos = (cost * NANOS_PER_UNIT) as u64;
+            self.cost_nanos.fetch_add(nanos, Ordering::Relaxed);
             self.priced_calls.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -232,8 +275,18 @@ impl UsageCounter {
         ModelUsage {
             input: self.input.load(Ordering::Relaxed),
             output: self.output.load(Ordering::Relaxed),
-            cost_usd: has_price.then(|| self.nano_dollars.load(Ordering::Relaxed) as f64 / NANO_DOLLARS),
+            cost: has_price.then(|| self.cost_nanos.load(Ordering::Relaxed) as f64 / NANOS_PER_UNIT),
         }
+    }
+}
+
+/// An error type of MCP requests as the value of a label.
+fn error_label(error: &str) -> &str {
+    let is_known =
+        |code: i64| matches!(code, -32700 | -32603..=-32600 | -32002..=-32000 | -32022..=-32020 | -32042);
+    match error.parse() {
+        Ok(code) if !is_known(code) => OTHER_ERROR,
+        Ok(_) | Err(_) => error,
     }
 }
 
@@ -244,10 +297,12 @@ fn transport_label(transport: Transport) -> &'static str {
     }
 }
 
-fn status_label(status: u16) -> Cow<'static, str> {
+/// Empty without a response.
+fn status_label(status: Option<u16>) -> Cow<'static, str> {
     match status {
-        200 => Cow::Borrowed("200"),
-        other => Cow::Owned(other.to_string()),
+        None => Cow::Borrowed(""),
+        Some(200) => Cow::Borrowed("200"),
+        Some(other) => Cow::Owned(other.to_string()),
     }
 }
 

@@ -94,7 +94,7 @@ impl OperationQueue {
 fn content_bytes(operation: &Operation) -> usize {
     match &operation.kind {
         OperationKind::ToolCall { content: Some(content), .. } => {
-            content.arguments.get().len() + content.result.len()
+            content.arguments.len() + content.result.len()
         }
         _ => 0,
     }
@@ -104,7 +104,7 @@ fn content_bytes(operation: &Operation) -> usize {
 mod tests {
     use std::time::{Duration, SystemTime};
 
-    use toolyard_core::{RawJson, telemetry::CallContent};
+    use toolyard_core::telemetry::CallContent;
 
     use super::*;
 
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn large_content_does_not_fill_the_memory() {
         let call = || {
-            let content = CallContent { arguments: RawJson::empty_object(), result: "x".repeat(48) };
+            let content = CallContent { arguments: "{}".to_owned(), result: "x".repeat(48) };
             let content = Some(Box::new(content));
             operation(OperationKind::ToolCall { tool: "t".into(), source: None, attempts: 1, content })
         };

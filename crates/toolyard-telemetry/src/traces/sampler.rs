@@ -2,12 +2,12 @@
 
 use std::num::NonZeroU128;
 
-use toolyard_core::telemetry::SpanContext;
+use toolyard_core::telemetry::{SpanContext, root_span_id};
 
 /// Decides which traces are recorded. All spans of a trace agree, here and in other processes with the same ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sampler {
-    /// A trace is recorded if the lower 63 bits of its id are below this.
+    /// A trace is recorded if the lower 64 bits of its id, shifted right by one, are below this, as in the SDKs of OpenTelemetry.
     threshold: u64,
     /// Whether the decision of the parent counts.
     follows_parent: bool,
@@ -63,12 +63,12 @@ impl Sampler {
 
     /// The context of the root of this trace.
     pub(super) fn start_trace(&self, trace_id: NonZeroU128) -> SpanContext {
-        SpanContext { trace_id, is_sampled: self.samples(trace_id), ..SpanContext::root() }
+        SpanContext { trace_id, span_id: root_span_id(trace_id), is_sampled: self.samples(trace_id) }
     }
 
     fn samples(&self, trace_id: NonZeroU128) -> bool {
-        let low_bits = trace_id.get() & u128::from(u64::MAX >> 1);
-        low_bits < u128::from(self.threshold)
+        let low_bits = trace_id.get() & u128::from(u64::MAX);
+        low_bits >> 1 < u128::from(self.threshold)
     }
 }
 
@@ -101,6 +101,29 @@ mod tests {
         assert!(!Sampler::by_ratio(0.0).start_span(Some(&sampled)).is_sampled);
         let trace_id = sampled.trace_id;
         assert_eq!(Sampler::by_ratio(1.0).start_trace(trace_id).trace_id, trace_id);
+    }
+
+    #[test]
+    fn decisions_are_those_of_the_opentelemetry_sdks() {
+        let samples = |ratio: f64, id: u128| Sampler::by_ratio(ratio).samples(NonZeroU128::new(id).unwrap());
+        for (id, is_sampled) in [
+            (0x4bf9_2f35_77b3_4da6_7fff_ffff_ffff_ffff, true),
+            // The highest of the lower 64 bits counts, the lowest does not.
+            (0x4bf9_2f35_77b3_4da6_8000_0000_0000_0000, false),
+            (0x4bf9_2f35_77b3_4da6_8000_0000_0000_0001, false),
+            (0xffff_ffff_ffff_ffff_0000_0000_0000_0001, true),
+        ] {
+            assert_eq!(samples(0.5, id), is_sampled, "{id:x}");
+            assert!(samples(1.0, id) && !samples(0.0, id));
+        }
+    }
+
+    #[test]
+    fn a_trace_that_is_started_by_its_id_has_one_root_everywhere() {
+        let trace_id = NonZeroU128::new(0x0192_0000_0000_0000_0000_0000_0000_0007).unwrap();
+        let roots = [Sampler::by_ratio(1.0), Sampler::parent_based(1.0)].map(|it| it.start_trace(trace_id));
+        assert_eq!(roots[0], roots[1]);
+        assert_eq!(roots[0].span_id.get(), 7);
     }
 
     #[test]

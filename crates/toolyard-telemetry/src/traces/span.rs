@@ -11,7 +11,7 @@ use std::{
 
 use hashbrown::HashMap;
 use toolyard_core::{
-    redact, redact_json,
+    RawJson, redact, redact_json,
     telemetry::{CallContent, Operation, OperationKind, OperationSpan, Transport},
 };
 
@@ -172,7 +172,7 @@ fn write_key(kind: &OperationKind, key: &mut Vec<u8>) {
         OperationKind::HttpRequest { method, route, .. } => {
             add(Some("http"));
             add(Some(method));
-            add(Some(route));
+            add(route.as_deref());
         }
         OperationKind::AgentRun { agent, .. } => {
             add(Some("run"));
@@ -232,9 +232,14 @@ fn describe(kind: &OperationKind, span: &mut Attributes<'_>) {
             }
         }
         OperationKind::HttpRequest { method, route, .. } => {
-            span.set_name(method, Some(route));
+            let name = if method == "_OTHER" { "HTTP" } else { method };
+            span.set_name(name, route.as_deref());
             span.add("http.request.method", &**method);
-            span.add("http.route", &**route);
+            // The gateway does not terminate TLS.
+            span.add("url.scheme", "http");
+            if let Some(route) = route {
+                span.add("http.route", &**route);
+            }
         }
         OperationKind::AgentRun { agent, .. } => describe_agent("invoke_agent", agent, span),
         OperationKind::Planning { agent } => describe_agent("plan", agent, span),
@@ -263,24 +268,44 @@ fn write_details(kind: &OperationKind, span: &mut Attributes<'_>) {
         OperationKind::ServerRequest { request_id: Some(id), .. } => {
             span.add("jsonrpc.request.id", &*redacted_id(id));
         }
-        OperationKind::ClientRequest { request_id, .. } => {
-            span.add("jsonrpc.request.id", &*request_id.to_string());
+        OperationKind::ClientRequest { request_id: Some(id), .. } => {
+            span.add("jsonrpc.request.id", &*id.to_string());
         }
         OperationKind::ToolCall { attempts, content, .. } => {
             span.add("toolyard.attempts", u64::from(*attempts));
             if let Some(CallContent { arguments, result }) = content.as_deref() {
-                span.add("gen_ai.tool.call.arguments", &*truncated(redact_json(arguments).0.get()));
+                // Arguments that were cut are no JSON any more.
+                match RawJson::parse(arguments.clone()) {
+                    Ok(arguments) => {
+                        span.add("gen_ai.tool.call.arguments", &*truncated(redact_json(&arguments).0.get()));
+                    }
+                    Err(_cut) => span.add("gen_ai.tool.call.arguments", &*truncated(&redact(arguments))),
+                }
                 span.add("gen_ai.tool.call.result", &*truncated(&redact(result)));
             }
         }
-        OperationKind::HttpRequest { status: status @ 1.., .. } => {
-            span.add("http.response.status_code", u64::from(*status));
+        OperationKind::HttpRequest { path, status, .. } => {
+            span.add("url.path", &*redact(path));
+            if let Some(status) = status {
+                span.add("http.response.status_code", u64::from(*status));
+            }
         }
-        OperationKind::AgentRun { run, .. } => span.add("toolyard.run.id", run.as_str()),
-        OperationKind::ModelCall { usage, cost_usd, .. } => {
+        OperationKind::AgentRun { run, conversation, .. } => {
+            span.add("toolyard.run.id", run.as_str());
+            if let Some(conversation) = conversation {
+                span.add("gen_ai.conversation.id", &*redact(conversation));
+            }
+        }
+        OperationKind::ModelCall { max_tokens, finish_reason, usage, cost, .. } => {
+            if let Some(limit) = max_tokens {
+                span.add("gen_ai.request.max_tokens", u64::from(*limit));
+            }
+            if let Some(reason) = finish_reason {
+                span.add("gen_ai.response.finish_reasons", Value::TextList(reason));
+            }
             span.add("gen_ai.usage.input_tokens", usage.input);
             span.add("gen_ai.usage.output_tokens", usage.output);
-            if let Some(cost) = cost_usd {
+            if let Some(cost) = cost {
                 span.add("toolyard.cost", Value::Number(*cost));
             }
         }
@@ -354,6 +379,8 @@ impl Attributes<'_> {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Value<'a> {
     Text(&'a str),
+    /// A list with this text.
+    TextList(&'a str),
     Integer(u64),
     Number(f64),
 }
@@ -378,8 +405,14 @@ pub(super) fn attribute(output: &mut Vec<u8>, field: u32, name: &str, value: Val
     const STRING_VALUE: u32 = 1;
     const INT_VALUE: u32 = 3;
     const DOUBLE_VALUE: u32 = 4;
+    const ARRAY_VALUE: u32 = 5;
+    const ARRAY_VALUES: u32 = 1;
     let value_length = match value {
         Value::Text(text) => field_length(STRING_VALUE, text.len()),
+        Value::TextList(text) => {
+            let values = field_length(ARRAY_VALUES, field_length(STRING_VALUE, text.len()));
+            field_length(ARRAY_VALUE, values)
+        }
         Value::Integer(number) => uint_length(INT_VALUE, number),
         Value::Number(_) => 9,
     };
@@ -390,6 +423,12 @@ pub(super) fn attribute(output: &mut Vec<u8>, field: u32, name: &str, value: Val
     write_header(output, VALUE, value_length);
     match value {
         Value::Text(text) => write_bytes(output, STRING_VALUE, text.as_bytes()),
+        Value::TextList(text) => {
+            let length = field_length(STRING_VALUE, text.len());
+            write_header(output, ARRAY_VALUE, field_length(ARRAY_VALUES, length));
+            write_header(output, ARRAY_VALUES, length);
+            write_bytes(output, STRING_VALUE, text.as_bytes());
+        }
         Value::Integer(number) => write_uint(output, INT_VALUE, number),
         Value::Number(number) => write_fixed_64(output, DOUBLE_VALUE, number.to_bits()),
     }

@@ -11,10 +11,7 @@ use opentelemetry_proto::tonic::{
 };
 use proptest::prelude::*;
 use prost::Message as _;
-use toolyard_core::{
-    RawJson,
-    telemetry::{SpanContext, TokenUsage},
-};
+use toolyard_core::telemetry::{SpanContext, TokenUsage};
 
 use super::*;
 use crate::traces::export_request::{ExportRequest, rejected_spans};
@@ -134,7 +131,7 @@ fn a_request_to_a_server_is_a_client_span() {
             resource: None,
             revision: "2025-11-25",
             server: "ledger".into(),
-            request_id: 3,
+            request_id: Some(3),
             transport: Transport::Http,
             address: Some(("example.org".into(), 443)),
         },
@@ -160,7 +157,7 @@ fn agents_models_and_tools_have_the_names_of_the_conventions() {
         (span.name.clone(), span.kind(), attribute_of(&span, "gen_ai.operation.name"))
     };
     let expect = |name: &str, kind, operation: &str| (name.to_owned(), kind, operation.to_owned());
-    let run = OperationKind::AgentRun { agent: "main".into(), run: "r1".into() };
+    let run = OperationKind::AgentRun { agent: "main".into(), run: "r1".into(), conversation: None };
     assert_eq!(named(run), expect("invoke_agent main", SpanKind::Internal, "invoke_agent"));
     let planning = OperationKind::Planning { agent: "main".into() };
     assert_eq!(named(planning), expect("plan main", SpanKind::Internal, "plan"));
@@ -172,15 +169,23 @@ fn agents_models_and_tools_have_the_names_of_the_conventions() {
         provider: "openai".into(),
         model: "gpt".into(),
         usage: TokenUsage { input: 10, output: 3 },
-        cost_usd: Some(0.5),
+        max_tokens: Some(64),
+        finish_reason: Some("stop".into()),
+        cost: Some(0.5),
     };
     assert_eq!(named(model.clone()), expect("chat gpt", SpanKind::Client, "chat"));
     let model = map(model, Some("timeout"));
     assert_eq!(attribute_of(&model, "gen_ai.usage.input_tokens"), "10");
     assert_eq!(attribute_of(&model, "toolyard.cost"), "0.5");
+    assert!(attribute_of(&model, "gen_ai.response.finish_reasons").contains("\"stop\""), "{model:?}");
     assert_eq!(attribute_of(&model, "rpc.response.status_code"), "", "only JSON-RPC has codes");
     let http =
-        OperationKind::HttpRequest { method: "GET".into(), route: "/api/v1/runs/{id}".into(), status: 503 };
+        OperationKind::HttpRequest {
+        method: "GET".into(),
+        route: Some("/api/v1/runs/{id}".into()),
+        path: "/api/v1/runs/7".into(),
+        status: Some(503),
+    };
     let http = map(http, Some("503"));
     assert_eq!(
         (&*http.name, &*attribute_of(&http, "http.response.status_code")),
@@ -192,7 +197,7 @@ fn agents_models_and_tools_have_the_names_of_the_conventions() {
 fn secrets_are_redacted_wherever_a_client_writes() {
     const TOKEN: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
     let content = CallContent {
-        arguments: RawJson::parse(format!(r#"{{"token":"{TOKEN}","x":1}}"#)).unwrap(),
+        arguments: format!(r#"{{"token":"{TOKEN}","x":1}}"#),
         result: format!("Bearer {TOKEN} {}", "é".repeat(20_000)),
     };
     let call = OperationKind::ToolCall {
@@ -201,6 +206,9 @@ fn secrets_are_redacted_wherever_a_client_writes() {
         attempts: 1,
         content: Some(Box::new(content)),
     };
+    let cut = CallContent::new(&format!(r#"{{"token":"{TOKEN}","x":"{}"#, "y".repeat(70_000)), "");
+    let cut_call =
+        OperationKind::ToolCall { tool: "add".into(), source: None, attempts: 1, content: Some(Box::new(cut)) };
     let uri = format!("https://example.org/?token={TOKEN}");
     let named = OperationKind::ToolCall { tool: TOKEN.into(), source: None, attempts: 1, content: None };
     let step = OperationKind::Step { tool: Some(TOKEN.into()), step: TOKEN.into() };
@@ -209,7 +217,7 @@ fn secrets_are_redacted_wherever_a_client_writes() {
         *request_id = Some(TOKEN.to_owned());
     }
     let resource = server_request("resources/read", Some(TOKEN), Some(&uri));
-    for span in [call, resource, named, step, identified].map(|kind| map(kind, None)) {
+    for span in [call, cut_call, resource, named, step, identified].map(|kind| map(kind, None)) {
         assert!(!format!("{span:?}").contains("ghp_0123"), "{span:?}");
         assert!(attribute_of(&span, "gen_ai.tool.call.result").len() < 20_000);
     }
@@ -311,7 +319,7 @@ proptest! {
                     resource: other.as_deref().map(Into::into),
                     revision: "2026-07-28",
                     server: "s".into(),
-                    request_id: 1,
+                    request_id: Some(1),
                     transport,
                     address: None,
                 },

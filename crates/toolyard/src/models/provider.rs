@@ -44,7 +44,7 @@ fn build_openai(
         .collect();
     // Most servers support schemas, and small models need them.
     config.tool_calling = mode.unwrap_or(ToolCalling::Schema);
-    config.prices = settings.price.prices();
+    config.prices = settings.price.map(|price| price.prices());
     config.max_tokens = settings.max_tokens;
     config.extra_body = settings.extra_body.clone();
     if let Some(temperature) = settings.temperature {
@@ -75,7 +75,7 @@ fn build_genai(
     config.api_key = secrets.key.map(|key| SecretString::new(key.into_exposed()));
     config.base_url.clone_from(&settings.url);
     config.tool_calling = mode.unwrap_or(config.tool_calling);
-    config.prices = settings.price.prices();
+    config.prices = settings.price.map(|price| price.prices());
     config.max_tokens = settings.max_tokens;
     config.first_token_timeout =
         settings.first_token_timeout.map_or(config.first_token_timeout, |timeout| timeout.0);

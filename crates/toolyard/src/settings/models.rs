@@ -45,9 +45,9 @@ pub struct ModelSettings {
     /// The maximum number of attempts when the model is busy or unreachable.
     #[serde(default)]
     pub attempts: Option<u32>,
-    /// The price of a million tokens, in your currency.
+    /// The price of a million tokens, in your currency. Without it, costs are unknown.
     #[serde(default)]
-    pub price: PriceSettings,
+    pub price: Option<PriceSettings>,
     /// Additional HTTP headers; secrets as references to environment variables: `${TOKEN}`.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,

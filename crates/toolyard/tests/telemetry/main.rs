@@ -123,6 +123,11 @@ fn a_run_of_the_command_line_is_one_trace_in_both_revisions() {
         let run = fixture.receiver.span("invoke_agent assistant", |_| true);
         assert_eq!(run.parent, "", "the run is the root");
         fixture.assert_run(&run, revision);
+        let is_of_run = |span: &ReceivedSpan| span.trace_id == run.trace_id;
+        assert!(fixture.receiver.spans().iter().all(is_of_run), "the start of the server belongs to the run");
+        let shown = fixture.home.command(&["runs", "show", "last", "--json"]).output().unwrap();
+        let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+        assert_eq!(shown["trace_id"], run.trace_id.as_str());
         assert_eq!(fixture.receiver.resource()["service.name"], "yard-test");
         assert!(fixture.model.requests().len() >= 2);
     }

@@ -5,10 +5,7 @@ use tokio::time::Instant;
 use toolyard_model::{FinishReason, ModelError, ModelEvent, ModelReply, ModelRequest, Usage};
 
 use super::{
-    super::{
-        context::Context,
-        operation::{end_model_call, end_model_task},
-    },
+    super::{context::Context, operation::end_model_task},
     answer_stream::AnswerStream,
     arithmetic,
     model_io::build_request,
@@ -54,10 +51,12 @@ pub(in crate::driver) async fn call_model(context: Context<'_>, run: Run, task: 
     context.watcher.on_update(&RunUpdate::ModelRequested { task: task.clone() });
     let mut stream = AnswerStream::new(&task, context.parts.model.tool_calling());
     let max_bytes = reply_limit(remaining);
-    let operation = context.start_model_call(task_operation.as_ref());
+    let operation = context.start_model_call(task_operation.as_ref(), &request);
     let reply = receive_reply(context.parts, context.watcher, &request, &mut stream, max_bytes).await;
     let reply = reply.map(|reply| with_usage(context.parts, &request, reply));
-    end_model_call(operation, &reply, &*context.parts.model);
+    if let Some(operation) = operation {
+        operation.end(&*context.parts.model, &reply);
+    }
     end_model_task(task_operation, &reply);
     let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     ModelOutcome { reply, streamed: stream.into_streamed(), milliseconds }

@@ -12,9 +12,9 @@ use std::{
 use serde_json::{Value, json};
 use toolyard_core::{
     BoxFuture, CallContext, ErrorKind, RunId, SourceInfo, SourceKind, Tool, ToolCallRequest, ToolError,
-    ToolHints, ToolOutput, ToolSpec,
+    ToolHints, ToolOutput, ToolSpec, telemetry::RecordingTelemetry,
 };
-use toolyard_hub::ToolHub;
+use toolyard_hub::{HubConfig, ToolHub};
 use toolyard_model::{Model, ModelError, ModelErrorKind, ModelReply, ScriptedModel, ToolCalling};
 
 use crate::{
@@ -196,8 +196,19 @@ impl Fixture {
         fixture
     }
 
+    /// A fixture whose operations are recorded.
+    pub(crate) fn traced(model: ScriptedModel, tools: &[TestTool]) -> (Self, Arc<RecordingTelemetry>) {
+        let telemetry = Arc::new(RecordingTelemetry::default());
+        let config = HubConfig { telemetry: Some(Arc::clone(&telemetry) as _), ..HubConfig::default() };
+        (Self::with_hub(ToolHub::new(config), Arc::new(model), tools), telemetry)
+    }
+
     pub(crate) fn with_model(model: Arc<dyn Model>, tools: &[TestTool]) -> Self {
-        let (hub, log) = (Arc::new(ToolHub::default()), MemoryRunLog::new());
+        Self::with_hub(ToolHub::default(), model, tools)
+    }
+
+    fn with_hub(hub: ToolHub, model: Arc<dyn Model>, tools: &[TestTool]) -> Self {
+        let (hub, log) = (Arc::new(hub), MemoryRunLog::new());
         let parts = AgentParts {
             config: Arc::new(AgentConfig::new("assistant")),
             hub: Arc::clone(&hub),

@@ -16,6 +16,7 @@ mod single_calls;
 mod steps;
 mod store_failures;
 mod take_over;
+mod telemetry;
 mod tool_search;
 #[path = "../../../tests/support/wrapped_log.rs"]
 mod wrapped_log;

@@ -29,8 +29,8 @@ impl Model for BreakingModel {
         ToolCalling::Schema
     }
 
-    fn cost(&self, usage: &Usage) -> u64 {
-        usage.output * 2
+    fn cost(&self, usage: &Usage) -> Option<u64> {
+        Some(usage.output * 2)
     }
 
     fn generate<'a>(&'a self, request: &'a ModelRequest) -> ModelStream<'a> {

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolyard::describe_end;
-use toolyard_agent::{RunEnd, RunEvent, RunUpdate, RunWatcher as _, load_run, replay_updates};
+use toolyard_agent::{
+    RunEnd, RunEvent, RunRequest, RunUpdate, RunWatcher as _, load_run, replay_updates, run_trace_id,
+};
 use toolyard_core::{
     ApprovalKind, ApprovalRecord, Approvals as _, Journal as _, LoggedEvent, RunId, RunLog, RunRecord,
     RunState,
@@ -36,8 +38,13 @@ pub(crate) async fn show(run: &RunId, store: &Store, output: &Output) -> Result<
     let steps = store.steps(run).await?;
     let events = store.events(run, 0).await?;
     if output.is_json() {
+        let trace_id = progress(&events).request.map(|request| trace_id(run, &request));
         let events: Vec<Value> = events.iter().map(event_json).collect();
-        output.json(&json!({"run": record, "steps": steps, "events": events}));
+        let mut shown = json!({"run": record, "steps": steps, "events": events});
+        if let (Value::Object(shown), Some(trace_id)) = (&mut shown, trace_id) {
+            shown.insert("trace_id".to_owned(), trace_id.into());
+        }
+        output.json(&shown);
         return Ok(());
     }
     if events.is_empty() {
@@ -50,6 +57,7 @@ pub(crate) async fn show(run: &RunId, store: &Store, output: &Output) -> Result<
     output.line(&format!("{}   {state}, started {}", record.id, format_timestamp(record.created_at)));
     if let Some(request) = &progress.request {
         output.line(&format!("  {}: {}", request.agent, request.question));
+        output.line(&format!("  trace {}", trace_id(run, request)));
     }
     stored_run_lines(&progress, line_width().min(MAX_LINE_WIDTH)).iter().for_each(|line| output.line(line));
     let approvals = store.approvals_of_run(run).await?;
@@ -71,6 +79,11 @@ pub(crate) async fn show(run: &RunId, store: &Store, output: &Output) -> Result<
     }
     print_hint(run, &record, &progress, output);
     Ok(())
+}
+
+/// The id of the run's trace, as tracing systems write it.
+fn trace_id(run: &RunId, request: &RunRequest) -> String {
+    format!("{:032x}", run_trace_id(run, request))
 }
 
 /// Prints a call that waits for an approval, with all its arguments, line by line.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::Extensions;
-use toolyard::gateway::{AuthenticatedCaller, HttpApi, OperatorAccess};
+use toolyard::gateway::{AuthenticatedCaller, HttpApi, OperatorAccess, StartsNoTrace};
 use toolyard_console::{Console, ConsoleAccess, ConsoleConfig, Role, is_console_path};
 use toolyard_mcp_server::SharedAccessRules;
 
@@ -38,6 +38,8 @@ pub(super) fn attach(
 /// Requests of the console are those of clients with the token, so that they share conversations.
 fn authorize(access: &SharedAccessRules, extensions: &mut Extensions, role: Role) {
     extensions.insert(AuthenticatedCaller(access.local_identity()));
+    // Open pages ask again and again.
+    extensions.insert(StartsNoTrace);
     if role == Role::Operator {
         extensions.insert(OperatorAccess);
     }

@@ -6,8 +6,8 @@ use serde_json::json;
 use toolyard::Toolyard;
 use toolyard_agent::{example_requests_request, parse_example_requests, prompt::PromptTool};
 use toolyard_core::{ExampleRequests as _, ToolExampleRequests};
-use toolyard_hub::{ToolCandidate, definition_hash};
-use toolyard_model::{Model, collect_reply};
+use toolyard_hub::{ToolCandidate, ToolHub, definition_hash};
+use toolyard_model::{Model, collect_observed_reply};
 use toolyard_store::StoredExampleRequests;
 
 use super::tools_of_source;
@@ -44,7 +44,7 @@ pub(super) async fn run(
     let (mut written, mut failed) = (Vec::new(), Vec::new());
     for (number, tool) in (1..).zip(missing.iter().take(total)) {
         let name = format!("{}@{}", tool.name, tool.source_id());
-        let requests = with_progress(&name, write_requests(tool, model.as_ref())).await??;
+        let requests = with_progress(&name, write_requests(tool, model.as_ref(), toolyard.hub())).await??;
         let outcome = match requests.as_slice() {
             [] => "nothing that can be used".to_owned(),
             requests => pluralize(requests.len(), "request"),
@@ -89,9 +89,13 @@ fn is_known(tool: &ToolCandidate, stored: &StoredExampleRequests) -> bool {
     known.is_some_and(|known| known.definition == definition_hash(tool.spec()))
 }
 
-async fn write_requests(tool: &ToolCandidate, model: &dyn Model) -> Result<Vec<String>, CliError> {
+async fn write_requests(
+    tool: &ToolCandidate,
+    model: &dyn Model,
+    hub: &ToolHub,
+) -> Result<Vec<String>, CliError> {
     let request = example_requests_request(&PromptTool::from_candidate(tool));
-    let reply = collect_reply(model, &request, |_| {}).await?;
+    let reply = collect_observed_reply(model, &request, hub.telemetry(), None, |_| {}).await?;
     Ok(parse_example_requests(&reply))
 }
 

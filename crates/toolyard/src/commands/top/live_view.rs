@@ -104,7 +104,7 @@ mod tests {
         calls[59] = 2;
         let overview = json!({
             "uptime_ms": 7_380_000, "calls_per_minute": calls, "p50_ms": 1.25, "p95_ms": 1_840.0,
-            "calls_total": 12_345, "failures_total": 7, "tokens": {"input": 120_000, "output": 4_100}, "cost_usd": 0.1234,
+            "calls_total": 12_345, "failures_total": 7, "tokens": {"input": 120_000, "output": 4_100}, "cost": 0.1234,
             "runs": {"active": 1, "waiting_for_approval": 1, "pending_approvals": 2},
             "servers": {"ready": 2, "down": 1, "stopped": 0},
             "sources": [

@@ -23,7 +23,7 @@ pub(super) struct Overview {
     calls_total: usize,
     failures_total: usize,
     tokens: Tokens,
-    cost_usd: Option<f64>,
+    cost: Option<f64>,
     runs: Runs,
     servers: BTreeMap<String, usize>,
     sources: Vec<Source>,
@@ -81,7 +81,7 @@ impl Overview {
         let servers = if servers.is_empty() { "none".to_owned() } else { servers.join(", ") };
         let (calls, failures) = (group_digits(self.calls_total), group_digits(self.failures_total));
         let (input, output) = (group_digits(self.tokens.input), group_digits(self.tokens.output));
-        let cost = self.cost_usd.map_or_else(|| "unknown".to_owned(), |cost| format!("${cost:.4}"));
+        let cost = self.cost.map_or_else(|| "unknown".to_owned(), |cost| format!("{cost:.4}"));
         let approvals = self.runs.pending_approvals.unwrap_or_default();
         [
             format!(

@@ -1,6 +1,9 @@
 //! One line of the log, as text or as JSON. Secrets are redacted, and no text from outside can begin a line of its own.
 
-use std::fmt;
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+};
 
 use serde_json::{Map, Value};
 use toolyard_core::{escape_unsafe, redact};
@@ -22,8 +25,11 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// A logged event without its time.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// Fields with another value for each request. Lines that differ only in these are repetitions of each other.
+const REQUEST_FIELDS: [&str; 3] = ["trace_id", "span_id", "request_id"];
+
+/// A logged event without its time. Lines are equal if they say the same, whatever request they are about.
+#[derive(Debug, Clone)]
 pub(super) struct LogLine {
     pub(super) level: Level,
     pub(super) target: String,
@@ -125,6 +131,32 @@ impl LogLine {
     }
 }
 
+impl LogLine {
+    /// What makes a line the repetition of another.
+    fn key(&self) -> (Level, &str, &str, impl Iterator<Item = &(&'static str, String)>) {
+        let fields = self.fields.iter().filter(|(name, _)| !REQUEST_FIELDS.contains(name));
+        (self.level, &self.target, &self.message, fields)
+    }
+}
+
+impl PartialEq for LogLine {
+    fn eq(&self, other: &Self) -> bool {
+        let (level, target, message, fields) = self.key();
+        let (other_level, other_target, other_message, other_fields) = other.key();
+        (level, target, message) == (other_level, other_target, other_message) && fields.eq(other_fields)
+    }
+}
+
+impl Eq for LogLine {}
+
+impl Hash for LogLine {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let (level, target, message, fields) = self.key();
+        (level, target, message).hash(state);
+        fields.for_each(|field| field.hash(state));
+    }
+}
+
 impl Visit for LogLine {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.push(field, value);
@@ -208,6 +240,23 @@ mod tests {
             let text = by_name.render(format, time, None);
             assert!(!text.contains("very-secret-value"), "{text}");
         }
+    }
+
+    #[test]
+    fn lines_of_different_requests_are_repetitions() {
+        let of_request = |trace: &str, error: &str| {
+            let mut line = line("call failed", error);
+            line.fields.push(("trace_id", trace.to_owned()));
+            line.fields.push(("request_id", format!("r-{trace}")));
+            line
+        };
+        let mut lines = std::collections::HashSet::new();
+        assert!(lines.insert(of_request("1", "no route to host")));
+        assert!(!lines.insert(of_request("2", "no route to host")));
+        assert!(!lines.insert(line("call failed", "no route to host")));
+        assert!(lines.insert(of_request("2", "connection reset")));
+        // The id of the first request is kept.
+        assert!(lines.iter().all(|line| line.fields.len() == 3), "{lines:?}");
     }
 
     #[test]

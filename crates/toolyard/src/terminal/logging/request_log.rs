@@ -21,8 +21,9 @@ impl OperationObserver for RequestLog {
             OperationKind::ServerRequest { method, target, resource, caller, .. } => {
                 (method, target.as_deref().or(resource.as_deref()), caller.as_deref(), None)
             }
-            OperationKind::HttpRequest { method, route, status } => {
-                (method, Some(&**route), None, Some(status.to_string()))
+            OperationKind::HttpRequest { method, route, status, .. } => {
+                let route = route.as_deref().unwrap_or("unknown");
+                (method, Some(route), None, status.map(|status| status.to_string()))
             }
             _ => return,
         };
