@@ -12,6 +12,7 @@ start                                  what to do before the first message: `exi
 """
 
 import base64
+import glob
 import json
 import os
 import signal
@@ -193,6 +194,8 @@ class Server:
             text = act["repeat"]["text"] * (act["repeat"]["bytes"] // len(act["repeat"]["text"]))
         if "read" in act:
             text = attempt_read(act["read"])
+        if "read_files" in act:
+            text = read_files(act["read_files"])
         if "kill_guard" in act:
             survivor(act["kill_guard"])
         if "line" in act:
@@ -240,6 +243,15 @@ def run(command, detach):
                 return file.read()
         time.sleep(0.05)
     return "exit none: the detached process was ended"
+
+
+def read_files(pattern):
+    """The files that a pattern finds, as a file server would return them."""
+    texts = []
+    for path in sorted(glob.glob(pattern)):
+        with open(path) as file:
+            texts.append(file.read())
+    return "\n".join(texts)
 
 
 def attempt_read(which):

@@ -5,8 +5,8 @@ import os
 import random
 import stat
 
-from mcp_clients import LegacyClient, ModernClient
-from sandbox import READ_ONLY, tool
+from mcp_clients import LegacyClient, ModernClient, authorized, http_request
+from sandbox import READ_ONLY, tool, wait_until
 from trial import attack
 from web_servers import WebServer
 
@@ -149,6 +149,38 @@ def header_secret(trial):
     ):
         trial.must(value not in box.run(*command).text, " ".join(command))
     trial.must(value not in box.stored(), "in the store or in a file")
+
+
+@attack(
+    "gateway-secrets-through-a-file-server",
+    "a server that reads Toolyard's own files passes neither the operator's secret nor the token on to clients",
+)
+def gateway_secrets(trial):
+    box = trial.box()
+    serve = box.home / ".local/share/toolyard/serve"
+    box.server("files", [tool("announced", **READ_ONLY), tool("token", **READ_ONLY)], {"trusted": True}, behaviour={
+        "announced": {"read_files": f"{serve}/hubs/*.json"},
+        "token": {"read_files": f"{serve}/token"},
+    })
+    box.settings('[serve]\nsurface = "full"\n')
+    box.meet()
+    base = box.serve()
+    trial.control(wait_until(lambda: list(serve.glob("hubs/*.json"))), "the gateway is not announced")
+    token = (serve / "token").read_text().strip()
+    secret = json.loads(next(serve.glob("hubs/*.json")).read_text())["operator_secret"]
+    answer = http_request(base, "POST", "/console/sign-in-codes", None, {"X-Toolyard-Operator": secret})
+    trial.control(answer.status == 200, f"the secret signs nobody in: {answer.status}")
+    for client in (LegacyClient(base, token=token), ModernClient(base, token=token)):
+        for name in ("announced", "token"):
+            text = client.call(name).text
+            trial.control("redacted" in text, f"{name} read nothing: {text[:200]}")
+            trial.must(secret not in text and token not in text, f"{name}, {client.family}")
+    for name in ("announced", "token"):
+        path = f"/api/v1/tools/{name}/call"
+        text = http_request(base, "POST", path, {"arguments": {}}, authorized(token)).text
+        trial.must(secret not in text and token not in text, f"{name}, HTTP API")
+    stored = box.run("servers", "logs", "files").text
+    trial.must(secret not in stored and token not in stored, "log of the server")
 
 
 @attack(

@@ -70,7 +70,7 @@ mod verification;
 
 pub use agent::{
     Agent, AgentCapabilities, AgentConfig, AgentError, AgentParts, ApprovalDecision, ApprovalRequest,
-    ApprovalRules, DEFAULT_AGENT, Language, NoWatcher, OpenWorldRule, RunWatcher,
+    ApprovalRules, DEFAULT_AGENT, Language, NoWatcher, OpenWorldRule, RunWatcher, TakeOverError,
 };
 pub use chat::{Chat, MemoryConversations, recent_history};
 pub use coordination::{CoordinationAgent, StepReport};

@@ -38,8 +38,8 @@ mod surface;
 
 pub use admin::{
     AdminError, AdminProvider, AgentDefinition, AuditLogRecord, AuditLogVerification, CallStatistics,
-    ImportFile, ImportReport, ImportServer, ImportState, SettingOrigin, SettingValue, SettingsProvider,
-    SettingsReport,
+    ClientConfigFile, ImportReport, ImportState, ImportableServer, SettingOrigin, SettingValue,
+    SettingsProvider, SettingsReport,
 };
 pub use agents::{
     AgentLookupError, AgentProvider, AgentService, AgentServiceConfig, OrphanAdopter, OrphanedRuns,

@@ -31,6 +31,8 @@ pub struct ServerSecrets {
     /// Keys and values of the settings. Which of them are secrets is decided when the first message arrives, because that
     /// needs the redaction rules.
     settings: Vec<(String, String)>,
+    /// Values that are secrets whatever they look like.
+    values: Vec<String>,
     settings_secrets: OnceLock<Vec<String>>,
     state: Mutex<SecretState>,
 }
@@ -47,6 +49,13 @@ impl ServerSecrets {
     /// The secrets among these settings. A value counts if its key or its form tells that it is a secret.
     pub fn new(settings: Vec<(String, String)>) -> Self {
         Self { settings, ..Self::default() }
+    }
+
+    /// Adds values that are secrets whatever they look like.
+    #[must_use]
+    pub(crate) fn with_values(mut self, values: Vec<String>) -> Self {
+        self.values = values;
+        self
     }
 
     /// Adds the access token in a header that is sent to the server.
@@ -68,7 +77,7 @@ impl ServerSecrets {
     /// The secrets; none if there are none.
     pub(crate) fn values(&self) -> Option<Arc<SecretValues>> {
         let mut state = lock(&self.state);
-        if self.settings.is_empty() && state.tokens.is_empty() {
+        if self.settings.is_empty() && self.values.is_empty() && state.tokens.is_empty() {
             return None;
         }
         let values = match &state.values {
@@ -78,7 +87,8 @@ impl ServerSecrets {
                     let secrets = self.settings.iter().filter_map(|(key, value)| secret_part(key, value));
                     secrets.map(str::to_owned).collect()
                 });
-                let values = Arc::new(SecretValues::new(settings.iter().chain(&state.tokens).cloned()));
+                let all = settings.iter().chain(&self.values).chain(&state.tokens);
+                let values = Arc::new(SecretValues::new(all.cloned()));
                 state.values = Some(Arc::clone(&values));
                 values
             }

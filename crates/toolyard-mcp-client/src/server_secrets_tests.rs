@@ -69,6 +69,12 @@ fn tokens_are_secrets_as_soon_as_they_are_sent() {
     assert_eq!(format!("{secrets:?}"), "ServerSecrets(…)");
 }
 
+#[test]
+fn values_of_the_embedder_are_secrets_whatever_they_look_like() {
+    let secrets = ServerSecrets::default().with_values(vec!["plain words".to_owned()]);
+    assert_eq!(secrets.redact("the plain words".to_owned()), "the [redacted:environment]");
+}
+
 /// The only token that [`TestAuthorizer`] has.
 const TOKEN: &str = "opaque-access-token";
 

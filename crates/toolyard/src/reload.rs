@@ -50,7 +50,8 @@ impl Reloadable {
 pub struct ReloadReport {
     /// The servers.
     pub servers: ConfigChanges,
-    /// Settings that differ from those at the start and take effect at the next start only.
+    /// Settings that differ from those at the start and take effect at the next start only: keys, tables, or prefixes of keys
+    /// that end in `*`.
     pub needs_restart: Vec<&'static str>,
 }
 
@@ -145,6 +146,7 @@ fn needs_restart(initial: &Settings, next: &Settings) -> Vec<&'static str> {
         ("serve.remote_approval", before.remote_approval != after.remote_approval),
         ("serve.run_lease", before.run_lease != after.run_lease),
         ("serve.drain", before.drain != after.drain),
+        ("telemetry", initial.telemetry != next.telemetry),
     ];
     changed.into_iter().filter(|(_, is_changed)| *is_changed).map(|(name, _)| name).collect()
 }
@@ -179,5 +181,10 @@ mod tests {
         assert_eq!(changed(&format!("{model}[serve]\nagents = false")), [""; 0]);
         assert_eq!(changed("store = \"other.db\"\n[serve]\ndrain = \"3s\""), ["store", "serve.drain"]);
         assert_eq!(changed("[call]\nbreaker_failures = 9"), ["call.breaker_*"]);
+        assert_eq!(
+            changed("[telemetry]\nmetrics = \"off\""),
+            ["telemetry"],
+            "else `/metrics` would seem to be off"
+        );
     }
 }

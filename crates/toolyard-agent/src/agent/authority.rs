@@ -11,6 +11,21 @@ use crate::{
     driver::{ResolvedTool, agent_profile, stricter},
 };
 
+/// Why an agent may not continue a run of another process. Completes the sentence "run … was".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TakeOverError {
+    /// The run has no authority: a command of the operator started it.
+    #[error("started by a command of the operator")]
+    NoAuthority,
+    /// The approval rules, the agent's list of tools or the profile differ.
+    #[error("started under other approval rules, or with other tools")]
+    OtherRules,
+    /// A tool of an open step is missing, of another source, or needs less approval than it did.
+    #[error("planned with tool `{0}`, which is missing or has changed")]
+    OtherTool(String),
+}
+
 impl Agent {
     /// Hash of what the agent may do: its approval rules, its tools, and the profile that limits them. Instructions, model
     /// and limits are not part of it.
@@ -33,10 +48,24 @@ impl Agent {
     /// Whether the agent may continue a run of another process: it was created under the same [authority](Self::authority),
     /// and the tools of its open steps exist here and need no less approval than they did there.
     pub fn may_take_over(&self, run: &Run) -> bool {
+        self.check_take_over(run).is_ok()
+    }
+
+    /// Like [`Self::may_take_over`], with the reason if it may not.
+    ///
+    /// # Errors
+    /// If the agent may not continue the run.
+    pub fn check_take_over(&self, run: &Run) -> Result<(), TakeOverError> {
         let authority = run.request().and_then(|request| request.authority.as_deref());
+        let authority = authority.ok_or(TakeOverError::NoAuthority)?;
+        if *authority != self.authority() {
+            return Err(TakeOverError::OtherRules);
+        }
         let is_open = |step: &&StepRun| !step.phase.is_ended() && !step.is_reasoning();
-        authority == Some(&self.authority())
-            && run.steps().iter().filter(is_open).all(|step| self.has_tool_of(step))
+        match run.steps().iter().filter(is_open).find(|step| !self.has_tool_of(step)) {
+            Some(step) => Err(TakeOverError::OtherTool(step.step.tool_type.clone())),
+            None => Ok(()),
+        }
     }
 
     fn has_tool_of(&self, step: &StepRun) -> bool {

@@ -17,6 +17,7 @@ use toolyard_model::Model;
 
 pub use approval_rules::ApprovalRules;
 pub(crate) use approval_rules::may_send_outside;
+pub use authority::TakeOverError;
 pub use config::{AgentCapabilities, AgentConfig, DEFAULT_AGENT, Language};
 pub(crate) use config::{READ_RESULT, SEARCH_TOOLS};
 pub use error::AgentError;

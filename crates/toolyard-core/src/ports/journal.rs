@@ -380,6 +380,15 @@ pub trait Journal: Send + Sync {
     /// expired, or was followed by that of another owner, before they finished.
     fn unknown_steps(&self) -> JournalFuture<'_, Vec<StepRecord>>;
 
+    /// Those of [`Self::unknown_steps`] that belong to one run.
+    fn unknown_steps_of<'a>(&'a self, run: &'a RunId) -> JournalFuture<'a, Vec<StepRecord>> {
+        Box::pin(async move {
+            let mut steps = self.unknown_steps().await?;
+            steps.retain(|step| step.run == *run);
+            Ok(steps)
+        })
+    }
+
     /// Resolves a step whose outcome is unknown.
     fn resolve<'a>(
         &'a self,

@@ -12,8 +12,8 @@ use toolyard_telemetry::metrics::StoreGauges;
 use utoipa::ToSchema;
 
 pub use settings::{
-    ImportFile, ImportReport, ImportServer, ImportState, SettingOrigin, SettingValue, SettingsProvider,
-    SettingsReport,
+    ClientConfigFile, ImportReport, ImportState, ImportableServer, SettingOrigin, SettingValue,
+    SettingsProvider, SettingsReport,
 };
 
 /// Knows statistics, the audit log and the definitions of agents.
@@ -34,11 +34,12 @@ pub trait AdminProvider: Send + Sync + fmt::Debug {
     /// All agents, by name.
     fn agents(&self) -> BoxFuture<'_, Result<Vec<AgentDefinition>, AdminError>>;
 
-    /// Adds an agent to the store.
+    /// Adds an agent to the store. `by` is who changes it, for the audit log.
     fn add_agent<'a>(
         &'a self,
         name: &'a str,
         config: Value,
+        by: &'a str,
     ) -> BoxFuture<'a, Result<AgentDefinition, AdminError>>;
 
     /// Replaces the configuration of a stored agent.
@@ -46,10 +47,11 @@ pub trait AdminProvider: Send + Sync + fmt::Debug {
         &'a self,
         name: &'a str,
         config: Value,
+        by: &'a str,
     ) -> BoxFuture<'a, Result<AgentDefinition, AdminError>>;
 
     /// Removes a stored agent.
-    fn remove_agent<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), AdminError>>;
+    fn remove_agent<'a>(&'a self, name: &'a str, by: &'a str) -> BoxFuture<'a, Result<(), AdminError>>;
 
     /// What waits to be written to the store; `None` without a store.
     fn store_gauges(&self) -> Option<StoreGauges> {
@@ -79,12 +81,31 @@ pub enum AdminError {
     /// The name or the configuration is invalid.
     #[error("{0}")]
     InvalidAgent(String),
-    /// No server has this name, or none that can be imported.
+    /// No server that can be imported has this name.
     #[error("server `{0}` does not exist")]
     UnknownServer(String),
+    /// The settings have this server already.
+    #[error("the settings have server `{0}` already")]
+    ServerExists(String),
+    /// The settings have another server of this name.
+    #[error("the settings have another server `{0}`, which is kept")]
+    ServerConflicts(String),
+    /// Settings, or files of other clients, could not be read.
+    #[error("{message}")]
+    Unreadable {
+        /// What failed and why.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
     /// The settings were not changed.
-    #[error("{0}")]
-    NotChanged(String),
+    #[error("{message}")]
+    NotChanged {
+        /// What failed and why.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
 }
 
 /// Calls of one tool of one source.

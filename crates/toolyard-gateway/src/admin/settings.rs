@@ -13,23 +13,27 @@ use super::AdminError;
 /// Knows the settings in effect and where they come from, and changes them for the operator.
 pub trait SettingsProvider: Send + Sync + fmt::Debug {
     /// The settings in effect, without secrets.
-    fn settings(&self) -> SettingsReport;
+    fn settings(&self) -> Result<SettingsReport, AdminError>;
 
     /// The MCP servers in the configuration files of editors and other clients.
     fn importable_servers(&self) -> BoxFuture<'_, Result<ImportReport, AdminError>>;
 
     /// Adds the named ones of them to the operator's settings file, untrusted, and reloads the settings. Literal secrets move to
-    /// the store of secrets. Servers that exist already are not changed.
-    fn import_servers<'a>(&'a self, names: &'a [String]) -> BoxFuture<'a, Result<ImportReport, AdminError>>;
+    /// the store of secrets. Servers that exist already are not changed. `by` is who does it, for the audit log.
+    fn import_servers<'a>(
+        &'a self,
+        names: &'a [String],
+        by: &'a str,
+    ) -> BoxFuture<'a, Result<ImportReport, AdminError>>;
 }
 
 /// The MCP servers of other clients.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ImportReport {
     /// The files that were read.
-    pub files: Vec<ImportFile>,
+    pub files: Vec<ClientConfigFile>,
     /// The servers in them.
-    pub servers: Vec<ImportServer>,
+    pub servers: Vec<ImportableServer>,
     /// The settings file that servers are added to.
     pub settings_file: String,
     /// Whether it was written.
@@ -38,7 +42,7 @@ pub struct ImportReport {
 
 /// A configuration file of another client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct ImportFile {
+pub struct ClientConfigFile {
     /// The client.
     pub client: String,
     /// The path.
@@ -51,7 +55,7 @@ pub struct ImportFile {
 
 /// A server in a configuration file of another client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct ImportServer {
+pub struct ImportableServer {
     /// The name that it gets.
     pub name: String,
     /// The command or the URL, with references in place of secrets; empty if it cannot be imported.
@@ -101,6 +105,8 @@ pub struct SettingValue {
     pub file: Option<String>,
     /// Whether it is, or may contain, a secret.
     pub secret: bool,
+    /// Whether the files have another value by now, which takes effect when the gateway is restarted.
+    pub takes_effect_after_restart: bool,
 }
 
 /// Where the value of a setting comes from.
@@ -111,8 +117,6 @@ pub enum SettingOrigin {
     Default,
     /// A settings file.
     File,
-    /// An environment variable.
-    Environment,
     /// An argument of the command.
     CommandLine,
 }

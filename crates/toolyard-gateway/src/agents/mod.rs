@@ -43,7 +43,10 @@ pub use config::{AgentLookupError, AgentProvider, AgentServiceConfig};
 pub use orphaned_runs::{OrphanAdopter, OrphanedRuns};
 pub use service::AgentService;
 pub(crate) use {
-    api::{AgentApi, ApiError, approval_routes, json_of, openai_routes, run_routes, schema_routes},
+    api::{
+        AgentApi, ApiError, DEFAULT_RETRY_AFTER, approval_routes, json_of, openai_routes, run_routes,
+        schema_routes,
+    },
     ask_agent::AskAgent,
     with_ask_agent::WithAskAgent,
 };

@@ -10,7 +10,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     ApiState,
-    extract::{Admin, ApiPath, IsOperator, JsonBody},
+    extract::{Admin, ApiPath, JsonBody, Requester},
     response::{ApiResult, json_of},
 };
 use crate::{admin::AgentDefinition, agents::ApiError};
@@ -74,12 +74,15 @@ async fn show_agent(Admin(admin): Admin, ApiPath(name): ApiPath<String>) -> ApiR
         (status = 403, body = super::openapi::ErrorBody), (status = 409, body = super::openapi::ErrorBody)))]
 async fn add_agent(
     State(state): State<ApiState>,
-    operator: IsOperator,
+    requester: Requester,
     Admin(admin): Admin,
     JsonBody(agent): JsonBody<NewAgent>,
 ) -> ApiResult {
-    check_permission(&state, operator)?;
-    Ok(json_of(StatusCode::CREATED, &admin.add_agent(&agent.name, agent.config).await?))
+    check_permission(&state, &requester)?;
+    Ok(json_of(
+        StatusCode::CREATED,
+        &admin.add_agent(&agent.name, agent.config, &requester.audit_name()).await?,
+    ))
 }
 
 /// Replaces the configuration of an agent in the store. Runs under way keep the one they began with.
@@ -90,13 +93,13 @@ async fn add_agent(
         (status = 409, body = super::openapi::ErrorBody)))]
 async fn replace_agent(
     State(state): State<ApiState>,
-    operator: IsOperator,
+    requester: Requester,
     Admin(admin): Admin,
     ApiPath(name): ApiPath<String>,
     JsonBody(agent): JsonBody<ChangedAgent>,
 ) -> ApiResult {
-    check_permission(&state, operator)?;
-    Ok(json_of(StatusCode::OK, &admin.replace_agent(&name, agent.config).await?))
+    check_permission(&state, &requester)?;
+    Ok(json_of(StatusCode::OK, &admin.replace_agent(&name, agent.config, &requester.audit_name()).await?))
 }
 
 /// Removes an agent from the store. Runs under way go on.
@@ -105,18 +108,18 @@ async fn replace_agent(
         (status = 404, body = super::openapi::ErrorBody), (status = 409, body = super::openapi::ErrorBody)))]
 async fn remove_agent(
     State(state): State<ApiState>,
-    operator: IsOperator,
+    requester: Requester,
     Admin(admin): Admin,
     ApiPath(name): ApiPath<String>,
 ) -> ApiResult {
-    check_permission(&state, operator)?;
-    admin.remove_agent(&name).await?;
+    check_permission(&state, &requester)?;
+    admin.remove_agent(&name, &requester.audit_name()).await?;
     Ok(RouteResponse { status: StatusCode::NO_CONTENT, headers: Vec::new(), body: RouteBody::Empty }.into())
 }
 
 /// An agent decides what is called without a question, so that changing one is as powerful as editing the settings.
-fn check_permission(state: &ApiState, operator: IsOperator) -> Result<(), ApiError> {
-    if state.clients_may_change_agents || operator.0 {
+fn check_permission(state: &ApiState, requester: &Requester) -> Result<(), ApiError> {
+    if state.clients_may_change_agents || requester.is_operator() {
         return Ok(());
     }
     // A model may read this, so it does not say how the operator permits it.

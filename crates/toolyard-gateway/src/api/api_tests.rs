@@ -91,6 +91,25 @@ async fn the_document_and_the_routes_agree() {
 }
 
 #[tokio::test]
+async fn the_document_marks_what_only_the_operator_may_do() {
+    let api = HttpApi::new(HttpApiConfig::default());
+    let (_, document) = send(&api, "GET", "/api/openapi.json").await;
+    for route in ROUTES {
+        let (method, path) = route.split_once(' ').unwrap();
+        let operation = &document["paths"][path][method.to_lowercase()];
+        let concrete = path.replace("{approval}", "1").replace(['{', '}'], "");
+        let (_, answer) = send(&api, method, &concrete).await;
+        let is_refused = answer["error"]["code"] == "operator_only";
+        assert_eq!(operation["x-operator-only"] == true, is_refused, "{route}: {answer}");
+        // What a gateway without any part answers is described.
+        if let Some(code) = answer["error"]["code"].as_str() {
+            let (status, _) = send(&api, method, &concrete).await;
+            assert!(operation["responses"][status.to_string()].is_object(), "{route}: {status} {code}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn every_operation_is_described() {
     let api = HttpApi::new(HttpApiConfig::default());
     let (_, document) = send(&api, "GET", "/api/openapi.json").await;

@@ -9,7 +9,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     ApiState,
     extract::{Admin, ApiQuery, SeesAllCallers},
-    pages::{cut_page, page_limit},
+    pagination::{cut_page, page_limit},
     queries::AuditPageQuery,
     response::{ApiResult, json_of},
 };

@@ -15,6 +15,11 @@ use crate::{
     agents::{AgentApi, ApiError},
 };
 
+/// The name of clients that are not told apart, in the audit log.
+const CLIENT_NAME: &str = "http";
+/// The name of the operator in the audit log.
+const OPERATOR_NAME: &str = "operator";
+
 /// Who sent a request: an extension of the request, set by whoever authenticates it. Runs, conversations and idempotency keys
 /// belong to a caller.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -47,37 +52,72 @@ impl FromRequestParts<ApiState> for SeesAllCallers {
     }
 }
 
-/// Marks a request of the operator: an extension of the request, set in process by the application for somebody who proved to
-/// have a terminal of this machine, such as by a one-time link. No header or token leads to it, so that a client of the HTTP API,
-/// which may be a model, never has it.
+/// Marks a request of the operator: an extension of the request, set in process by the application for a session that was opened
+/// with the operator's secret, such as by a one-time link. No header or token of the API leads to it, so that the access token
+/// alone, which a model may have, never makes an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OperatorAccess;
 
-/// Whether a request is of the operator.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct IsOperator(pub(crate) bool);
+/// The role of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RequestRole {
+    /// A client of the HTTP API, which may be a model.
+    Client,
+    /// The operator, by [`OperatorAccess`].
+    Operator,
+}
 
-impl<S: Sync> FromRequestParts<S> for IsOperator {
-    type Rejection = Infallible;
+/// Who sends a request: decides what it may do, and is recorded with what it does.
+#[derive(Debug, Clone)]
+pub(crate) struct Requester {
+    role: RequestRole,
+    pub(crate) identity: Arc<CallerIdentity>,
+}
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self(parts.extensions.get::<OperatorAccess>().is_some()))
+impl Requester {
+    pub(crate) fn is_operator(&self) -> bool {
+        self.role == RequestRole::Operator
+    }
+
+    /// The name in the audit log: that of an authenticated caller, or else `http`; `operator` is the operator's only.
+    pub(crate) fn audit_name(&self) -> Arc<str> {
+        let name = &self.identity.name;
+        match (self.role, self.identity.is_distinguished()) {
+            (RequestRole::Operator, true) => format!("{OPERATOR_NAME} ({name})").into(),
+            (RequestRole::Operator, false) => OPERATOR_NAME.into(),
+            (RequestRole::Client, true) if name.starts_with(OPERATOR_NAME) => {
+                format!("{CLIENT_NAME} ({name})").into()
+            }
+            (RequestRole::Client, true) => Arc::clone(name),
+            (RequestRole::Client, false) => CLIENT_NAME.into(),
+        }
     }
 }
 
-/// Refuses requests that are not of the operator.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OperatorOnly;
+impl<S: Sync> FromRequestParts<S> for Requester {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        let AuthenticatedCaller(identity) = AuthenticatedCaller::from_request_parts(parts, state).await?;
+        let is_operator = parts.extensions.get::<OperatorAccess>().is_some();
+        Ok(Self { role: if is_operator { RequestRole::Operator } else { RequestRole::Client }, identity })
+    }
+}
+
+/// The operator; other requests are refused.
+#[derive(Debug, Clone)]
+pub(crate) struct OperatorOnly(pub(crate) Requester);
 
 impl FromRequestParts<ApiState> for OperatorOnly {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &ApiState) -> Result<Self, ApiError> {
-        if parts.extensions.get::<OperatorAccess>().is_some() {
-            return Ok(Self);
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, ApiError> {
+        let Ok(requester) = Requester::from_request_parts(parts, state).await;
+        if requester.is_operator() {
+            return Ok(Self(requester));
         }
         // A model may read this, so it does not say how the operator does it.
-        let error = ApiError::bad_request("HTTP clients may not do this; the operator of this gateway does");
+        let error = ApiError::bad_request("this operation is reserved for the operator of this gateway");
         Err(ApiError { status: StatusCode::FORBIDDEN, code: Some("operator_only"), ..error })
     }
 }
@@ -175,7 +215,7 @@ impl FromRequestParts<ApiState> for Agents {
     }
 }
 
-/// What is beyond the hub and its runs; an error if the gateway does not have it.
+/// The statistics, audit log and agent definitions; an error if the gateway does not have them.
 pub(crate) struct Admin(pub(crate) Arc<dyn AdminProvider>);
 
 impl FromRequestParts<ApiState> for Admin {
@@ -196,5 +236,25 @@ impl FromRequestParts<ApiState> for Settings {
     async fn from_request_parts(_: &mut Parts, state: &ApiState) -> Result<Self, ApiError> {
         let settings = state.settings.clone().map(Self);
         settings.ok_or_else(|| ApiError::not_found("not_offered", "this gateway does not show its settings"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_audit_log_tells_the_operator_from_clients_and_these_from_each_other() {
+        let name = |role, identity| Requester { role, identity: Arc::new(identity) }.audit_name().to_string();
+        let local = || CallerIdentity::local_token([7; 32]);
+        let caller = |name: &str| CallerIdentity::principal("https://issuer.example", name);
+        assert_eq!(name(RequestRole::Client, CallerIdentity::anonymous()), "http");
+        assert_eq!(name(RequestRole::Client, local()), "http");
+        assert_eq!(name(RequestRole::Client, caller("ada")), "ada");
+        assert_eq!(name(RequestRole::Operator, local()), "operator");
+        assert_eq!(name(RequestRole::Operator, caller("ada")), "operator (ada)");
+        for imitation in ["operator", "operator (ada)"] {
+            assert!(name(RequestRole::Client, caller(imitation)).starts_with("http ("), "{imitation}");
+        }
     }
 }

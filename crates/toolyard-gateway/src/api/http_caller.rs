@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use toolyard_core::{Caller, CallerIdentity};
+use toolyard_core::{Caller, CallerIdentity, telemetry::SpanContext};
 
 /// The caller of a tool over the HTTP API. All requests of a caller are of one session.
 #[derive(Debug)]
 pub(super) struct HttpCaller {
     identity: Arc<CallerIdentity>,
+    /// The span of the request, which causes the call.
+    span: Option<SpanContext>,
 }
 
 impl HttpCaller {
-    pub(super) fn new(identity: Arc<CallerIdentity>) -> Self {
-        Self { identity }
+    pub(super) fn new(identity: Arc<CallerIdentity>, span: Option<SpanContext>) -> Self {
+        Self { identity, span }
     }
 }
 
@@ -24,5 +26,9 @@ impl Caller for HttpCaller {
 
     fn identity(&self) -> Option<&Arc<CallerIdentity>> {
         Some(&self.identity)
+    }
+
+    fn span(&self) -> Option<SpanContext> {
+        self.span
     }
 }

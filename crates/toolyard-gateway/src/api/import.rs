@@ -13,6 +13,9 @@ use super::{
 };
 use crate::{admin::ImportReport, agents::ApiError};
 
+/// More than anybody has.
+const MAX_IMPORTED_SERVERS: usize = 500;
+
 /// The servers to import.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -36,16 +39,22 @@ async fn list_importable(_: OperatorOnly, Settings(settings): Settings) -> ApiRe
 /// Adds MCP servers of other clients to the settings file, untrusted, and reloads the settings. Operator only.
 #[utoipa::path(post, path = "/import", tag = "settings", request_body = ImportBody,
     responses((status = 200, body = ImportReport), (status = 400, body = ErrorBody), (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody), (status = 422, body = ErrorBody)))]
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody, description = "the settings have a server of this name; nothing was changed"),
+        (status = 422, body = ErrorBody)))]
 async fn import_servers(
-    _: OperatorOnly,
+    OperatorOnly(operator): OperatorOnly,
     Settings(settings): Settings,
     JsonBody(body): JsonBody<ImportBody>,
 ) -> ApiResult {
     if body.servers.is_empty() {
         return Err(ApiError::invalid_param("servers", "`servers` is empty"));
     }
-    Ok(json_of(StatusCode::OK, &settings.import_servers(&body.servers).await?))
+    if body.servers.len() > MAX_IMPORTED_SERVERS {
+        let message = format!("`servers` has more than {MAX_IMPORTED_SERVERS} names");
+        return Err(ApiError::invalid_param("servers", message));
+    }
+    Ok(json_of(StatusCode::OK, &settings.import_servers(&body.servers, &operator.audit_name()).await?))
 }
 
 #[cfg(test)]

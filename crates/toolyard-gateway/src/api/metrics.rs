@@ -26,8 +26,6 @@ use crate::agents::ApiError;
 
 /// The path, which Prometheus uses by default.
 pub(super) const METRICS_PATH: &str = "/metrics";
-/// A store that does not answer must not make the whole scrape fail.
-const STORE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What is read from the store is this old at most, and so is what is shown without a token.
 const SCRAPE_MAX_AGE: Duration = Duration::from_secs(1);
@@ -52,11 +50,10 @@ pub(super) async fn serve(
     headers: HeaderMap,
 ) -> Response {
     let has_token = !caller.0.is_anonymous();
+    let not_offered = || ApiError::not_found("not_offered", "this gateway does not offer metrics");
+    let Some(metrics) = &state.metrics else { return not_offered().into_response() };
     let detail = match state.metrics_access {
-        MetricsAccess::Off => {
-            let error = ApiError::not_found("not_offered", "this gateway does not offer metrics");
-            return error.into_response();
-        }
+        MetricsAccess::Off => return not_offered().into_response(),
         MetricsAccess::Open if !has_token => LabelDetail::Public,
         MetricsAccess::Open | MetricsAccess::Token => LabelDetail::All,
     };
@@ -64,10 +61,10 @@ pub(super) async fn serve(
     let format = ExpositionFormat::from_accept(accept);
     let text = match detail {
         // Anybody may ask for these, as often as they like.
-        LabelDetail::Public => state.scrapes.public_text(&state, format).await,
+        LabelDetail::Public => state.scrapes.public_text(&state, metrics, format).await,
         LabelDetail::All => {
-            let gauges = gauges(&state, state.scrapes.stored(&state).await);
-            state.metrics.exposition(&gauges, format, detail)
+            let gauges = gauges(&state, metrics, state.scrapes.stored(&state).await);
+            metrics.exposition(&gauges, format, detail)
         }
     };
     ([(header::CONTENT_TYPE, format.content_type())], text).into_response()
@@ -99,13 +96,13 @@ impl ScrapeCache {
     }
 
     /// Without names, and without asking the store.
-    async fn public_text(&self, state: &ApiState, format: ExpositionFormat) -> String {
+    async fn public_text(&self, state: &ApiState, metrics: &Metrics, format: ExpositionFormat) -> String {
         let mut texts = self.public_texts.lock().await;
         if let Some((_, text)) = texts.get(&format).filter(|(at, _)| at.elapsed() < SCRAPE_MAX_AGE) {
             return text.clone();
         }
-        let gauges = gauges(state, StoredGauges::default());
-        let text = state.metrics.exposition(&gauges, format, LabelDetail::Public);
+        let gauges = gauges(state, metrics, StoredGauges::default());
+        let text = metrics.exposition(&gauges, format, LabelDetail::Public);
         texts.insert(format, (Instant::now(), text.clone()));
         text
     }
@@ -125,10 +122,10 @@ async fn stored_gauges(state: &ApiState) -> StoredGauges {
     StoredGauges { pending_approvals, results }
 }
 
-fn gauges(state: &ApiState, stored: StoredGauges) -> Gauges {
+fn gauges(state: &ApiState, metrics: &Metrics, stored: StoredGauges) -> Gauges {
     let sources = state.hub.iter().flat_map(|hub| hub.sources());
     let sources: Vec<SourceGauges> = sources.map(|source| source_gauges(&source)).collect();
-    state.metrics.make_room(|name| sources.iter().any(|source| source.source == name));
+    metrics.make_room(|name| sources.iter().any(|source| source.source == name));
     let mcp_server = state.mcp_server.as_ref();
     Gauges {
         version: env!("CARGO_PKG_VERSION").to_owned(),

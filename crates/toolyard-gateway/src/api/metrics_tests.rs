@@ -1,6 +1,10 @@
 //! Who may read `/metrics`, in which format, and what the overview shows.
 
-use std::{borrow::Cow, sync::Arc, time::SystemTime};
+use std::{
+    borrow::Cow,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use http::Method;
 use serde_json::Value;
@@ -18,7 +22,8 @@ const TOKEN_HASH: [u8; 32] = [7; 32];
 
 fn api(metrics_access: MetricsAccess) -> (HttpApi, Arc<Metrics>) {
     let metrics = Arc::new(Metrics::default());
-    let config = HttpApiConfig { metrics: Arc::clone(&metrics), metrics_access, ..HttpApiConfig::default() };
+    let config =
+        HttpApiConfig { metrics: Some(Arc::clone(&metrics)), metrics_access, ..HttpApiConfig::default() };
     (HttpApi::new(config), metrics)
 }
 
@@ -111,4 +116,13 @@ async fn the_overview_has_an_hour_of_calls_and_the_busiest_tools() {
     assert_eq!(overview["runs"]["active"], 0);
     assert_eq!(overview["top_tools"][0]["tool"], "commit");
     assert_eq!(overview["top_tools"][0]["failures"], 1);
+}
+
+#[tokio::test]
+async fn a_gateway_that_counts_nothing_does_not_report_zero() {
+    let api = HttpApi::new(HttpApiConfig::default());
+    for path in ["/metrics", "/api/v1/overview"] {
+        let (status, _, text) = get(&api, path, "*/*", TOKEN_HASH).await;
+        assert_eq!(status, 404, "{path}: {text}");
+    }
 }

@@ -7,7 +7,7 @@
 //! response.rs    responses of handlers as axum responses, and these as responses of the MCP server
 //! http_caller.rs the caller of a tool over the API
 //! request_id.rs  numbers requests for logs; trace.rs reports them to telemetry
-//! pages.rs       pages of long lists; queries.rs has the parameters in queries
+//! pagination.rs  pages of long lists; queries.rs has the parameters in queries
 //! openapi.rs     the OpenAPI document
 //! servers.rs, tools.rs, tool_calls.rs, agents.rs, audit.rs, settings.rs, import.rs, overview.rs   the handlers of /api/v1,
 //!                besides those of runs and approvals
@@ -22,7 +22,7 @@ mod import;
 mod metrics;
 pub(crate) mod openapi;
 mod overview;
-pub(crate) mod pages;
+pub(crate) mod pagination;
 mod queries;
 mod request_id;
 pub(crate) mod response;
@@ -65,7 +65,7 @@ use crate::{
 /// Bodies of requests to a router that an application mounts; the MCP server has a limit of its own.
 const MAX_BODY_BYTES: usize = 4 << 20;
 
-/// What the HTTP API serves. Routes of parts that are absent answer 404.
+/// The parts of Toolyard that the API exposes. Routes of parts that are absent answer 404.
 #[derive(Debug, Clone, Default)]
 pub struct HttpApiConfig {
     /// The agents and their runs.
@@ -82,8 +82,9 @@ pub struct HttpApiConfig {
     pub settings: Option<Arc<dyn SettingsProvider>>,
     /// Whether HTTP clients may add, change and remove agents. That is as powerful as editing the settings.
     pub clients_may_change_agents: bool,
-    /// Counts operations, for the overview and `/metrics`. Whoever performs operations must report to the same one.
-    pub metrics: Arc<Metrics>,
+    /// Counts operations, for the overview and `/metrics`, which answer 404 without it. The hub must report to it: see
+    /// [`HubConfig::telemetry`](toolyard_hub::HubConfig::telemetry).
+    pub metrics: Option<Arc<Metrics>>,
     /// Who may read `/metrics`.
     pub metrics_access: MetricsAccess,
     /// The MCP server beside this API, whose sessions and requests are in `/metrics`.
@@ -125,7 +126,7 @@ pub(crate) struct ApiState {
     admin: Option<Arc<dyn AdminProvider>>,
     settings: Option<Arc<dyn SettingsProvider>>,
     clients_may_change_agents: bool,
-    metrics: Arc<Metrics>,
+    metrics: Option<Arc<Metrics>>,
     metrics_access: MetricsAccess,
     scrapes: Arc<ScrapeCache>,
     mcp_server: Option<Arc<McpServer>>,

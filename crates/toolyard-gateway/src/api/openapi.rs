@@ -9,7 +9,7 @@ use utoipa::{
     openapi::{
         ContentBuilder, ObjectBuilder, OpenApi as OpenApiDocument, Ref,
         path::{HttpMethod, Operation, OperationBuilder, PathItem},
-        response::ResponseBuilder,
+        response::{Response, ResponseBuilder},
         security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
     },
 };
@@ -21,15 +21,22 @@ pub(super) const DOCUMENT_PATH: &str = "/api/openapi.json";
 /// The schema of run events, which is public like the document.
 pub(super) const EVENT_SCHEMA_PATH: &str = "/api/v1/events.schema.json";
 
+/// Operations that no token leads to.
+const OPERATOR_PATHS: [&str; 2] = ["/api/v1/settings", "/api/v1/import"];
+/// Tags of operations that need agents.
+const AGENT_TAGS: [&str; 4] = ["agents", "approvals", "openai", "runs"];
+
 /// What describes the whole API.
 #[derive(OpenApi)]
 #[openapi(
     info(
         title = "Toolyard HTTP API",
         version = "1",
-        description = "Servers, tools, agents, runs and the audit log of a Toolyard gateway, and an OpenAI-compatible API \
-                       in which models are agents. Times are Unix milliseconds and end in `_at`, durations are \
-                       milliseconds and end in `_ms`. `/runs…` is an alias of `/api/v1/runs…`."
+        description = "Servers, tools and their calls, agents, runs, approvals, the audit log, an overview of the activity, \
+                       and the settings of a Toolyard gateway, and an OpenAI-compatible API in which models are agents. \
+                       Operations with `x-operator-only` refuse every client (403); the gateway's own console uses them. \
+                       Times are Unix milliseconds and end in `_at`, durations are milliseconds and end in `_ms`. \
+                       `/runs…` is an alias of `/api/v1/runs…`."
     ),
     components(schemas(ErrorBody)),
     security(("token" = []))
@@ -62,9 +69,14 @@ pub(super) fn complete(document: &mut OpenApiDocument) {
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     let components = document.components.get_or_insert_default();
     components.security_schemes.insert("token".to_owned(), SecurityScheme::Http(bearer));
-    for item in document.paths.paths.values_mut() {
+    for (path, item) in &mut document.paths.paths {
         let operations = [&mut item.get, &mut item.post, &mut item.put, &mut item.delete];
-        operations.into_iter().flatten().for_each(add_common_errors);
+        for operation in operations.into_iter().flatten() {
+            add_common_errors(operation);
+            if OPERATOR_PATHS.contains(&path.as_str()) {
+                mark_operator_only(operation);
+            }
+        }
     }
     if let Some(item) = document.paths.paths.get_mut(EVENT_SCHEMA_PATH)
         && let Some(operation) = &mut item.get
@@ -86,18 +98,38 @@ pub(super) fn complete(document: &mut OpenApiDocument) {
     document.paths.paths.insert(DOCUMENT_PATH.to_owned(), path);
 }
 
-/// What every operation may answer: a request that cannot be read, a missing token, a store that does not answer.
+/// What every operation may answer, unless its own description says more: a request that cannot be read, a missing token, a
+/// store that does not answer, a defect; and what those of agents answer where there are none.
 fn add_common_errors(operation: &mut Operation) {
-    for (status, description) in [
-        ("400", "the request is invalid"),
-        ("401", "the token is missing or wrong"),
-        ("503", "the store does not answer"),
+    let tags = operation.tags.as_deref().unwrap_or_default();
+    let needs_agents = tags.iter().any(|tag| AGENT_TAGS.contains(&tag.as_str()));
+    let has_body = operation.request_body.is_some();
+    for (status, description, is_possible) in [
+        ("400", "the request is invalid", true),
+        ("401", "the token is missing or wrong", true),
+        ("404", "this gateway offers no agents", needs_agents),
+        ("413", "the body is too long", has_body),
+        ("500", "the gateway failed to handle the request", true),
+        ("503", "the store does not answer", true),
     ] {
-        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
-        let response =
-            ResponseBuilder::new().description(description).content("application/json", content).build();
-        operation.responses.responses.entry(status.to_owned()).or_insert_with(|| response.into());
+        if is_possible {
+            let response = error_response(description);
+            operation.responses.responses.entry(status.to_owned()).or_insert_with(|| response.into());
+        }
     }
+}
+
+fn error_response(description: &str) -> Response {
+    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
+    ResponseBuilder::new().description(description).content("application/json", content).build()
+}
+
+/// Says that no token is enough for an operation.
+fn mark_operator_only(operation: &mut Operation) {
+    let extensions = operation.extensions.get_or_insert_default();
+    extensions.insert("x-operator-only".to_owned(), true.into());
+    let response = error_response("always, for clients of this API");
+    operation.responses.responses.insert("403".to_owned(), response.into());
 }
 
 /// A handler that responds with the document.

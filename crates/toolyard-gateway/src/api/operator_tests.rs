@@ -17,16 +17,22 @@ use crate::{
 struct FakeSettings(Mutex<Vec<String>>);
 
 impl SettingsProvider for FakeSettings {
-    fn settings(&self) -> SettingsReport {
-        SettingsReport::default()
+    fn settings(&self) -> Result<SettingsReport, AdminError> {
+        let hint = Some("correct the file".to_owned());
+        Err(AdminError::Unreadable { message: "toolyard.toml: line 1".to_owned(), hint })
     }
 
     fn importable_servers(&self) -> BoxFuture<'_, Result<ImportReport, AdminError>> {
         Box::pin(async { Ok(ImportReport::default()) })
     }
 
-    fn import_servers<'a>(&'a self, names: &'a [String]) -> BoxFuture<'a, Result<ImportReport, AdminError>> {
-        self.0.lock().unwrap().extend_from_slice(names);
+    fn import_servers<'a>(
+        &'a self,
+        names: &'a [String],
+        by: &'a str,
+    ) -> BoxFuture<'a, Result<ImportReport, AdminError>> {
+        let imported = names.iter().map(|name| format!("{name} by {by}"));
+        self.0.lock().unwrap().extend(imported);
         Box::pin(async { Ok(ImportReport { written: true, ..ImportReport::default() }) })
     }
 }
@@ -64,9 +70,20 @@ async fn only_the_operator_imports_servers() {
     assert_eq!(send(&api, Method::GET, "/api/v1/import", json!(null), true).await.0, 200);
     let (status, report) = send(&api, Method::POST, "/api/v1/import", import, true).await;
     assert_eq!((status, &report["written"]), (200, &json!(true)), "{report}");
-    assert_eq!(*settings.0.lock().unwrap(), ["files"]);
+    assert_eq!(*settings.0.lock().unwrap(), ["files by operator"]);
     let empty = send(&api, Method::POST, "/api/v1/import", json!({"servers": []}), true).await;
     assert_eq!(empty.0, 400);
+    let many = send(&api, Method::POST, "/api/v1/import", json!({"servers": vec!["x"; 501]}), true).await;
+    assert_eq!(many.0, 400);
+}
+
+#[tokio::test]
+async fn settings_that_cannot_be_read_are_an_error_with_a_hint() {
+    let settings = Arc::new(FakeSettings::default());
+    let api = HttpApi::new(HttpApiConfig { settings: Some(settings), ..HttpApiConfig::default() });
+    let (status, error) = send(&api, Method::GET, "/api/v1/settings", json!(null), true).await;
+    assert_eq!((status, error["error"]["code"].as_str()), (422, Some("settings_unreadable")), "{error}");
+    assert_eq!(error["error"]["hint"], "correct the file");
 }
 
 #[tokio::test]
@@ -124,6 +141,7 @@ impl crate::AdminProvider for FakeAdmin {
         &'a self,
         name: &'a str,
         _: Value,
+        _: &'a str,
     ) -> BoxFuture<'a, Result<crate::AgentDefinition, AdminError>> {
         Box::pin(async { Err(AdminError::AgentExists(name.to_owned())) })
     }
@@ -132,11 +150,12 @@ impl crate::AdminProvider for FakeAdmin {
         &'a self,
         name: &'a str,
         _: Value,
+        _: &'a str,
     ) -> BoxFuture<'a, Result<crate::AgentDefinition, AdminError>> {
         Box::pin(async { Err(AdminError::UnknownAgent(name.to_owned())) })
     }
 
-    fn remove_agent<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), AdminError>> {
+    fn remove_agent<'a>(&'a self, name: &'a str, _: &'a str) -> BoxFuture<'a, Result<(), AdminError>> {
         Box::pin(async { Err(AdminError::UnknownAgent(name.to_owned())) })
     }
 }

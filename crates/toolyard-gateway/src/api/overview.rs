@@ -12,8 +12,10 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     ApiState,
+    openapi::ErrorBody,
     response::{ApiResult, json_of},
 };
+use crate::agents::ApiError;
 
 /// The activity of this gateway since its start. Tool calls are those of all clients and agents.
 #[derive(Debug, Serialize, ToSchema)]
@@ -98,9 +100,12 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
 }
 
 /// Shows the state and the recent activity of the gateway.
-#[utoipa::path(get, path = "/overview", tag = "servers", responses((status = 200, body = Overview)))]
+#[utoipa::path(get, path = "/overview", tag = "overview",
+    responses((status = 200, body = Overview),
+        (status = 404, body = ErrorBody, description = "this gateway does not count its operations")))]
 async fn show_overview(State(state): State<ApiState>) -> ApiResult {
-    let activity = state.metrics.activity();
+    let not_counted = || ApiError::not_found("not_offered", "this gateway does not count its operations");
+    let activity = state.metrics.as_ref().ok_or_else(not_counted)?.activity();
     let (active, waiting) = match &state.agents {
         Some(agents) => (agents.active_runs(), agents.waiting_for_approval().await.ok()),
         None => (0, None),

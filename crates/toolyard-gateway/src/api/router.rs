@@ -95,6 +95,5 @@ fn panicked(panic: Box<dyn Any + Send>) -> Response {
     let reason = panic.downcast_ref::<String>().map(String::as_str);
     let reason = reason.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown");
     tracing::error!(reason, "a handler of the HTTP API panicked");
-    let error = ApiError::failed("internal_error", "the gateway failed to handle the request");
-    ApiError { status: StatusCode::INTERNAL_SERVER_ERROR, ..error }.into_response()
+    ApiError::internal("the gateway failed to handle the request").into_response()
 }

@@ -17,7 +17,8 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
 
 /// Shows the settings in effect and where each value comes from. Secrets are left out. Operator only.
 #[utoipa::path(get, path = "/settings", tag = "settings",
-    responses((status = 200, body = SettingsReport), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
+    responses((status = 200, body = SettingsReport), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
+        (status = 422, body = ErrorBody)))]
 async fn show_settings(_: OperatorOnly, Settings(settings): Settings) -> ApiResult {
-    Ok(json_of(StatusCode::OK, &settings.settings()))
+    Ok(json_of(StatusCode::OK, &settings.settings()?))
 }

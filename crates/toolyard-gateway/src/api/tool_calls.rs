@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -13,15 +13,16 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     ApiState,
-    extract::{ApiPath, AuthenticatedCaller, JsonBody},
+    extract::{ApiPath, JsonBody, Requester},
     http_caller::HttpCaller,
     openapi::ErrorBody,
     response::{ApiResult, json_of},
+    trace::span_of,
 };
-use crate::{agents::ApiError, surface::HubService};
-
-/// The caller in the audit log.
-const HTTP_CALLER: &str = "http";
+use crate::{
+    agents::{ApiError, DEFAULT_RETRY_AFTER},
+    surface::HubService,
+};
 
 /// The arguments of a call.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -70,11 +71,14 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
         (status = 409, body = ErrorBody, description = "several sources have a tool of this name; nothing was called"),
         (status = 422, body = ErrorBody, description = "the tool asks its user for input"),
         (status = 500, body = ErrorBody),
-        (status = 502, body = ErrorBody, description = "the source cannot be reached, or its response was lost"),
-        (status = 504, body = ErrorBody, description = "the tool did not answer in time")))]
+        (status = 502, body = ErrorBody, description = "the response was lost, or the outcome is unknown"),
+        (status = 503, body = ErrorBody, description = "the source cannot be reached or its circuit is open, no audit record can be \
+            kept, or the gateway shuts down; nothing was called"),
+        (status = 504, body = ErrorBody, description = "the tool did not answer in time; the call is safe to repeat")))]
 async fn call_tool(
     State(state): State<ApiState>,
-    caller: AuthenticatedCaller,
+    requester: Requester,
+    headers: HeaderMap,
     ApiPath(name): ApiPath<String>,
     JsonBody(body): JsonBody<ToolCallBody>,
 ) -> ApiResult {
@@ -87,17 +91,25 @@ async fn call_tool(
     }
     let mut request = ToolCallRequest::new(name, body.arguments);
     request.source = body.source;
-    let caller_name =
-        if caller.0.is_distinguished() { Arc::clone(&caller.0.name) } else { HTTP_CALLER.into() };
-    let call = ServiceCall { request, caller: Some(Arc::new(HttpCaller::new(caller.0))), caller_name };
+    let caller_name = requester.audit_name();
+    let span = span_of(&headers);
+    let caller = Arc::new(HttpCaller::new(requester.identity, span));
+    let call = ServiceCall { request, caller: Some(caller), caller_name };
     let started = Instant::now();
-    let outcome = service.call_by_source(&call).await;
+    let outcome = service.call_from_http(&call).await;
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let result = match outcome {
         Ok(output) if output.input_required => return Err(input_required(&call.request.tool_name)),
         Ok(output) => ToolCallResult::new(&output, duration_ms),
         Err(error) if error.kind() == ErrorKind::Failed => ToolCallResult::failed(&error, duration_ms),
-        Err(error) => return Err(call_error(&error, &call.request, &service)),
+        Err(error) => {
+            if error.kind() == ErrorKind::Quarantined {
+                // Clients cannot approve it, so the operator has to learn that somebody wants it.
+                let trace_id = span.map(|span| format!("{:032x}", span.trace_id));
+                tracing::warn!(%error, hint = error.hint(), trace_id, "call refused");
+            }
+            return Err(call_error(&error, &call.request, &service));
+        }
     };
     Ok(json_of(StatusCode::OK, &result))
 }
@@ -141,10 +153,6 @@ fn input_required(tool: &str) -> ApiError {
 /// Why there is no result, with the hint for clients.
 fn call_error(error: &ToolError, request: &ToolCallRequest, service: &HubService) -> ApiError {
     use ErrorKind as K;
-    if error.kind() == K::Quarantined {
-        // Clients cannot approve it, so the operator has to learn that somebody wants it.
-        tracing::warn!(%error, hint = error.hint(), "call refused");
-    }
     // A denied tool has a source; an ambiguous name does not.
     let is_ambiguous = error.source_id().is_none() && service.is_ambiguous(&request.tool_name);
     let message = error.to_string();
@@ -163,16 +171,24 @@ fn call_error(error: &ToolError, request: &ToolCallRequest, service: &HubService
         K::Refused => client(StatusCode::FORBIDDEN, "call_denied"),
         K::Quarantined => client(StatusCode::FORBIDDEN, "tool_not_approved"),
         K::AuditUnavailable => ApiError::store_unavailable(&message),
-        K::Unavailable | K::CircuitOpen => upstream(StatusCode::BAD_GATEWAY, "source_unavailable"),
-        K::Timeout => upstream(StatusCode::GATEWAY_TIMEOUT, "tool_timeout"),
+        // Nothing was sent.
+        K::Unavailable => ApiError::unavailable("source_unavailable", message.clone()),
+        K::CircuitOpen => ApiError::unavailable("circuit_open", message.clone()),
+        // If the call might have had an effect, its outcome would be unknown.
+        K::Timeout => ApiError {
+            retry_after: Some(DEFAULT_RETRY_AFTER),
+            ..upstream(StatusCode::GATEWAY_TIMEOUT, "tool_timeout")
+        },
         K::ResponseLost => upstream(StatusCode::BAD_GATEWAY, "response_lost"),
         K::OutcomeUnknown => upstream(StatusCode::BAD_GATEWAY, "outcome_unknown"),
         K::Failed => upstream(StatusCode::BAD_GATEWAY, "tool_failed"),
-        K::Internal => upstream(StatusCode::INTERNAL_SERVER_ERROR, "internal_error"),
+        K::Internal => ApiError::internal(message.clone()),
         // Kinds that are added later.
         _ => upstream(StatusCode::BAD_GATEWAY, "tool_failed"),
     };
-    ApiError { hint: error.caller_hint().map(str::to_owned), ..answer }
+    let hint = error.caller_hint().map(str::to_owned);
+    let retry_after = error.retry_after().filter(|_| answer.is_retryable()).or(answer.retry_after);
+    ApiError { hint, retry_after, ..answer }
 }
 
 #[cfg(test)]

@@ -72,6 +72,8 @@ fn api(profile: Profile) -> (HttpApi, MainTools, Arc<AuditLog>) {
     let mut config = HubConfig { audit: Some(Arc::clone(&audit) as _), ..HubConfig::default() };
     config.rules.deny = vec!["denied".to_owned()];
     config.retry.max_attempts = 1;
+    (config.breaker.initial_open_time, config.breaker.max_open_time) =
+        (Duration::from_secs(30), Duration::from_secs(30));
     let hub = Arc::new(ToolHub::new(config));
     let mut claims = NameClaims::default();
     let mut register = |source: &str, names: &[&str]| {
@@ -97,16 +99,19 @@ fn api(profile: Profile) -> (HttpApi, MainTools, Arc<AuditLog>) {
     (HttpApi::new(config), main_tools, audit)
 }
 
-async fn call(api: &HttpApi, tool: &str, body: &str) -> (u16, Value) {
-    let request = RouteRequest {
+fn call_request(tool: &str, body: &str) -> RouteRequest {
+    RouteRequest {
         method: Method::POST,
         path: format!("/api/v1/tools/{tool}/call"),
         query: String::new(),
         headers: HeaderMap::new(),
         identity: Arc::default(),
         body: body.to_owned(),
-    };
-    let response = api.handle(request).await;
+    }
+}
+
+async fn call(api: &HttpApi, tool: &str, body: &str) -> (u16, Value) {
+    let response = api.handle(call_request(tool, body)).await;
     let RouteBody::Json(text) = response.body else { panic!("no JSON") };
     (response.status.as_u16(), serde_json::from_slice(&text).unwrap())
 }
@@ -164,7 +169,7 @@ async fn calls_without_a_result_have_a_typed_error() {
         ("denied", "{}", 403, "call_denied"),
         ("shared", "{}", 409, "tool_ambiguous"),
         ("ask", "{}", 422, "input_required"),
-        ("unreachable", "{}", 502, "source_unavailable"),
+        ("unreachable", "{}", 503, "source_unavailable"),
         // The tool may have had an effect.
         ("slow", "{}", 502, "outcome_unknown"),
     ] {
@@ -177,6 +182,29 @@ async fn calls_without_a_result_have_a_typed_error() {
     assert_eq!(ambiguous["error"]["hint"], "call one of `one.shared`, `two.shared`", "{ambiguous}");
     let outcomes: Vec<String> = audit.0.lock().unwrap().iter().map(|record| record.outcome.clone()).collect();
     assert!(outcomes.contains(&"refused".to_owned()), "refused calls are recorded: {outcomes:?}");
+}
+
+#[tokio::test]
+async fn an_open_circuit_says_when_to_repeat_the_call() {
+    let (api, _, _) = api(Profile::default());
+    for _ in 0..50 {
+        let request = call_request("unreachable", "{}");
+        let response = api.handle(request).await;
+        let header = |name: &str| {
+            let found = response.headers.iter().find(|(header, _)| header == name);
+            found.map(|(_, value)| value.to_str().unwrap().to_owned())
+        };
+        let (retry_after, should_retry) = (header("retry-after"), header("x-should-retry"));
+        let RouteBody::Json(text) = &response.body else { panic!("no JSON") };
+        assert_eq!((response.status.as_u16(), should_retry.as_deref()), (503, Some("true")), "{text:?}");
+        let error: Value = serde_json::from_slice(text).unwrap();
+        if error["error"]["code"] == "circuit_open" {
+            let seconds: u64 = retry_after.unwrap().parse().unwrap();
+            assert!(seconds > 2, "the time until the circuit is tried again, not the default: {seconds}");
+            return;
+        }
+    }
+    panic!("the circuit never opens");
 }
 
 #[tokio::test]
@@ -212,6 +240,34 @@ async fn a_tool_outside_the_main_profile_does_not_exist() {
     main_tools.set_profile(Profile { tools: vec!["long".into()], ..Profile::default() });
     assert_eq!(call(&api, "long", "{}").await.0, 200, "the profile was replaced");
     assert_eq!(call(&api, "echo", "{}").await.0, 404);
+}
+
+#[tokio::test]
+async fn every_tool_is_listed_with_the_name_by_which_it_is_called() {
+    let restricted =
+        Profile { tools: vec!["echo".into()], servers: vec!["one".into()], ..Profile::default() };
+    for profile in [Profile::default(), restricted] {
+        let (api, _, _) = api(profile);
+        let list =
+            RouteRequest { method: Method::GET, path: "/api/v1/tools".to_owned(), ..call_request("", "") };
+        let RouteBody::Json(text) = api.handle(list).await.body else { panic!("no JSON") };
+        let list: Value = serde_json::from_slice(&text).unwrap();
+        let tools = list["tools"].as_array().unwrap();
+        assert_eq!(tools.len(), 12, "{list}");
+        for tool in tools {
+            let (name, source) = (tool["name"].as_str().unwrap(), tool["source"].as_str().unwrap());
+            if ["slow", "unreachable"].contains(&name) {
+                continue;
+            }
+            let (status, result) = match tool["call_as"].as_str() {
+                Some(call_as) => call(&api, call_as, "{}").await,
+                None => call(&api, name, &json!({ "source": source }).to_string()).await,
+            };
+            let is_callable = status == 200 || result["error"]["code"] == "input_required";
+            assert_eq!(is_callable, tool["call_as"].is_string(), "{tool}: {result}");
+            assert!(status != 200 || result["source"] == source, "{tool}: {result}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -14,11 +14,11 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     ApiState,
     extract::{ApiPath, ApiQuery},
-    pages::{cut_page, page_limit},
+    pagination::{cut_page, page_limit},
     queries::{SourceQuery, ToolQuery},
     response::{ApiResult, json_of},
 };
-use crate::{admin::CallStatistics, agents::ApiError};
+use crate::{admin::CallStatistics, agents::ApiError, surface::ExposedTools};
 
 /// A tool.
 #[derive(Debug, Serialize, ToSchema)]
@@ -40,7 +40,7 @@ struct ToolView {
     open_world: Option<bool>,
     /// Whether the operator denies its calls.
     denied: bool,
-    /// The name by which a call reaches it; null if none does.
+    /// The name by which `POST /tools/NAME/call` and clients of the main endpoint call it; null if they cannot.
     call_as: Option<String>,
     /// Relevance, with `query` only; comparable within one response.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,28 +88,34 @@ async fn list_tools(State(state): State<ApiState>, ApiQuery(query): ApiQuery<Too
     }
     let source = query.source.as_deref();
     let list = match &query.query {
-        Some(words) => search(hub, words, source, limit).await,
-        None => list(&hub.snapshot(), source, query.after.as_deref(), limit),
+        Some(words) => search(&state, hub, words, source, limit).await,
+        None => list(&CallNames::new(&state, hub), source, query.after.as_deref(), limit),
     };
     Ok(json_of(StatusCode::OK, &list))
 }
 
-async fn search(hub: &ToolHub, words: &str, source: Option<&str>, limit: usize) -> ToolList {
+async fn search(
+    state: &ApiState,
+    hub: &ToolHub,
+    words: &str,
+    source: Option<&str>,
+    limit: usize,
+) -> ToolList {
     hub.wait_until_searchable().await;
     // The source is not part of the search, so that its tools may be behind those of others.
     let found = hub.search(words, if source.is_some() { usize::MAX } else { limit });
-    let snapshot = hub.snapshot();
+    let names = CallNames::new(state, hub);
     let is_selected = |tool: &ToolCandidate| source.is_none_or(|source| tool.source_id().as_str() == source);
     let found = found.iter().filter(|found| is_selected(&found.tool)).take(limit);
     let view = |found: &toolyard_hub::ToolMatch| ToolView {
         score: Some(found.score),
-        ..ToolView::of(&snapshot, &found.tool)
+        ..ToolView::of(&names, &found.tool)
     };
     ToolList { tools: found.map(view).collect(), next: None }
 }
 
-fn list(snapshot: &Snapshot, source: Option<&str>, after: Option<&str>, limit: usize) -> ToolList {
-    let sources = snapshot.sources();
+fn list(names: &CallNames, source: Option<&str>, after: Option<&str>, limit: usize) -> ToolList {
+    let sources = names.snapshot.sources();
     let selected = sources.iter().filter(|entry| source.is_none_or(|id| entry.source.info.id.as_str() == id));
     let mut tools: Vec<(String, &Arc<ToolCandidate>)> =
         selected.flat_map(|entry| entry.tools.iter()).map(|tool| (cursor(tool), tool)).collect();
@@ -117,7 +123,7 @@ fn list(snapshot: &Snapshot, source: Option<&str>, after: Option<&str>, limit: u
     tools.retain(|(cursor, _)| after.is_none_or(|after| cursor.as_str() > after));
     tools.truncate(limit.saturating_add(1));
     let next = cut_page(&mut tools, limit, |(cursor, _)| cursor.clone());
-    ToolList { tools: tools.iter().map(|(_, tool)| ToolView::of(snapshot, tool)).collect(), next }
+    ToolList { tools: tools.iter().map(|(_, tool)| ToolView::of(names, tool)).collect(), next }
 }
 
 /// Identifies a tool in the order of the list.
@@ -135,7 +141,8 @@ async fn show_tool(
     ApiQuery(query): ApiQuery<SourceQuery>,
 ) -> ApiResult {
     let unknown = || ApiError::not_found("tool_not_found", format!("tool `{name}` does not exist"));
-    let snapshot = state.hub.as_ref().ok_or_else(unknown)?.snapshot();
+    let names = CallNames::new(&state, state.hub.as_ref().ok_or_else(unknown)?);
+    let snapshot = &names.snapshot;
     let tool = match &query.source {
         Some(source) => snapshot.find_in(&name, source).map(Arc::clone).ok_or_else(unknown)?,
         None => match snapshot.resolve_name(&name, None) {
@@ -159,7 +166,7 @@ async fn show_tool(
     let is_of_tool =
         |entry: &CallStatistics| entry.tool == *tool.name && entry.source == tool.source_id().as_str();
     let details = ToolDetails {
-        tool: ToolView::of(&snapshot, &tool),
+        tool: ToolView::of(&names, &tool),
         input_schema: tool.spec().input_schema.to_value(),
         output_schema: tool.spec().output_schema.as_ref().map(RawJson::to_value),
         capabilities: tool.capabilities.iter().map(|capability| capability.as_str().to_owned()).collect(),
@@ -168,8 +175,31 @@ async fn show_tool(
     Ok(json_of(StatusCode::OK, &details))
 }
 
+/// The names by which tools are called: those of the main endpoint, or of the hub if there is none.
+struct CallNames {
+    snapshot: Arc<Snapshot>,
+    exposed: Option<Arc<ExposedTools>>,
+}
+
+impl CallNames {
+    fn new(state: &ApiState, hub: &ToolHub) -> Self {
+        let exposed = state.main_tools.as_ref().map(|tools| tools.service().exposed());
+        // Both of the same moment.
+        let snapshot =
+            exposed.as_ref().map_or_else(|| hub.snapshot(), |exposed| Arc::clone(&exposed.snapshot));
+        Self { snapshot, exposed }
+    }
+
+    fn of(&self, tool: &ToolCandidate) -> Option<Arc<str>> {
+        match &self.exposed {
+            Some(exposed) => exposed.find_candidate(tool).map(|tool| Arc::clone(&tool.name)),
+            None => self.snapshot.callable_name(tool, None),
+        }
+    }
+}
+
 impl ToolView {
-    fn of(snapshot: &Snapshot, tool: &ToolCandidate) -> Self {
+    fn of(names: &CallNames, tool: &ToolCandidate) -> Self {
         let (spec, hints) = (tool.spec(), &tool.hints);
         Self {
             name: tool.name.to_string(),
@@ -182,7 +212,7 @@ impl ToolView {
             idempotent: hints.idempotent,
             open_world: hints.open_world,
             denied: tool.denied,
-            call_as: snapshot.callable_name(tool, None).map(|name| name.to_string()),
+            call_as: names.of(tool).map(|name| name.to_string()),
             score: None,
         }
     }

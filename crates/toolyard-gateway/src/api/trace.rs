@@ -72,6 +72,7 @@ pub(crate) fn traceparent(headers: &HeaderMap) -> Option<Box<str>> {
     span_of(headers).map(|span| span.to_string().into())
 }
 
+/// The span of a request.
 pub(super) fn span_of(headers: &HeaderMap) -> Option<SpanContext> {
     headers.get(TRACEPARENT)?.to_str().ok()?.parse().ok()
 }

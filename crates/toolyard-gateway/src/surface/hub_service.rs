@@ -83,9 +83,9 @@ impl HubService {
         self.exposed().tools.len()
     }
 
-    /// Executes a call that names its tool as [`ToolService::call`] does, or by the tool's own name and its source. The tools of
+    /// Executes a call of the HTTP API, which names its tool as [`ToolService::call`] does, or by the tool's own name and its source. The tools of
     /// the search surface are not among them.
-    pub(crate) async fn call_by_source(&self, call: &ServiceCall) -> Result<ToolOutput, ToolError> {
+    pub(crate) async fn call_from_http(&self, call: &ServiceCall) -> Result<ToolOutput, ToolError> {
         let request = &call.request;
         if request.source.is_some() {
             return self.execute_in_hub(request, &self.options(call)).await;
@@ -103,7 +103,8 @@ impl HubService {
             || RESERVED_NAMES.contains(&name)
     }
 
-    fn exposed(&self) -> Arc<ExposedTools> {
+    /// The tools of the profile under the names that clients see.
+    pub(crate) fn exposed(&self) -> Arc<ExposedTools> {
         if let Some(exposed) = self.current_exposed() {
             return exposed;
         }

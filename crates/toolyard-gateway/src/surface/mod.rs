@@ -20,5 +20,6 @@ mod search_surface_calls;
 mod search_surface_definitions;
 mod surface_choice;
 
+pub(crate) use exposed_tools::ExposedTools;
 pub(crate) use main_tools::hub_service;
 pub use {hub_service::HubService, main_tools::MainTools};

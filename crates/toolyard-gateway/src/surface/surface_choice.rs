@@ -12,7 +12,7 @@ const MAX_FULL_SURFACE_TOKENS: usize = 8_500;
 const SEARCHING_CLIENTS: [&str; 4] = ["claude-code", "copilot", "cursor", "visual studio code"];
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct ToolListSize {
+pub(crate) struct ToolListSize {
     pub(super) tools: usize,
     /// Total size of their definitions.
     pub(super) bytes: usize,

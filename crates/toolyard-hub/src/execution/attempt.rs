@@ -336,6 +336,7 @@ async fn await_while_active<T>(deadline: &ExtendableDeadline, work: impl Future<
 fn circuit_open_error(remaining: Duration) -> ToolError {
     ToolError::new(ErrorKind::CircuitOpen, "circuit open after repeated failures")
         .with_hint(format!("retry in {} s", remaining.as_secs_f64().ceil()))
+        .with_retry_after(remaining)
 }
 
 fn has_unknown_outcome(error: &ToolError) -> bool {

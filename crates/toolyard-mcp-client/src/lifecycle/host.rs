@@ -72,6 +72,11 @@ pub trait HostEnvironment: Send + Sync {
         let _ = server;
         None
     }
+
+    /// Secrets of the embedder itself, which servers may find in its files. They are redacted in what servers send.
+    fn secrets(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// What servers need from the embedder.
@@ -168,14 +173,16 @@ impl Host {
         }
     }
 
-    /// The values that must be redacted in the output of a server: those that its configuration refers to.
+    /// The values that must be redacted in the output of a server: those that its configuration refers to, and those of the
+    /// embedder.
     pub(super) fn secrets_of(&self, config: &McpServerConfig) -> Vec<String> {
         let names = config.variables().into_iter();
         let secret_names = names.filter(|name| !INHERITED_VARIABLES.contains(&name.as_str()));
-        secret_names.filter_map(|name| self.host_environment.variable(&name)).collect()
+        let named = secret_names.filter_map(|name| self.host_environment.variable(&name));
+        named.chain(self.host_environment.secrets()).collect()
     }
 
-    /// The settings of a server that may be secrets, and the variables that they refer to.
+    /// The settings of a server that may be secrets, the variables that they refer to, and the secrets of the embedder.
     pub(super) fn possible_secrets(&self, config: &McpServerConfig) -> ServerSecrets {
         let mut settings = config.named_values(|name| self.host_environment.variable(name));
         let names = config.variables().into_iter();
@@ -184,7 +191,7 @@ impl Host {
             let value = self.host_environment.variable(&name)?;
             Some((name, value))
         }));
-        ServerSecrets::new(settings)
+        ServerSecrets::new(settings).with_values(self.host_environment.secrets())
     }
 
     pub(super) fn http_client(&self) -> Result<reqwest::Client, TransportError> {

@@ -34,7 +34,7 @@ use self::{
 use crate::{
     error::StoreError,
     large_text::{is_large, on_other_thread},
-    sql::{Durability, compress, enum_to_text, statement},
+    sql::{Durability, Engine, compress, enum_to_text, statement},
     store::Store,
 };
 
@@ -269,15 +269,15 @@ impl Journal for Store {
 
     fn unknown_steps(&self) -> JournalFuture<'_, Vec<StepRecord>> {
         Box::pin(async move {
-            let sql = format!(
-                "SELECT steps.* FROM steps JOIN runs ON runs.id = steps.run
-                 WHERE steps.state = 'unknown'
-                    OR (steps.state = 'started' AND steps.repeatable = 0
-                        AND (runs.lease_until < {} OR runs.fence > steps.fence))
-                 ORDER BY steps.started_at, steps.step",
-                self.engine().now()
-            );
+            let sql = select_unknown_steps(self.engine(), "");
             Ok(self.select(sqlx::query(statement(sql)), step_record).await?)
+        })
+    }
+
+    fn unknown_steps_of<'a>(&'a self, run: &'a RunId) -> JournalFuture<'a, Vec<StepRecord>> {
+        Box::pin(async move {
+            let sql = select_unknown_steps(self.engine(), "steps.run = $1 AND");
+            Ok(self.select(sqlx::query(statement(sql)).bind(run.as_str()), step_record).await?)
         })
     }
 
@@ -320,6 +320,18 @@ impl Store {
         self.held_leases().insert(&lease, steps);
         Ok(Some(lease))
     }
+}
+
+/// Selects the steps whose outcome is unknown. The condition is empty, or ends in `AND`.
+fn select_unknown_steps(engine: Engine, condition: &str) -> String {
+    format!(
+        "SELECT steps.* FROM steps JOIN runs ON runs.id = steps.run
+         WHERE {condition} (steps.state = 'unknown'
+                OR (steps.state = 'started' AND steps.repeatable = 0
+                    AND (runs.lease_until < {} OR runs.fence > steps.fence)))
+         ORDER BY steps.started_at, steps.step",
+        engine.now()
+    )
 }
 
 fn require_lease(written: bool, lease: &Lease) -> Result<(), JournalError> {

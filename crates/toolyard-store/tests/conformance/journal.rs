@@ -37,6 +37,9 @@ pub(crate) async fn an_interrupted_write_becomes_unknown(engine: Engine) {
     }
     let unknown = store.unknown_steps().await.unwrap();
     assert_eq!((unknown.len(), unknown[0].state), (1, StepState::Unknown));
+    assert_eq!(store.unknown_steps_of(&first.run).await.unwrap(), unknown);
+    let other = new_run(&store, "one").await;
+    assert!(store.unknown_steps_of(&other.run).await.unwrap().is_empty(), "those of another run");
     // The tool claims to be repeatable now, but did not when it was called.
     assert!(matches!(store.begin(&second, &repeatable_intent("w")).await.unwrap(), StepStart::Unknown(_)));
 }

@@ -192,7 +192,7 @@ fn steps_with_invented_tools_and_long_streams_are_counted_apart() {
         revision: "2026-07-28",
         request_id: None,
         transport: Transport::Http,
-        caller: "".into(),
+        caller: None,
     };
     metrics.observe(&operation(stream, 3_600_000, None));
     let text = exposition(&metrics, LabelDetail::All);

@@ -18,9 +18,6 @@ use toolyard_gateway::StoreGauges;
 
 use crate::{Agents, AgentsError, agents::ReloadableAgents, settings::AgentSettings};
 
-/// Who changes agents, in the audit log.
-const HTTP_CALLER: &str = "http";
-
 impl crate::Toolyard {
     /// What the HTTP API shows and changes beyond the hub.
     pub(crate) fn admin(&self) -> ToolyardAdmin {
@@ -101,10 +98,11 @@ impl AdminProvider for ToolyardAdmin {
         &'a self,
         name: &'a str,
         config: Value,
+        by: &'a str,
     ) -> BoxFuture<'a, Result<AgentDefinition, AdminError>> {
         Box::pin(async move {
             let agents = self.agents.current();
-            agents.add(name, &parse(config)?, HTTP_CALLER).await.map_err(change_error)?;
+            agents.add(name, &parse(config)?, by).await.map_err(change_error)?;
             definition(&agents, name)
         })
     }
@@ -113,16 +111,17 @@ impl AdminProvider for ToolyardAdmin {
         &'a self,
         name: &'a str,
         config: Value,
+        by: &'a str,
     ) -> BoxFuture<'a, Result<AgentDefinition, AdminError>> {
         Box::pin(async move {
             let agents = self.agents.current();
-            agents.replace(name, &parse(config)?, HTTP_CALLER).await.map_err(change_error)?;
+            agents.replace(name, &parse(config)?, by).await.map_err(change_error)?;
             definition(&agents, name)
         })
     }
 
-    fn remove_agent<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), AdminError>> {
-        Box::pin(async move { self.agents.current().remove(name, HTTP_CALLER).await.map_err(change_error) })
+    fn remove_agent<'a>(&'a self, name: &'a str, by: &'a str) -> BoxFuture<'a, Result<(), AdminError>> {
+        Box::pin(async move { self.agents.current().remove(name, by).await.map_err(change_error) })
     }
 }
 

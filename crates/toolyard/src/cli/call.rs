@@ -44,7 +44,7 @@ pub(crate) struct CallArgs {
     /// Save the images, audio and files of the result, or its text, instead of printing it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["limit", "raw"])]
     pub(crate) output: Option<PathBuf>,
-    /// Start the tool's server in this process, even if a hub runs
+    /// Start the tool's server in this process, even if a gateway runs
     #[arg(long)]
     pub(crate) local: bool,
     /// Print the server's response verbatim

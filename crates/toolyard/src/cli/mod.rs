@@ -111,7 +111,7 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Serve all tools over MCP, on stdio or HTTP
     Serve(ServeArgs),
-    /// Watch the calls, servers and runs of a running hub
+    /// Watch the calls, servers and runs of a running gateway
     Top(TopArgs),
     /// Open the console of the running gateway in a browser
     Open(OpenArgs),

@@ -1,7 +1,7 @@
 //! The commands: one module per command or command group.
 //!
 //! `setup` builds a [`toolyard::Toolyard`] from the command line's context; `agent_run` drives and reports a run for
-//! `ask`, `chat` and `runs`; `line_diff` shows changes of settings files for `import` and `connect`.
+//! `ask`, `chat` and `runs`; `local_gateway` finds running gateways; `line_diff` shows changes of settings files for `import` and `connect`.
 
 mod agent_run;
 mod ask;
@@ -13,6 +13,7 @@ mod doctor;
 mod import;
 mod lexicon;
 mod line_diff;
+mod local_gateway;
 mod models;
 mod open;
 mod prompt;

@@ -8,6 +8,7 @@ use std::{
 use toolyard::{ServersSetup, Toolyard, ToolyardBuilder};
 use toolyard_search::lexicon::Lexicons;
 use toolyard_store::Store;
+use toolyard_telemetry::metrics::Metrics;
 
 use super::{models::tool_calling_cache, servers::logs, telemetry};
 use crate::{
@@ -51,6 +52,15 @@ pub(crate) async fn build(builder: ToolyardBuilder) -> Result<Toolyard, CliError
 }
 
 pub(crate) fn builder(context: &CliContext, servers: ServersSetup) -> ToolyardBuilder {
+    counting_builder(context, servers, None)
+}
+
+/// Like [`builder`], with metrics that count operations.
+fn counting_builder(
+    context: &CliContext,
+    servers: ServersSetup,
+    metrics: Option<&Arc<Metrics>>,
+) -> ToolyardBuilder {
     // An unusable search engine disables only its own tool; `toolyard doctor` reports why.
     let web_search = context.settings.search_engine(|name| std::env::var(name).ok()).unwrap_or_default();
     let mut builder = Toolyard::builder()
@@ -62,7 +72,7 @@ pub(crate) fn builder(context: &CliContext, servers: ServersSetup) -> ToolyardBu
         .owner(process_owner())
         .data_folder(context.data_folder.clone())
         .servers(servers);
-    if let Some(telemetry) = telemetry::start(context, None) {
+    if let Some(telemetry) = telemetry::start(context, metrics) {
         builder = builder.telemetry(telemetry);
     }
     if let Some(store) = &context.store {
@@ -76,7 +86,16 @@ pub(crate) fn builder(context: &CliContext, servers: ServersSetup) -> ToolyardBu
 
 /// Like [`builder`], for a process that searches for tools: opens the embedding model in the background.
 pub(crate) fn searching_builder(context: &CliContext, servers: ServersSetup) -> ToolyardBuilder {
-    let builder = builder(context, servers);
+    gateway_builder(context, servers, None)
+}
+
+/// Like [`searching_builder`], for a gateway: operations are counted by the metrics, if there are any.
+pub(crate) fn gateway_builder(
+    context: &CliContext,
+    servers: ServersSetup,
+    metrics: Option<&Arc<Metrics>>,
+) -> ToolyardBuilder {
+    let builder = counting_builder(context, servers, metrics);
     #[cfg(feature = "embedding")]
     let builder = builder.open_tool_search_model();
     builder

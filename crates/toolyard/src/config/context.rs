@@ -32,7 +32,7 @@ pub(crate) struct CliContext {
     pub(crate) settings: Settings,
     /// The files that were read, the operator's first.
     pub(crate) settings_files: Vec<PathBuf>,
-    /// What counts of each file, the lowest layer first.
+    /// The settings of each file that take effect, the lowest layer first.
     layers: Vec<SettingsLayer>,
     /// Project settings that are ignored because their file is not trusted.
     pub(crate) untrusted_settings: Vec<String>,

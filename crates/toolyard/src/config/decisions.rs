@@ -6,8 +6,20 @@ use toolyard_core::{AuditRecord, AuditedDecision, ContentHash, unix_millis};
 use super::CliContext;
 use crate::error::CliError;
 
-/// Records a decision. Called before the decision takes effect, so that none is made without a record.
+/// Records a decision of the user of this command. Called before the decision takes effect, so that none is made without a
+/// record.
 pub(crate) async fn record_decision(
+    decision: AuditedDecision,
+    subject: &str,
+    content: ContentHash,
+    context: &CliContext,
+) -> Result<(), CliError> {
+    record_decision_by(&current_user(), decision, subject, content, context).await
+}
+
+/// Records a decision of somebody else, such as the operator of the console.
+pub(crate) async fn record_decision_by(
+    decided_by: &str,
     decision: AuditedDecision,
     subject: &str,
     content: ContentHash,
@@ -24,11 +36,11 @@ pub(crate) async fn record_decision(
         tracing::warn!(decision = decision.label(), subject, "no store: the decision is not audited");
         return Ok(());
     };
-    let record = AuditRecord::decision(unix_millis(), decision, &current_user(), subject, content);
+    let record = AuditRecord::decision(unix_millis(), decision, decided_by, subject, content);
     Ok(store.append_audit(vec![record]).await?)
 }
 
 /// The user id, which unlike the name in the environment cannot be chosen.
-fn current_user() -> String {
+pub(super) fn current_user() -> String {
     format!("cli (user {})", rustix::process::getuid().as_raw())
 }

@@ -4,7 +4,12 @@ use std::path::{Path, PathBuf};
 
 use toolyard_core::{AuditedDecision, ContentHash};
 
-use super::{CliContext, files, record_decision, running_hubs::ReloadRequests};
+use super::{
+    CliContext,
+    decisions::{current_user, record_decision_by},
+    files,
+    running_hubs::ReloadRequests,
+};
 use crate::error::CliError;
 
 /// The path and content of the file; the content is empty if it does not exist.
@@ -21,8 +26,20 @@ pub(crate) async fn write(
     change: &str,
     context: &CliContext,
 ) -> Result<(), CliError> {
+    write_by(&current_user(), file, text, change, context).await
+}
+
+/// Like [`write()`], for somebody else than the user of this command.
+pub(crate) async fn write_by(
+    changed_by: &str,
+    file: &Path,
+    text: &str,
+    change: &str,
+    context: &CliContext,
+) -> Result<(), CliError> {
     let subject = format!("{}: {change}", file.display());
-    record_decision(AuditedDecision::ChangeSettings, &subject, ContentHash::of(text), context).await?;
+    let (decision, content) = (AuditedDecision::ChangeSettings, ContentHash::of(text));
+    record_decision_by(changed_by, decision, &subject, content, context).await?;
     files::write(file, text, files::Access::OwnerOnly)?;
     ReloadRequests::listen(file, &context.data_folder).send();
     Ok(())

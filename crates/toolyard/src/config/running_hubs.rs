@@ -139,8 +139,8 @@ pub(crate) fn reload_note(context: &CliContext) -> Option<String> {
     let count = running_hubs(context).iter().filter(|hub| hub.operator_file == operator_file).count();
     match count {
         0 => None,
-        1 => Some("  the running hub reloads its settings".to_owned()),
-        count => Some(format!("  {count} running hubs reload their settings")),
+        1 => Some("  the running gateway reloads its settings".to_owned()),
+        count => Some(format!("  {count} running gateways reload their settings")),
     }
 }
 

@@ -15,11 +15,22 @@ use super::{CliContext, StoredSecrets};
 pub(crate) struct ServerCredentials {
     token_folder: PathBuf,
     secrets: StoredSecrets,
+    /// Secrets of the gateway, which a server may find in its files.
+    gateway_secrets: Vec<SecretText>,
 }
 
 impl ServerCredentials {
     pub(crate) fn new(context: &CliContext) -> Self {
-        Self { token_folder: context.data_folder.join("tokens"), secrets: context.stored_secrets() }
+        Self {
+            token_folder: context.data_folder.join("tokens"),
+            secrets: context.stored_secrets(),
+            gateway_secrets: Vec::new(),
+        }
+    }
+
+    /// The same, with secrets of the gateway that are redacted in what servers send.
+    pub(crate) fn with_gateway_secrets(self, gateway_secrets: Vec<SecretText>) -> Self {
+        Self { gateway_secrets, ..self }
     }
 
     /// The token store; created on the first sign-in.
@@ -46,6 +57,10 @@ impl ServerCredentials {
 impl HostEnvironment for ServerCredentials {
     fn variable(&self, name: &str) -> Option<String> {
         self.secrets.variable(name)
+    }
+
+    fn secrets(&self) -> Vec<String> {
+        self.gateway_secrets.iter().map(|secret| secret.expose().to_owned()).collect()
     }
 
     fn authorizer(&self, server: &McpServerConfig) -> Option<Arc<dyn Authorizer>> {

@@ -84,7 +84,7 @@ pub struct Settings {
     pub approvals: ApprovalSettings,
     /// What `toolyard serve` offers to clients, and how they authenticate.
     pub serve: ServeSettings,
-    /// What others may see of the activity of Toolyard.
+    /// Metrics and traces that Toolyard exports.
     pub telemetry: TelemetrySettings,
 }
 

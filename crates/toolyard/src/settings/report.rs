@@ -8,7 +8,7 @@ use toolyard_mcp_client::config::ServerSettings;
 use super::{Settings, SettingsError, SettingsLayer, layers::ACCUMULATED_LISTS};
 
 /// Settings whose values are secrets, or may be. `*` stands for one name, `**` at the end for everything below.
-const SECRET_KEYS: [&str; 8] = [
+const SECRET_KEYS: [&str; 9] = [
     "serve.token",
     "serve.session_keys",
     "web_search.key",
@@ -17,7 +17,10 @@ const SECRET_KEYS: [&str; 8] = [
     "models.*.extra_body.**",
     "servers.*.env.**",
     "servers.*.headers.**",
+    "telemetry.otlp_headers.**",
 ];
+/// Settings that are URLs and may have a password.
+const URL_KEYS: [&str; 3] = ["store", "telemetry.otlp_endpoint", "models.*.url"];
 
 impl SettingsLayer {
     /// The settings of several files together, the lowest layer first, each with its origin. Literal secrets are left out.
@@ -34,11 +37,11 @@ impl SettingsLayer {
             .map(|(path, value)| {
                 let layer = origin(&path, &value, &own);
                 let key = key_text(&path);
-                let secret = is_secret(&path) || secrets.contains(&key) || is_database_url(&path, &value);
+                let secret = is_secret(&path) || secrets.contains(&key) || is_secret_url(&path, &value);
                 let value = if secret { reference_or_null(value) } else { redacted(value) };
                 let origin = if layer.is_some() { SettingOrigin::File } else { SettingOrigin::Default };
                 let file = layer.map(|layer| layer.path.display().to_string());
-                SettingValue { key, value, origin, file, secret }
+                SettingValue { key, value, origin, file, secret, takes_effect_after_restart: false }
             })
             .collect();
         values.sort_by(|one, other| one.key.cmp(&other.key));
@@ -105,19 +108,27 @@ fn key_text(path: &[String]) -> String {
 }
 
 fn is_secret(path: &[String]) -> bool {
-    SECRET_KEYS.iter().any(|pattern| {
-        let mut parts = pattern.split('.');
-        let is_below = pattern.ends_with(".**");
-        let matches =
-            path.iter().zip(parts.by_ref()).all(|(key, part)| part == "*" || part == "**" || part == key);
-        let length = pattern.split('.').count();
-        matches && if is_below { path.len() >= length } else { path.len() == length }
-    })
+    SECRET_KEYS.iter().any(|pattern| matches(path, pattern))
 }
 
-/// Whether a value is the URL of the store, which may have a password.
-fn is_database_url(path: &[String], value: &Value) -> bool {
-    path.first().is_some_and(|key| key == "store") && value.as_str().is_some_and(|text| text.contains("://"))
+fn matches(path: &[String], pattern: &str) -> bool {
+    let mut parts = pattern.split('.');
+    let is_below = pattern.ends_with(".**");
+    let matches =
+        path.iter().zip(parts.by_ref()).all(|(key, part)| part == "*" || part == "**" || part == key);
+    let length = pattern.split('.').count();
+    matches && if is_below { path.len() >= length } else { path.len() == length }
+}
+
+/// Whether a value is a URL with a password, or of a database, which may have one in its parameters, too.
+fn is_secret_url(path: &[String], value: &Value) -> bool {
+    let is_url = |text: &str| match text.split_once("://") {
+        Some((_, rest)) => {
+            path == ["store"] || rest.split(['/', '?', '#']).next().unwrap_or(rest).contains('@')
+        }
+        None => false,
+    };
+    URL_KEYS.iter().any(|pattern| matches(path, pattern)) && value.as_str().is_some_and(is_url)
 }
 
 /// The fields of servers with literal secrets, such as `servers.files.args`.

@@ -82,6 +82,9 @@ fn no_literal_secret_is_shown() {
         url = "https://user:{secret}@example.com/mcp?token={secret}"
         headers = {{ Authorization = "Bearer {secret}" }}
         oauth = {{ client_id = "id", client_secret = "{secret}" }}
+        [telemetry]
+        otlp_endpoint = "https://user:{secret}@otlp.example.com"
+        otlp_headers = {{ authorization = "{secret}", x-team = "${{OTLP_TEAM}}" }}
         "#
     );
     let report = report(&[("/user.toml", &text)]);
@@ -94,5 +97,57 @@ fn no_literal_secret_is_shown() {
     }
     let token = value(&report, "serve.token");
     assert_eq!((token.secret, &token.value), (true, &json!("${TOOLYARD_TOKEN}")), "a reference is no secret");
+    let header = value(&report, "telemetry.otlp_headers.x-team");
+    assert_eq!((header.secret, &header.value), (true, &json!("${OTLP_TEAM}")));
     assert_eq!(value(&report, "servers.one.command").value, "npx");
+    let plain = self::report(&[("/user.toml", "[telemetry]\notlp_endpoint = \"http://127.0.0.1:4318\"")]);
+    assert_eq!(value(&plain, "telemetry.otlp_endpoint").value, "http://127.0.0.1:4318");
+}
+
+/// Keys that look like secrets and are none, or are found by other rules ([`literal_secrets`]).
+const EXCEPTIONS: [&str; 5] = [
+    "agents.*.limits.tokens",
+    "models.*.between_tokens_timeout",
+    "models.*.first_token_timeout",
+    "models.*.max_tokens",
+    "servers.*.oauth.client_secret",
+];
+
+/// The keys of a schema, with `*` for names that the user chooses.
+fn schema_keys(schema: &Value, root: &Value, path: &mut Vec<String>, keys: &mut Vec<Vec<String>>) {
+    // Schemas may refer to themselves.
+    if path.len() > 6 {
+        return;
+    }
+    if let Some(reference) = schema["$ref"].as_str() {
+        let target = reference.strip_prefix('#').and_then(|pointer| root.pointer(pointer)).unwrap();
+        schema_keys(target, root, path, keys);
+    }
+    for part in ["anyOf", "oneOf", "allOf"].iter().filter_map(|part| schema[part].as_array()).flatten() {
+        schema_keys(part, root, path, keys);
+    }
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    let properties = properties.map(|(key, schema)| (key.as_str(), schema));
+    let others = schema.get("additionalProperties").filter(|other| other.is_object());
+    for (key, schema) in properties.chain(others.map(|other| ("*", other))) {
+        path.push(key.to_owned());
+        keys.push(path.clone());
+        schema_keys(schema, root, path, keys);
+        path.pop();
+    }
+}
+
+#[test]
+fn every_setting_that_may_be_a_secret_is_classified() {
+    let schema = serde_json::to_value(crate::settings::schema()).unwrap();
+    let mut keys = Vec::new();
+    schema_keys(&schema, &schema, &mut Vec::new(), &mut keys);
+    assert!(keys.iter().any(|key| key.join(".") == "telemetry.otlp_headers"), "{keys:?}");
+    let words = ["key", "token", "secret", "password", "headers", "credential"];
+    let looks_secret = |key: &&Vec<String>| words.iter().any(|word| key.last().unwrap().contains(word));
+    for key in keys.iter().filter(looks_secret) {
+        let below = [key.as_slice(), &["x".to_owned()]].concat();
+        let is_classified = is_secret(key) || is_secret(&below);
+        assert!(is_classified || EXCEPTIONS.contains(&key.join(".").as_str()), "{key:?} may be a secret");
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What others may see of the activity of Toolyard.
+/// Metrics and traces that Toolyard exports.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelemetrySettings {
@@ -36,13 +36,21 @@ impl TelemetrySettings {
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<toolyard_telemetry::traces::TraceConfig>, super::SettingsError> {
         use toolyard_telemetry::traces::{Sampler, TraceConfig};
-        let mut config = self.otlp_endpoint.as_deref().map(TraceConfig::new).transpose()?;
-        if let Some(config) = &mut config {
-            for (name, reference) in &self.otlp_headers {
-                let key = format!("[telemetry] otlp_headers.{name}");
-                let value = super::error::resolve_secret(&key, reference, "OTLP_AUTHORIZATION", &variable)?;
-                config.headers.push((name.clone(), value));
+        let mut config = match &self.otlp_endpoint {
+            Some(endpoint) => {
+                let mut config = TraceConfig::new(endpoint)?;
+                for (name, reference) in &self.otlp_headers {
+                    let key = format!("[telemetry] otlp_headers.{name}");
+                    let value =
+                        super::error::resolve_secret(&key, reference, "OTLP_AUTHORIZATION", &variable)?;
+                    config.headers.push((name.clone(), value));
+                }
+                Some(config)
             }
+            // The headers are for the endpoint of the settings, the other settings for any.
+            None => TraceConfig::from_variables(None, &variable)?,
+        };
+        if let Some(config) = &mut config {
             config.captures_content = self.capture_content;
             if let Some(ratio) = self.sample_ratio {
                 config.sampler = Sampler::parent_based(ratio);
@@ -77,5 +85,67 @@ impl MetricsSetting {
             Self::Open => toolyard_gateway::MetricsAccess::Open,
             Self::Off => toolyard_gateway::MetricsAccess::Off,
         }
+    }
+}
+
+#[cfg(all(test, feature = "otlp"))]
+mod tests {
+    use toolyard_telemetry::traces::Sampler;
+
+    use super::*;
+
+    const ENDPOINT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
+
+    fn settings() -> TelemetrySettings {
+        TelemetrySettings {
+            otlp_headers: BTreeMap::from([("x-team".to_owned(), "${TEAM}".to_owned())]),
+            sample_ratio: Some(0.25),
+            service_name: Some("by-settings".to_owned()),
+            capture_content: true,
+            ..TelemetrySettings::default()
+        }
+    }
+
+    fn traces(
+        settings: &TelemetrySettings,
+        variables: &[(&str, &str)],
+    ) -> Option<toolyard_telemetry::traces::TraceConfig> {
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        settings.traces(variable).unwrap()
+    }
+
+    #[test]
+    fn settings_hold_for_the_endpoint_of_a_variable() {
+        assert_eq!(traces(&settings(), &[]), None, "no endpoint");
+        let config = traces(&settings(), &[ENDPOINT]).unwrap();
+        assert_eq!(config.url, "http://127.0.0.1:4318/v1/traces");
+        assert_eq!((config.sampler, config.captures_content), (Sampler::parent_based(0.25), true));
+        assert_eq!(config.service_name, "by-settings");
+        assert!(config.headers.is_empty(), "they are for the endpoint of the settings");
+    }
+
+    #[test]
+    fn variables_take_precedence_over_settings() {
+        let variables = [
+            ENDPOINT,
+            ("OTEL_SERVICE_NAME", "by-variable"),
+            ("OTEL_TRACES_SAMPLER", "always_on"),
+            ("OTEL_EXPORTER_OTLP_HEADERS", "a=b"),
+            ("TEAM", "tools"),
+        ];
+        let with_endpoint =
+            TelemetrySettings { otlp_endpoint: Some("http://127.0.0.1:1".to_owned()), ..settings() };
+        for settings in [settings(), with_endpoint] {
+            let config = traces(&settings, &variables).unwrap();
+            assert_eq!(config.url, "http://127.0.0.1:4318/v1/traces");
+            assert_eq!(config.service_name, "by-variable");
+            assert_ne!(config.sampler, Sampler::parent_based(0.25));
+            assert_eq!(config.headers, [("a".to_owned(), "b".to_owned())]);
+            assert!(config.captures_content);
+        }
+        assert_eq!(traces(&settings(), &[ENDPOINT, ("OTEL_SDK_DISABLED", "true")]), None);
     }
 }

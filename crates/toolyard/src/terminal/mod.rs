@@ -4,12 +4,14 @@
 //! output.rs       data and messages, errors
 //! table.rs        the layout of tables
 //! confirm.rs      yes-or-no prompts
+//! browser.rs      opens pages in the desktop's browser
 //! progress.rs     elapsed time of slow operations, interrupt signals
 //! live_region.rs  lines that are redrawn in place, and other output above them
 //! logging/        the tracing log on stderr
 //! run_view/       a run as it proceeds, and its prompts
 //! ```
 
+pub(crate) mod browser;
 mod confirm;
 mod live_region;
 pub(crate) mod logging;

@@ -130,7 +130,8 @@ async fn a_run_is_cancelled() {
         let (status, answer) = runs.post(&format!("/runs/{run}/cancel"), &json!({})).await;
         assert_eq!(status, 200, "{answer}");
         runs.wait_for(run, |run_status| run_status["state"] == "cancelled").await;
-        assert_eq!(runs.post(&format!("/runs/{run}/cancel"), &json!({})).await.0, 400);
+        let (status, error) = runs.post(&format!("/runs/{run}/cancel"), &json!({})).await;
+        assert_eq!((status, error["error"]["code"].as_str()), (409, Some("run_finished")), "{error}");
     }
     assert!(fixture.notes().is_empty());
 }

@@ -3,7 +3,11 @@
 use reqwest::{Client, Response, redirect::Policy};
 use serde_json::Value;
 
-use crate::{client::HttpGateway, home_with_server};
+use crate::{
+    client::HttpGateway,
+    home_with_server,
+    test_home::{TestHome, named_tool},
+};
 
 /// A browser that shows redirects and remembers nothing.
 fn browser() -> Client {
@@ -74,4 +78,28 @@ async fn a_tool_is_called_with_the_form_of_its_page() {
     let answer = answer.text().await.unwrap();
     assert!(answer.contains(">1024</pre>"), "{answer}");
     assert_eq!(call("arg:expression=2%5E10".to_owned()).await.unwrap().status(), 403, "a forged form");
+}
+
+#[tokio::test]
+async fn a_server_cannot_pass_on_the_secrets_of_the_gateway() {
+    let home = TestHome::new();
+    home.add_server("fake", &[]);
+    home.set_tools("fake", &[named_tool("read_file")]);
+    home.run(&["servers", "test"]);
+    let gateway = HttpGateway::start(&home, &[]);
+    let token = gateway.token.clone().unwrap();
+    let announcements = std::fs::read_dir(home.path("data/toolyard/serve/hubs")).unwrap();
+    let announcement = announcements.map(|entry| entry.unwrap().path()).next().unwrap();
+    let announced: Value = serde_json::from_str(&std::fs::read_to_string(&announcement).unwrap()).unwrap();
+    let secret = announced["operator_secret"].as_str().unwrap();
+    for file in [announcement.clone(), home.path("data/toolyard/serve/token")] {
+        let url = gateway.url.replace("/mcp", "/api/v1/tools/read_file/call");
+        let body = serde_json::json!({"arguments": {"path": file}}).to_string();
+        let call = gateway.http.post(url).bearer_auth(&token).body(body);
+        let result = call.send().await.unwrap().text().await.unwrap();
+        assert!(result.contains("[redacted:environment]"), "{result}");
+        assert!(!result.contains(secret) && !result.contains(&token), "{result}");
+    }
+    let log = home.run(&["servers", "logs", "fake"]);
+    assert!(!log.contains(secret) && !log.contains(&token), "{log}");
 }

@@ -21,7 +21,7 @@ async fn a_running_hub_takes_over_an_added_server() {
     let home = home_with_server();
     let gateway = HttpGateway::start(&home, &[]);
     let added = add_other_server(&home);
-    assert!(added.contains("the running hub reloads its settings"), "{added}");
+    assert!(added.contains("the running gateway reloads its settings"), "{added}");
     assert!(wait_until(10_000, || gateway.stderr().contains("settings reloaded; servers added: other")));
     let mut names = json!(null);
     for _ in 0..200 {
@@ -40,7 +40,7 @@ async fn a_running_hub_takes_over_an_added_server() {
     );
     gateway.stop().await;
     let removed = home.run(&["servers", "disable", "fake"]);
-    assert!(!removed.contains("running hub"), "{removed}");
+    assert!(!removed.contains("running gateway"), "{removed}");
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ fn a_hub_on_stdio_takes_over_an_added_server() {
     let initialize = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}});
     gateway.send_request("initialize", initialize);
     let added = add_other_server(&home);
-    assert!(added.contains("the running hub reloads its settings"), "{added}");
+    assert!(added.contains("the running gateway reloads its settings"), "{added}");
     gateway.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
     let found = wait_until(15_000, || {
         gateway.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
@@ -127,5 +127,23 @@ async fn a_changed_definition_is_not_called_through_a_hub_that_has_not_heard_of_
     home.run(&["servers", "test"]);
     let refused = home.run(&["call", "other_tool"]);
     assert!(refused.contains("the definition changed since it was approved"), "{refused}");
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_proxy_does_not_get_the_secrets_of_a_local_gateway() {
+    let home = home_with_server();
+    let gateway = HttpGateway::start(&home, &[]);
+    let proxy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    proxy.set_nonblocking(true).unwrap();
+    let address = format!("http://{}", proxy.local_addr().unwrap());
+    let call = ["call", "greet", "--args", r#"{"name": "Ada"}"#];
+    for args in [&["top", "--once"][..], &["open", "--no-browser"], &call] {
+        let mut command = home.command(args);
+        command.env("HTTP_PROXY", &address).env("http_proxy", &address).env("ALL_PROXY", &address);
+        let output = command.env_remove("NO_PROXY").env_remove("no_proxy").output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", home.output_text(&output));
+        assert!(proxy.accept().is_err(), "{args:?} contacted the proxy");
+    }
     gateway.stop().await;
 }

@@ -37,6 +37,11 @@ def call(name, arguments):
             raise ValueError(known)
         content = [{"type": "text", "text": f"I know {known}."}]
         return {"content": content, "structuredContent": {known: [known]}, "isError": arguments.get("fail", False)}
+    if name == "read_file":
+        with open(arguments["path"]) as file:
+            text = file.read()
+        print(text, file=sys.stderr, flush=True)
+        return {"content": [{"type": "text", "text": text}]}
     if name == "copy":
         text = "x" * arguments["characters"]
         return {"content": [{"type": "text", "text": text}], "structuredContent": {"result": text}}

@@ -167,6 +167,21 @@ async fn a_run_over_http_belongs_to_the_trace_of_its_request() {
     fixture.assert_run(&run, "2026-07-28");
 }
 
+#[tokio::test]
+async fn a_tool_call_over_http_belongs_to_the_trace_of_its_request() {
+    let fixture = Fixture::new("2026-07-28");
+    let gateway = HttpGateway::start(&fixture.home, &[]);
+    let request = gateway.http.post(gateway.url.replace("/mcp", "/api/v1/tools/add/call"));
+    let request = request.bearer_auth(gateway.token.as_ref().unwrap()).header("traceparent", traceparent());
+    let response = request.json(&json!({"arguments": {"a": 1}})).send().await.unwrap();
+    assert!(response.status().is_success(), "{}", response.text().await.unwrap());
+    gateway.stop().await;
+    let request = fixture.receiver.span("POST /api/v1/tools/{name}/call", |_| true);
+    assert_eq!((request.trace_id.as_str(), request.parent.as_str()), (TRACE_ID, CLIENT_SPAN));
+    let call = fixture.receiver.child(&request, "execute_tool add");
+    fixture.receiver.child(&call, "tools/call add");
+}
+
 #[test]
 fn an_error_of_a_tool_is_tool_error_on_every_span_of_the_call() {
     for revision in REVISIONS {

@@ -6,7 +6,7 @@ use serde_json::json;
 use toolyard_hub::Profile;
 
 use super::*;
-use crate::{AgentConfig, ApprovalRules, Run, RunRequest, load_run};
+use crate::{AgentConfig, ApprovalRules, Run, RunRequest, TakeOverError, load_run};
 
 fn rules(allow: &[&str]) -> ApprovalRules {
     ApprovalRules {
@@ -49,6 +49,7 @@ async fn an_agent_with_other_rules_may_not_continue_a_run() {
     let limited = Profile { deny: vec!["delete_*".to_owned()], ..Profile::default() };
     let fixture = fixture.with_rules(rules(&["write"]));
     assert!(!fixture.agent.may_take_over(&run), "the new rules would not ask");
+    assert_eq!(fixture.agent.check_take_over(&run), Err(TakeOverError::OtherRules));
     let fixture = fixture.with_rules(ApprovalRules::default());
     assert!(fixture.agent.may_take_over(&run));
     let config = AgentConfig { profile: Some(Arc::new(limited)), ..AgentConfig::new("assistant") };
@@ -64,7 +65,7 @@ async fn a_run_of_a_command_is_not_continued() {
     let fixture = writing();
     let (run, _) = fixture.ask(request("?")).await;
     let (run, _) = load_run(&fixture.log, &run).await.unwrap();
-    assert!(!fixture.agent.may_take_over(&run));
+    assert_eq!(fixture.agent.check_take_over(&run), Err(TakeOverError::NoAuthority));
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,7 +73,8 @@ async fn an_agent_without_a_tool_or_with_a_riskier_one_may_not_continue_a_run() 
     let fixture = writing();
     let run = suspended_run(&fixture).await;
     fixture.hub.remove(&"other".into());
-    assert!(!fixture.agent.may_take_over(&run), "the tool is missing");
+    let missing = Err(TakeOverError::OtherTool("write".to_owned()));
+    assert_eq!(fixture.agent.check_take_over(&run), missing, "the tool is missing");
     fixture.register(&[tool("write", Behavior::Echo).writes().with_source("third")]);
     assert!(!fixture.agent.may_take_over(&run), "another source has a tool of this name");
     fixture.hub.remove(&"third".into());

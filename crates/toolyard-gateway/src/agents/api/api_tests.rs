@@ -2,19 +2,20 @@
 
 use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
+use axum::body::Body;
 use http::{HeaderValue, Method, StatusCode};
 use serde_json::{Value, json};
-use toolyard_agent::{AGENT_RUN_KIND, RunEnd, RunEvent, RunRequest};
+use toolyard_agent::{AGENT_RUN_KIND, Plan, RunEnd, RunEvent, RunRequest, Step, StepEnd};
 use toolyard_core::{
-    ApprovalKind, ContentHash, Lease, RawJson, RunId, ServiceCall, StepIntent, ToolCallRequest,
+    ApprovalKind, ContentHash, ErrorKind, Lease, RawJson, RunId, ServiceCall, StepIntent, ToolCallRequest,
 };
 use toolyard_mcp_server::{HttpRoutes as _, RouteBody, RouteResponse};
 use toolyard_model::{ModelMessage, Role};
 use tower::ServiceExt as _;
 
 use super::{completion_handlers::resolve_suspended_notices, *};
-use crate::HttpApi;
 use crate::agents::{ask_agent::AskAgent, run_text::suspended_notice, testing::TestAgents};
+use crate::{HttpApi, OperatorAccess};
 
 fn api(agents: &TestAgents) -> HttpApi {
     HttpApi::of_agents(agents.service())
@@ -249,6 +250,89 @@ async fn a_decision_resumes_a_run_only_under_the_rules_it_was_started_with() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pending_step_is_decided_by_the_name_that_clients_were_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let agents = TestAgents::in_folder(&folder).await;
+    let (log, api) = (agents.log(), api(&agents));
+    let step = Step { id: "write".to_owned(), tool_type: "write_note".to_owned(), ..Step::default() };
+    let planned =
+        RunEvent::Planned { plan: Plan { steps: vec![step] }, tools: std::collections::BTreeMap::new() };
+    let kind = Some(ErrorKind::InvalidArguments);
+    let outcome = StepEnd::Failed { message: "no".to_owned(), hint: None, kind };
+    let failed = RunEvent::StepEnded { step: "write".to_owned(), outcome, milliseconds: 1 };
+    // New arguments are a second attempt.
+    let repaired = RunEvent::StepRepaired { step: "write".to_owned(), arguments: serde_json::Map::new() };
+    let suspended = RunEvent::Ended { end: RunEnd::Suspended { waiting_for: vec!["1".to_owned()] } };
+    let requested = RunEvent::Requested { request: RunRequest::default() };
+    let events = [requested, planned, failed, repaired, suspended];
+    let events: Vec<RawJson> = events.iter().map(|event| RawJson::from_serialize(event).unwrap()).collect();
+    for by_stored_name in [false, true] {
+        let run = log.create_run(AGENT_RUN_KIND, &RawJson::empty_object()).await.unwrap();
+        let lease = log.claim(&run, "another", Duration::from_millis(1)).await.unwrap();
+        log.append_all(&lease, 0, &events).await.unwrap();
+        let approvals = &agents.parts.approvals;
+        approvals.request_approval(&run, Some("write#2"), ApprovalKind::ToolCall, "write").await.unwrap();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let request = RouteRequest { method: Method::GET, ..post(&format!("/runs/{run}"), &[], &json!({})) };
+        let (_, shown) = parse(api.handle(request).await);
+        let step = shown["pending_approvals"][0]["step"].as_str().unwrap_or_default();
+        assert_eq!(step, "write", "{shown}");
+        let decide = async |step: &str| {
+            let body = json!({"step": step, "allow": false});
+            parse(api.handle(post(&format!("/runs/{run}/approve"), &[], &body)).await)
+        };
+        assert_eq!(decide("other").await.0, 404);
+        let (status, decided) = decide(if by_stored_name { "write#2" } else { step }).await;
+        assert_eq!(status, 202, "{decided}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn long_lists_are_read_in_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    let agents = TestAgents::in_folder(&folder).await;
+    let api = api(&agents);
+    let run = answered_run(&agents, "yes").await;
+    for step in ["a", "b", "c"] {
+        let approvals = &agents.parts.approvals;
+        approvals.request_approval(&run, Some(step), ApprovalKind::ToolCall, step).await.unwrap();
+    }
+    for _ in 0..3 {
+        run_with_unknown_step(&agents, RunRequest::default()).await;
+    }
+    let get = async |path: &str, query: String| {
+        let request = RouteRequest { method: Method::GET, query, ..post(path, &[], &json!({})) };
+        parse(api.handle(request).await)
+    };
+    for (path, list, id, count) in [
+        (format!("/api/v1/runs/{run}/log"), "events", "number", 2),
+        ("/api/v1/approvals".to_owned(), "approvals", "approval", 3),
+        ("/api/v1/runs/unknown".to_owned(), "steps", "run", 3),
+    ] {
+        let (_, whole) = get(&path, String::new()).await;
+        assert_eq!(
+            (whole[list].as_array().map(Vec::len), &whole["next"]),
+            (Some(count), &json!(null)),
+            "{whole}"
+        );
+        let (mut found, mut query) = (Vec::new(), "limit=1".to_owned());
+        loop {
+            let (status, page) = get(&path, query).await;
+            assert_eq!((status, page[list].as_array().map(Vec::len)), (200, Some(1)), "{page}");
+            found.push(page[list][0][id].clone());
+            let Some(next) = page["next"].as_str() else { break };
+            query = format!("limit=1&after={next}");
+        }
+        let expected: Vec<Value> =
+            whole[list].as_array().unwrap().iter().map(|entry| entry[id].clone()).collect();
+        assert_eq!(found, expected, "{path}");
+        assert_eq!(get(&path, "limit=501".to_owned()).await.0, 400, "{path}");
+    }
+    let (status, rest) = get(&format!("/api/v1/runs/{run}/log"), "after=1".to_owned()).await;
+    assert_eq!((status, &rest["events"]), (200, &json!([])), "nothing follows: {rest}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_is_resumed_unless_it_is_over_waits_or_belongs_to_others() {
     let folder = tempfile::tempdir().unwrap();
     let agents = TestAgents::in_folder(&folder).await;
@@ -268,6 +352,19 @@ async fn a_run_is_resumed_unless_it_is_over_waits_or_belongs_to_others() {
     assert_eq!(resume(&RunId::from("01")).await.0, 404);
     let (status, error) = resume(&create(None).await).await;
     assert_eq!((status, code(&error)), (409, "run_not_resumable".to_owned()), "of a command: {error}");
+    assert!(error["error"]["hint"].is_null(), "a model may read it: {error}");
+    let mut request = http::Request::post(format!("/api/v1/runs/{}/resume", create(None).await))
+        .body(Body::empty())
+        .unwrap();
+    request.extensions_mut().insert(OperatorAccess);
+    let response = api.router().oneshot(request).await.unwrap();
+    let error = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    let error: Value = serde_json::from_slice(&error).unwrap();
+    assert!(
+        error["error"]["message"].as_str().unwrap().contains("started by a command of the operator"),
+        "{error}"
+    );
+    assert!(error["error"]["hint"].as_str().unwrap().contains("toolyard runs resume"), "{error}");
 
     let leased = create(authority.clone()).await;
     log.claim(&leased, "another", Duration::from_secs(60)).await.unwrap();
@@ -396,7 +493,7 @@ async fn a_mounted_router_serves_requests_and_limits_their_bodies() {
     let router = HttpApi::of_agents(TestAgents::in_memory().service()).router();
     let application = axum::Router::new().nest("/toolyard", router);
     let send = async |body: String| {
-        let request = http::Request::post("/toolyard/runs").body(axum::body::Body::from(body)).unwrap();
+        let request = http::Request::post("/toolyard/runs").body(Body::from(body)).unwrap();
         let response = application.clone().oneshot(request).await.unwrap();
         assert!(response.headers().contains_key("x-request-id"));
         let status = response.status().as_u16();

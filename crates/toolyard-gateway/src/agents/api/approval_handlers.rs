@@ -14,10 +14,17 @@ use super::{
     error::{ApiError, before, json_of},
     events::ApiApprovalScope,
     run_access,
-    run_handlers::{agent_to_resume, pending_approvals},
+    run_handlers::{pending_approvals, run_to_resume},
+    run_list::ApprovalQuery,
     run_state::READ_TIMEOUT,
 };
-use crate::{agents::active_runs::ActiveRuns, api::extract::IsOperator};
+use crate::{
+    agents::active_runs::ActiveRuns,
+    api::{
+        extract::Requester,
+        pagination::{cut_page, long_page_limit},
+    },
+};
 
 /// A decision on an approval.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
@@ -28,7 +35,8 @@ pub(super) struct DecisionBody {
     scope: ApiApprovalScope,
 }
 
-/// A decision on an approval of a run. `approval` and `step` may be absent if only one approval is pending.
+/// A decision on an approval of a run. `approval` and `step`, as `pending_approvals` has them, may be absent if only one approval
+/// is pending.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RunDecisionBody {
@@ -55,6 +63,8 @@ pub(super) struct DecidedApproval {
 pub(super) struct ApprovalList {
     /// Oldest first.
     approvals: Vec<PendingApproval>,
+    /// To be given back as `after`; null if this is the last page.
+    next: Option<String>,
 }
 
 /// A tool call that waits for approval.
@@ -71,16 +81,26 @@ pub(super) struct PendingApproval {
 }
 
 /// `GET /approvals`.
-pub(super) async fn list(runs: &ActiveRuns, identity: &CallerIdentity) -> Result<RouteResponse, ApiError> {
-    let approvals = before(Instant::now() + READ_TIMEOUT, read_pending(runs, identity)).await?;
-    Ok(json_of(StatusCode::OK, &ApprovalList { approvals }))
+pub(super) async fn list(
+    runs: &ActiveRuns,
+    identity: &CallerIdentity,
+    query: &ApprovalQuery,
+) -> Result<RouteResponse, ApiError> {
+    let list = before(Instant::now() + READ_TIMEOUT, read_pending(runs, identity, query)).await?;
+    Ok(json_of(StatusCode::OK, &list))
 }
 
 async fn read_pending(
     runs: &ActiveRuns,
     identity: &CallerIdentity,
-) -> Result<Vec<PendingApproval>, ApiError> {
+    query: &ApprovalQuery,
+) -> Result<ApprovalList, ApiError> {
+    let limit = long_page_limit(query.limit)?;
     let mut pending = runs.config.approvals.pending_approvals().await.map_err(ApiError::store_unavailable)?;
+    pending.retain(|record| record.kind == ApprovalKind::ToolCall);
+    // Ids grow with time.
+    pending.sort_by_key(|record| record.id);
+    pending.retain(|record| query.after.is_none_or(|after| record.id > after));
     if identity.is_distinguished() {
         let mut own = Vec::new();
         for approval in pending {
@@ -90,7 +110,8 @@ async fn read_pending(
         }
         pending = own;
     }
-    Ok(with_steps(runs, pending).await)
+    let next = cut_page(&mut pending, limit, |record| record.id.to_string());
+    Ok(ApprovalList { approvals: with_steps(runs, pending).await, next })
 }
 
 /// An error as for an approval that does not exist, if it belongs to a run that the caller may not see.
@@ -112,11 +133,21 @@ pub(super) async fn check_access(
 }
 
 /// The calls of a run that wait for approval.
-pub(super) async fn pending_of_run(runs: &ActiveRuns, run: &RunId) -> Result<Vec<PendingApproval>, ApiError> {
-    Ok(with_steps(runs, pending_approvals(runs, run).await?).await)
+pub(super) async fn pending_of_run(
+    runs: &ActiveRuns,
+    run: &RunId,
+    state: &Run,
+) -> Result<Vec<PendingApproval>, ApiError> {
+    let records = pending_approvals(runs, run).await?.into_iter();
+    let of_calls = records.filter(|record| record.kind == ApprovalKind::ToolCall);
+    let approval = |record: ApprovalRecord| {
+        let step = step_of_approval(state, &record);
+        PendingApproval::of(record, step)
+    };
+    Ok(of_calls.map(approval).collect())
 }
 
-/// The approvals of tool calls with their steps, of which the log of their run tells.
+/// The approvals of tool calls, joined with the steps in the log of their run.
 async fn with_steps(runs: &ActiveRuns, records: Vec<ApprovalRecord>) -> Vec<PendingApproval> {
     let mut approvals = Vec::new();
     let mut loaded: Option<(RunId, Option<Run>)> = None;
@@ -143,6 +174,12 @@ fn step_of_approval<'a>(run: &'a Run, approval: &ApprovalRecord) -> Option<&'a S
     run.steps().iter().find(|step| Some(step.journal_name()) == approval.step)
 }
 
+/// Whether an approval is of a step, by the step's id or by the name of one attempt, such as `write#2`.
+fn is_of_step(run: &Run, approval: &ApprovalRecord, step: &str) -> bool {
+    approval.step.as_deref() == Some(step)
+        || step_of_approval(run, approval).is_some_and(|found| found.step.id == step)
+}
+
 impl PendingApproval {
     fn of(record: ApprovalRecord, step: Option<&StepRun>) -> Self {
         Self {
@@ -162,7 +199,7 @@ pub(super) async fn decide(
     runs: &Arc<ActiveRuns>,
     approval: i64,
     body: DecisionBody,
-    operator: IsOperator,
+    requester: &Requester,
 ) -> Result<RouteResponse, ApiError> {
     let reading =
         async { runs.config.approvals.approval(approval).await.map_err(ApiError::store_unavailable) };
@@ -177,7 +214,7 @@ pub(super) async fn decide(
         runs,
         &run,
         RunDecisionBody { approval: Some(approval), step: None, allow, scope },
-        operator,
+        requester,
     )
     .await
 }
@@ -187,12 +224,12 @@ pub(super) async fn decide_of_run(
     runs: &Arc<ActiveRuns>,
     run: &RunId,
     body: RunDecisionBody,
-    operator: IsOperator,
+    requester: &Requester,
 ) -> Result<RouteResponse, ApiError> {
     let RunDecisionBody { approval, step, allow, scope } = body;
-    if allow && !runs.config.clients_may_approve && !operator.0 {
+    if allow && !runs.config.clients_may_approve && !requester.is_operator() {
         // A model may read this, so it does not say how to give the approval.
-        let message = "HTTP clients may only deny tool calls; the operator of this hub approves them";
+        let message = "HTTP clients may only deny tool calls; the operator of this gateway approves them";
         return Err(ApiError {
             status: StatusCode::FORBIDDEN,
             code: Some("approval_not_permitted"),
@@ -207,11 +244,11 @@ pub(super) async fn decide_of_run(
             return Err(ApiError::invalid_param("scope", "only an approval can be for all calls of the run"));
         }
     };
-    let agent = agent_to_resume(runs, run).await?;
+    let (state, agent) = run_to_resume(runs, run).await?;
     let mut matching = pending_approvals(runs, run).await?;
     matching.retain(|record| {
         approval.is_none_or(|id| record.id == id)
-            && step.as_deref().is_none_or(|step| record.step.as_deref() == Some(step))
+            && step.as_deref().is_none_or(|step| is_of_step(&state, record, step))
     });
     let approval = match matching.as_slice() {
         [] => {
@@ -226,8 +263,7 @@ pub(super) async fn decide_of_run(
         }
     };
     let (log, approvals) = (runs.config.log.as_ref(), runs.config.approvals.as_ref());
-    let decided_by = if operator.0 { "operator" } else { "http" };
-    decide_approval(log, approvals, approval, decision, decided_by).await?;
+    decide_approval(log, approvals, approval, decision, &requester.audit_name()).await?;
     let resumed = agent.map(|agent| runs.spawn(agent, run)).is_some();
     let decided = DecidedApproval { run: run.to_string(), approval, allowed: allow, scope, resumed };
     Ok(json_of(StatusCode::ACCEPTED, &decided))

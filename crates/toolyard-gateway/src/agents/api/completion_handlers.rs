@@ -30,7 +30,7 @@ use crate::{
         run_text::run_of_suspended_notice,
         unix_time::now_milliseconds,
     },
-    api::traceparent,
+    api::{extract::Requester, traceparent},
 };
 
 /// How many suspended runs of a conversation are looked up. The client writes the history, so it could name any number.
@@ -41,9 +41,10 @@ pub(super) async fn complete(
     runs: &Arc<ActiveRuns>,
     requests: &RequestCache,
     request: &RouteRequest,
+    requester: &Requester,
 ) -> Result<RouteResponse, ApiError> {
     let (asked, format) = parse_completion(&request.body)?;
-    answer(runs, requests, ("/v1/chat/completions", request), asked, format).await
+    answer(runs, requests, ("/v1/chat/completions", request, requester), asked, format).await
 }
 
 /// `POST /v1/responses`.
@@ -51,16 +52,17 @@ pub(super) async fn respond(
     runs: &Arc<ActiveRuns>,
     requests: &RequestCache,
     request: &RouteRequest,
+    requester: &Requester,
 ) -> Result<RouteResponse, ApiError> {
     let (asked, format) = parse_response_request(&request.body)?;
-    answer(runs, requests, ("/v1/responses", request), asked, format).await
+    answer(runs, requests, ("/v1/responses", request, requester), asked, format).await
 }
 
 /// Answers a question that was sent to an endpoint, with a run that ends when the client disconnects.
 async fn answer(
     runs: &Arc<ActiveRuns>,
     requests: &RequestCache,
-    (endpoint, request): (&'static str, &RouteRequest),
+    (endpoint, request, requester): (&'static str, &RouteRequest, &Requester),
     mut asked: AnswerRequest,
     format: impl AnswerFormat,
 ) -> Result<RouteResponse, ApiError> {
@@ -83,7 +85,7 @@ async fn answer(
         .await?,
         conversation,
         temperature_hundredths: asked.temperature_hundredths,
-        caller: http_caller_name(&request.identity),
+        caller: requester.audit_name().as_ref().into(),
         identity: distinguished(&request.identity),
         owner: Some(Box::new(RunOwner(owner))),
         traceparent,

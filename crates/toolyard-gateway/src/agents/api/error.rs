@@ -1,5 +1,7 @@
 //! [`ApiError`]: errors of the HTTP API, in the form that OpenAI clients understand.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode, header::RETRY_AFTER};
 use serde::Serialize;
@@ -19,8 +21,8 @@ const STORE_UNAVAILABLE: &str = "store_unavailable";
 /// Tells OpenAI clients whether to repeat the request. Only a request that changed nothing may be repeated.
 static SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
-/// Seconds after which a retryable request may be repeated.
-const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("2");
+/// After this time a retryable request may be repeated, unless the error says another one.
+pub(crate) const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ApiError {
@@ -32,6 +34,8 @@ pub(crate) struct ApiError {
     pub(crate) code: Option<&'static str>,
     /// What the client can do about it.
     pub(crate) hint: Option<String>,
+    /// When the same request may be repeated, if that is safe although the status does not say so, or after another time.
+    pub(crate) retry_after: Option<Duration>,
 }
 
 impl ApiError {
@@ -43,6 +47,7 @@ impl ApiError {
             param: None,
             code: Some("invalid_request"),
             hint: None,
+            retry_after: None,
         }
     }
 
@@ -75,6 +80,16 @@ impl ApiError {
         }
     }
 
+    /// A conflict with the state of what the request is about.
+    pub(crate) fn conflict(code: &'static str, message: impl Into<String>) -> Self {
+        Self { status: StatusCode::CONFLICT, code: Some(code), ..Self::bad_request(message) }
+    }
+
+    /// A defect of Toolyard.
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self { status: StatusCode::INTERNAL_SERVER_ERROR, ..Self::failed("internal_error", message) }
+    }
+
     /// A failure after which the client may repeat the request, because nothing was started or changed.
     pub(crate) fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
         Self { status: StatusCode::SERVICE_UNAVAILABLE, ..Self::failed(code, message) }
@@ -92,8 +107,9 @@ impl ApiError {
     }
 
     /// Whether the same request may succeed later. Of conflicts, only that with a request in progress goes away.
-    fn is_retryable(&self) -> bool {
-        self.status == StatusCode::SERVICE_UNAVAILABLE
+    pub(crate) fn is_retryable(&self) -> bool {
+        self.retry_after.is_some()
+            || self.status == StatusCode::SERVICE_UNAVAILABLE
             || (self.status == StatusCode::CONFLICT && self.code == Some("already_started"))
     }
 
@@ -114,7 +130,10 @@ impl From<ApiError> for RouteResponse {
         let should_retry = if error.is_retryable() { "true" } else { "false" };
         response.headers.push((SHOULD_RETRY.clone(), HeaderValue::from_static(should_retry)));
         if error.is_retryable() {
-            response.headers.push((RETRY_AFTER, RETRY_AFTER_SECONDS));
+            let delay = error.retry_after.unwrap_or(DEFAULT_RETRY_AFTER);
+            // Whole seconds, and never too early.
+            let seconds = delay.as_secs().saturating_add(u64::from(delay.subsec_nanos() > 0));
+            response.headers.push((RETRY_AFTER, HeaderValue::from(seconds)));
         }
         response
     }
@@ -141,8 +160,9 @@ impl From<AgentError> for ApiError {
             AgentError::Journal(JournalError::UnknownRun(_)) | AgentError::OtherKind { .. } => {
                 Self::not_found("run_not_found", error.to_string())
             }
-            AgentError::Finished(_) | AgentError::Journal(JournalError::Leased { .. }) => {
-                Self::bad_request(error.to_string())
+            AgentError::Finished(_) => Self::conflict("run_finished", error.to_string()),
+            AgentError::Journal(JournalError::Leased { .. }) => {
+                Self::conflict("run_active", error.to_string())
             }
             AgentError::Journal(error @ JournalError::Storage(_)) => error.into(),
             other => Self::failed("run_interrupted", other.to_string()),
@@ -162,11 +182,7 @@ impl From<JournalError> for ApiError {
 impl From<AdminError> for ApiError {
     fn from(error: AdminError) -> Self {
         let message = error.to_string();
-        let conflict = |code| Self {
-            status: StatusCode::CONFLICT,
-            code: Some(code),
-            ..Self::bad_request(message.clone())
-        };
+        let conflict = |code| Self::conflict(code, message.clone());
         match error {
             AdminError::NoStore => Self::not_found("no_store", message),
             AdminError::Storage(_) => Self::store_unavailable(message),
@@ -175,7 +191,14 @@ impl From<AdminError> for ApiError {
             AdminError::ReadOnlyAgent(_) => conflict("agent_read_only"),
             AdminError::InvalidAgent(_) => Self::bad_request(message),
             AdminError::UnknownServer(_) => Self::not_found("server_not_found", message),
-            AdminError::NotChanged(_) => Self::failed("settings_not_changed", message),
+            AdminError::ServerExists(_) => conflict("server_exists"),
+            AdminError::ServerConflicts(_) => conflict("server_conflicts"),
+            AdminError::Unreadable { hint, .. } => {
+                Self { hint, ..Self::failed("settings_unreadable", message) }
+            }
+            AdminError::NotChanged { hint, .. } => {
+                Self { hint, ..Self::failed("settings_not_changed", message) }
+            }
         }
     }
 }
@@ -234,11 +257,48 @@ pub(crate) fn json_response(status: StatusCode, value: &Value) -> RouteResponse 
 pub(crate) fn json_of(status: StatusCode, body: &impl Serialize) -> RouteResponse {
     match serde_json::to_value(body) {
         Ok(value) => json_response(status, &value),
-        Err(error) => ApiError::failed("internal_error", error.to_string()).into(),
+        Err(error) => ApiError::internal(error.to_string()).into(),
     }
 }
 
 /// The JSON text of a value, without unsafe characters.
 pub(super) fn sanitized_json(value: &Value) -> String {
     sanitize_json(&RawJson::from_value(value)).0.get().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(error: ApiError, name: &str) -> Option<String> {
+        let response = RouteResponse::from(error);
+        let found = response.headers.iter().find(|(header, _)| header == name);
+        found.map(|(_, value)| value.to_str().unwrap().to_owned())
+    }
+
+    #[test]
+    fn only_requests_that_may_be_repeated_say_when() {
+        let after = |retry_after| ApiError { retry_after, ..ApiError::failed("tool_timeout", "late") };
+        let delay = |milliseconds| Some(Duration::from_millis(milliseconds));
+        for (error, expected) in [
+            (ApiError::bad_request("x"), None),
+            (ApiError::failed("x", "x"), None),
+            (ApiError::conflict("run_finished", "x"), None),
+            (ApiError::store_unavailable("x"), Some("2")),
+            (ApiError { retry_after: delay(8_100), ..ApiError::unavailable("circuit_open", "x") }, Some("9")),
+            (after(None), None),
+            (after(delay(7_000)), Some("7")),
+            (after(delay(0)), Some("0")),
+        ] {
+            assert_eq!(header(error.clone(), "retry-after").as_deref(), expected, "{error:?}");
+            let should_retry = if expected.is_some() { "true" } else { "false" };
+            assert_eq!(header(error, "x-should-retry").as_deref(), Some(should_retry));
+        }
+    }
+
+    #[test]
+    fn a_body_that_cannot_be_written_is_a_defect_of_the_gateway() {
+        let unwritable = std::collections::BTreeMap::from([((1, 2), "keys of JSON are strings")]);
+        assert_eq!(json_of(StatusCode::OK, &unwritable).status, StatusCode::INTERNAL_SERVER_ERROR);
+    }
 }

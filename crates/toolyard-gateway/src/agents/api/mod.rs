@@ -20,21 +20,25 @@ mod run_list;
 mod run_state;
 mod run_steps;
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 use toolyard_core::{ApprovalKind, ConversationId, RunId};
 use toolyard_mcp_server::RouteRequest;
 
-use self::{error::before, run_state::READ_TIMEOUT};
+use self::error::before;
 pub(crate) use self::{
-    error::{ApiError, json_of},
+    error::{ApiError, DEFAULT_RETRY_AFTER, json_of},
     routes::{approval_routes, openai_routes, run_routes, schema_routes},
 };
 use super::{
     active_runs::ActiveRuns, conversation_owner::http_conversation, idempotency::RequestCache,
     service::AgentService,
 };
+
+/// How long the store may take to count what waits for approval: without an answer, the overview and the metrics are shown
+/// without this number.
+const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The conversation that a request names.
 fn requested_conversation(
@@ -76,7 +80,7 @@ impl AgentApi {
             let pending = self.runs.config.approvals.pending_approvals().await;
             pending.map_err(ApiError::store_unavailable)
         };
-        let pending = before(Instant::now() + READ_TIMEOUT, reading).await?;
+        let pending = before(Instant::now() + COUNT_TIMEOUT, reading).await?;
         let tool_calls = pending.iter().filter(|record| record.kind == ApprovalKind::ToolCall);
         let runs: HashSet<&RunId> = tool_calls.clone().map(|record| &record.run).collect();
         Ok(WaitingForApproval { runs: runs.len() as u64, approvals: tool_calls.count() as u64 })

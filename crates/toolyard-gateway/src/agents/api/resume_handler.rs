@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
 use tokio::time::Instant;
-use toolyard_agent::{RunEnd, load_run};
+use toolyard_agent::{Agent, Run, RunEnd, load_run};
 use toolyard_core::RunId;
 use toolyard_mcp_server::RouteResponse;
 
@@ -13,10 +12,17 @@ use super::{
     run_handlers::started_response,
     run_state::{ApiRunState, READ_TIMEOUT},
 };
-use crate::agents::active_runs::{ActiveRuns, StartError};
+use crate::{
+    agents::active_runs::{ActiveRuns, StartError},
+    api::extract::Requester,
+};
 
 /// Resumes a run under the rules that it was started with. A run that this process drives already goes on.
-pub(super) async fn resume(runs: &Arc<ActiveRuns>, run: &RunId) -> Result<RouteResponse, ApiError> {
+pub(super) async fn resume(
+    runs: &Arc<ActiveRuns>,
+    run: &RunId,
+    requester: &Requester,
+) -> Result<RouteResponse, ApiError> {
     if runs.is_draining() {
         return Err(StartError::ShuttingDown.into());
     }
@@ -28,34 +34,42 @@ pub(super) async fn resume(runs: &Arc<ActiveRuns>, run: &RunId) -> Result<RouteR
         return Err(ApiError::not_found("run_not_found", format!("agent run {run} does not exist")));
     }
     if state.is_finished() {
-        return Err(conflict("run_finished", format!("run {run} is over")));
+        return Err(ApiError::conflict("run_finished", format!("run {run} is over")));
     }
-    let agent = state.request().and_then(|request| runs.agent(&request.agent).ok());
-    let Some(agent) = agent.filter(|agent| agent.may_take_over(&state)) else {
-        // A model may read this, so it does not say how the operator does.
-        let message = format!(
-            "run {run} was not started by this gateway's API, or under other rules, or with tools that are missing \
-             now; only the operator can resume it"
-        );
-        return Err(conflict("run_not_resumable", message));
-    };
+    let agent = agent_of(runs, &state).map_err(|reason| not_resumable(run, &reason, requester))?;
     if matches!(state.end(), Some(RunEnd::Suspended { .. }))
         && !before(deadline, agent.has_decision(run)).await?
     {
         let message = format!("run {run} waits for an approval, or for an unknown outcome to be resolved");
         let hint = "decide first; the decision resumes the run".to_owned();
-        return Err(ApiError { hint: Some(hint), ..conflict("run_waits", message) });
+        return Err(ApiError { hint: Some(hint), ..ApiError::conflict("run_waits", message) });
     }
     if runs.find(run).is_none() {
         if record.leased {
             let message = format!("another process drives run {run}, or did until a moment ago");
-            return Err(conflict("run_active", message));
+            return Err(ApiError::conflict("run_active", message));
         }
         runs.spawn(agent, run);
     }
     Ok(started_response(run, ApiRunState::Running))
 }
 
-fn conflict(code: &'static str, message: String) -> ApiError {
-    ApiError { status: StatusCode::CONFLICT, code: Some(code), ..ApiError::bad_request(message) }
+/// The agent that continues a run; else why this gateway may not, to complete "run … was".
+fn agent_of(runs: &ActiveRuns, state: &Run) -> Result<Agent, String> {
+    let name = state.request().map(|request| request.agent.as_str()).unwrap_or_default();
+    let agent =
+        runs.agent(name).map_err(|_| format!("started with agent `{name}`, which is not available"))?;
+    agent.check_take_over(state).map_err(|error| error.to_string())?;
+    Ok(agent)
+}
+
+/// A run that only the operator can resume. A model may read the error of a client, so it does not say how.
+fn not_resumable(run: &RunId, reason: &str, requester: &Requester) -> ApiError {
+    let message = format!("run {run} was {reason}; this gateway does not resume it");
+    let hint = requester.is_operator().then(|| {
+        format!(
+            "resume it under your own settings, in a terminal of this machine: toolyard runs resume {run}"
+        )
+    });
+    ApiError { hint, ..ApiError::conflict("run_not_resumable", message) }
 }

@@ -13,11 +13,11 @@ use super::{
         UnknownSteps,
     },
     run_handlers,
-    run_list::{self, EventQuery, RunList, RunQuery},
+    run_list::{self, ApprovalQuery, EventLogQuery, EventQuery, RunList, RunQuery, UnknownStepQuery},
 };
 use crate::api::{
     ApiState,
-    extract::{Agents, ApiPath, ApiQuery, AuthenticatedCaller, IsOperator, JsonBody},
+    extract::{Agents, ApiPath, ApiQuery, AuthenticatedCaller, JsonBody, Requester},
     openapi::ErrorBody,
     response::ApiResult,
 };
@@ -71,14 +71,19 @@ async fn list_runs(
     params(("Idempotency-Key" = Option<String>, Header, description = "identifies the request for a day")),
     responses((status = 202, body = StartedRun), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody),
         (status = 409, body = ErrorBody), (status = 422, body = ErrorBody), (status = 503, body = ErrorBody)))]
-async fn start_run(Agents(api): Agents, request: RouteRequest) -> ApiResult {
-    Ok(run_handlers::start(&api.runs, &api.requests, &request).await?.into())
+async fn start_run(Agents(api): Agents, requester: Requester, request: RouteRequest) -> ApiResult {
+    Ok(run_handlers::start(&api.runs, &api.requests, &request, &requester).await?.into())
 }
 
 /// Lists all steps whose outcome is unknown.
-#[utoipa::path(get, path = "/runs/unknown", tag = "runs", responses((status = 200, body = UnknownSteps)))]
-async fn unknown_steps(Agents(api): Agents, caller: AuthenticatedCaller) -> ApiResult {
-    Ok(run_handlers::unknown(&api.runs, &caller.0).await?.into())
+#[utoipa::path(get, path = "/runs/unknown", tag = "runs", params(UnknownStepQuery),
+    responses((status = 200, body = UnknownSteps)))]
+async fn unknown_steps(
+    Agents(api): Agents,
+    caller: AuthenticatedCaller,
+    ApiQuery(query): ApiQuery<UnknownStepQuery>,
+) -> ApiResult {
+    Ok(run_handlers::unknown(&api.runs, &caller.0, &query).await?.into())
 }
 
 /// Shows a run.
@@ -103,14 +108,14 @@ async fn run_events(
 }
 
 /// Lists the events of a run that are logged so far, and never waits.
-#[utoipa::path(get, path = "/runs/{run}/log", tag = "runs", params(("run" = String, Path), EventQuery),
+#[utoipa::path(get, path = "/runs/{run}/log", tag = "runs", params(("run" = String, Path), EventLogQuery),
     responses((status = 200, body = RunEventLog), (status = 404, body = ErrorBody)))]
 async fn run_log(
     Agents(api): Agents,
     OwnedRun(run): OwnedRun,
-    ApiQuery(query): ApiQuery<EventQuery>,
+    ApiQuery(query): ApiQuery<EventLogQuery>,
 ) -> ApiResult {
-    Ok(run_handlers::event_log(&api.runs, &run, query.after).await?.into())
+    Ok(run_handlers::event_log(&api.runs, &run, &query).await?.into())
 }
 
 /// The JSON Schema of a run event.
@@ -125,74 +130,80 @@ async fn event_schema() -> ApiResult {
             content((Object = "application/json"), (String = "text/event-stream"))),
         (status = 400, body = ErrorBody), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
         (status = 422, body = ErrorBody), (status = 502, body = ErrorBody), (status = 503, body = ErrorBody)))]
-async fn create_response(Agents(api): Agents, request: RouteRequest) -> ApiResult {
-    Ok(completion_handlers::respond(&api.runs, &api.requests, &request).await?.into())
+async fn create_response(Agents(api): Agents, requester: Requester, request: RouteRequest) -> ApiResult {
+    Ok(completion_handlers::respond(&api.runs, &api.requests, &request, &requester).await?.into())
 }
 
 /// Decides on a pending approval of a run.
 #[utoipa::path(post, path = "/runs/{run}/approve", tag = "approvals", params(("run" = String, Path)),
     request_body = RunDecisionBody,
     responses((status = 202, body = DecidedApproval), (status = 400, body = ErrorBody),
-        (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
+        (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody, description = "the run is over")))]
 async fn decide_of_run(
     Agents(api): Agents,
-    operator: IsOperator,
+    requester: Requester,
     OwnedRun(run): OwnedRun,
     JsonBody(body): JsonBody<RunDecisionBody>,
 ) -> ApiResult {
-    Ok(approval_handlers::decide_of_run(&api.runs, &run, body, operator).await?.into())
+    Ok(approval_handlers::decide_of_run(&api.runs, &run, body, &requester).await?.into())
 }
 
 /// Records whether a step with an unknown outcome took effect, and continues the run.
 #[utoipa::path(post, path = "/runs/{run}/resolve", tag = "runs", params(("run" = String, Path)),
     request_body = ResolutionBody,
     responses((status = 202, body = ResolvedStep), (status = 400, body = ErrorBody),
-        (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
+        (status = 403, body = ErrorBody), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 async fn resolve_step(
     Agents(api): Agents,
-    operator: IsOperator,
+    requester: Requester,
     OwnedRun(run): OwnedRun,
     JsonBody(body): JsonBody<ResolutionBody>,
 ) -> ApiResult {
-    Ok(run_handlers::resolve(&api.runs, &run, body, operator).await?.into())
+    Ok(run_handlers::resolve(&api.runs, &run, body, &requester).await?.into())
 }
 
 /// Resumes a run that no process drives, such as one whose gateway was killed.
 #[utoipa::path(post, path = "/runs/{run}/resume", tag = "runs", params(("run" = String, Path)),
     responses((status = 202, body = StartedRun), (status = 404, body = ErrorBody),
         (status = 409, body = ErrorBody, description = "the run is over, waits, is driven by another process, or is the operator's")))]
-async fn resume_run(Agents(api): Agents, OwnedRun(run): OwnedRun) -> ApiResult {
-    Ok(resume_handler::resume(&api.runs, &run).await?.into())
+async fn resume_run(Agents(api): Agents, requester: Requester, OwnedRun(run): OwnedRun) -> ApiResult {
+    Ok(resume_handler::resume(&api.runs, &run, &requester).await?.into())
 }
 
 /// Cancels a run. 202 if it is still ending.
 #[utoipa::path(post, path = "/runs/{run}/cancel", tag = "runs", params(("run" = String, Path)),
-    responses((status = 200, body = CancelledRun), (status = 202, body = CancelledRun),
-        (status = 400, body = ErrorBody), (status = 404, body = ErrorBody)))]
-async fn cancel_run(Agents(api): Agents, OwnedRun(run): OwnedRun) -> ApiResult {
-    Ok(run_handlers::cancel(&api.runs, &run).await?.into())
+    responses((status = 200, body = CancelledRun), (status = 202, body = CancelledRun), (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody, description = "the run is over")))]
+async fn cancel_run(Agents(api): Agents, requester: Requester, OwnedRun(run): OwnedRun) -> ApiResult {
+    Ok(run_handlers::cancel(&api.runs, &run, &requester).await?.into())
 }
 
 /// Lists all pending approvals, oldest first.
-#[utoipa::path(get, path = "/approvals", tag = "approvals", responses((status = 200, body = ApprovalList)))]
-async fn list_approvals(Agents(api): Agents, caller: AuthenticatedCaller) -> ApiResult {
-    Ok(approval_handlers::list(&api.runs, &caller.0).await?.into())
+#[utoipa::path(get, path = "/approvals", tag = "approvals", params(ApprovalQuery),
+    responses((status = 200, body = ApprovalList)))]
+async fn list_approvals(
+    Agents(api): Agents,
+    caller: AuthenticatedCaller,
+    ApiQuery(query): ApiQuery<ApprovalQuery>,
+) -> ApiResult {
+    Ok(approval_handlers::list(&api.runs, &caller.0, &query).await?.into())
 }
 
 /// Decides on a pending approval.
 #[utoipa::path(post, path = "/approvals/{approval}", tag = "approvals", params(("approval" = i64, Path)),
     request_body = DecisionBody,
     responses((status = 202, body = DecidedApproval), (status = 400, body = ErrorBody),
-        (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
+        (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody, description = "the run is over")))]
 async fn decide(
     Agents(api): Agents,
-    operator: IsOperator,
-    caller: AuthenticatedCaller,
+    requester: Requester,
     ApiPath(approval): ApiPath<i64>,
     JsonBody(body): JsonBody<DecisionBody>,
 ) -> ApiResult {
-    approval_handlers::check_access(&api.runs, &caller.0, approval).await?;
-    Ok(approval_handlers::decide(&api.runs, approval, body, operator).await?.into())
+    approval_handlers::check_access(&api.runs, &requester.identity, approval).await?;
+    Ok(approval_handlers::decide(&api.runs, approval, body, &requester).await?.into())
 }
 
 /// Completes a chat, as OpenAI's API does. The model is the name of an agent.
@@ -201,8 +212,8 @@ async fn decide(
             content((Object = "application/json"), (String = "text/event-stream"))),
         (status = 400, body = ErrorBody), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
         (status = 422, body = ErrorBody), (status = 502, body = ErrorBody), (status = 503, body = ErrorBody)))]
-async fn complete_chat(Agents(api): Agents, request: RouteRequest) -> ApiResult {
-    Ok(completion_handlers::complete(&api.runs, &api.requests, &request).await?.into())
+async fn complete_chat(Agents(api): Agents, requester: Requester, request: RouteRequest) -> ApiResult {
+    Ok(completion_handlers::complete(&api.runs, &api.requests, &request, &requester).await?.into())
 }
 
 /// Lists the agents as models.

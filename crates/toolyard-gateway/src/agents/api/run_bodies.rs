@@ -1,14 +1,13 @@
 //! Bodies of requests about runs, and of the responses.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use toolyard_core::{Resolution, StepRecord};
 use utoipa::ToSchema;
 
 use super::{
     approval_handlers::PendingApproval,
     chat_message::ChatMessage,
-    events::{ApiResolution, ApiRunEvent},
+    events::{ApiPlannedStep, ApiResolution, ApiRunEvent, ApiUsage},
     run_state::ApiRunState,
     run_steps::RunStep,
 };
@@ -49,6 +48,7 @@ pub(super) struct StartedRun {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ResolutionBody {
+    /// The step as `unknown_steps` names it: from the second attempt on with its number, such as `write#2`.
     pub(super) step: String,
     /// Whether the call took effect.
     #[schema(value_type = ApiResolution)]
@@ -72,16 +72,20 @@ pub(super) struct RunDetails {
     /// What to do about it.
     pub(super) hint: Option<String>,
     /// The latest plan; its steps are those of the event `planned`.
-    #[schema(value_type = Option<Object>)]
-    pub(super) plan: Option<Value>,
-    /// The steps of all plans, as far as they are.
+    pub(super) plan: Option<RunPlan>,
+    /// The steps of all plans in their current state.
     pub(super) steps: Vec<RunStep>,
     pub(super) pending_approvals: Vec<PendingApproval>,
     pub(super) unknown_steps: Vec<UnknownStep>,
     /// Tokens and cost.
-    #[schema(value_type = Object)]
-    pub(super) usage: Value,
+    pub(super) usage: ApiUsage,
     pub(super) event_count: usize,
+}
+
+/// A plan of a run.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct RunPlan {
+    pub(super) steps: Vec<ApiPlannedStep>,
 }
 
 /// Events of a run.
@@ -90,6 +94,8 @@ pub(super) struct RunEventLog {
     /// Oldest first, as in the event stream; see `/api/v1/events.schema.json`.
     #[schema(value_type = Vec<Object>)]
     pub(super) events: Vec<ApiRunEvent>,
+    /// To be given back as `after`; null if no further events are logged so far.
+    pub(super) next: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -110,13 +116,17 @@ pub(super) struct CancelledRun {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct UnknownSteps {
+    /// Oldest first.
     pub(super) steps: Vec<UnknownStep>,
+    /// To be given back as `after`; null if this is the last page.
+    pub(super) next: Option<String>,
 }
 
 /// A step whose outcome is unknown.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct UnknownStep {
     run: String,
+    /// The id of the step; from the second attempt on with the number of the attempt, such as `write#2`.
     step: String,
     tool: String,
     source: Option<String>,
@@ -126,6 +136,12 @@ pub(super) struct UnknownStep {
 }
 
 impl UnknownStep {
+    /// Its place in the list of all.
+    pub(super) fn cursor(&self) -> String {
+        // Padded, so that the order of texts is that of times.
+        format!("{:020}/{}/{}", self.started_at.max(0), self.run, self.step)
+    }
+
     pub(super) fn of(step: &StepRecord) -> Self {
         Self {
             run: step.run.to_string(),

@@ -4,10 +4,9 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
-use serde_json::json;
 use tokio::{sync::broadcast::error::RecvError, time::Instant};
 use toolyard_agent::{
-    AGENT_RUN_KIND, Agent, AgentError, DEFAULT_AGENT, RunEnd, RunEvent, RunOwner, RunRequest, RunUpdate,
+    AGENT_RUN_KIND, Agent, AgentError, DEFAULT_AGENT, Run, RunEnd, RunEvent, RunOwner, RunRequest, RunUpdate,
     cancel_run, load_run, replay_updates, request_cancellation,
 };
 use toolyard_core::{
@@ -19,14 +18,15 @@ use super::{
     approval_handlers::pending_of_run,
     chat_message::history,
     error::{ApiError, before, json_of, json_response},
-    events::{ApiUsage, RunEventMapper, run_event_schema},
+    events::{RunEventMapper, run_event_schema},
     requested_conversation,
     run_access::check_access,
     run_bodies::{
-        CancelledRun, ResolutionBody, ResolvedStep, RunDetails, RunEventLog, StartRunBody, StartedRun,
-        UnknownStep, UnknownSteps,
+        CancelledRun, ResolutionBody, ResolvedStep, RunDetails, RunEventLog, RunPlan, StartRunBody,
+        StartedRun, UnknownStep, UnknownSteps,
     },
     run_event_stream::run_events,
+    run_list::{EventLogQuery, UnknownStepQuery},
     run_state::{ApiRunState, READ_TIMEOUT, RunSummary, logged_events, logged_updates, outcome},
     run_steps::run_steps,
 };
@@ -36,7 +36,11 @@ use crate::{
         conversation_owner::{distinguished, http_caller_name, http_owner},
         idempotency::{RequestCache, RequestIdentity, RequestLookup},
     },
-    api::{extract::IsOperator, traceparent},
+    api::{
+        extract::Requester,
+        pagination::{cut_page, long_page_limit},
+        traceparent,
+    },
 };
 
 /// How long a cancelled run may take to end before the client is told that it is still ending.
@@ -47,6 +51,7 @@ pub(super) async fn start(
     runs: &Arc<ActiveRuns>,
     requests: &RequestCache,
     request: &RouteRequest,
+    requester: &Requester,
 ) -> Result<RouteResponse, ApiError> {
     let start: StartRunBody = parse_body(&request.body)?;
     if start.question.trim().is_empty() {
@@ -68,7 +73,7 @@ pub(super) async fn start(
         detached: true,
         history,
         conversation,
-        caller: http_caller_name(&request.identity),
+        caller: requester.audit_name().as_ref().into(),
         identity: distinguished(&request.identity),
         owner: Some(Box::new(RunOwner(owner))),
         traceparent,
@@ -102,9 +107,11 @@ pub(super) async fn show(runs: &ActiveRuns, run: &RunId) -> Result<RouteResponse
     let events = logged_events(runs.config.log.as_ref(), run).await?;
     let updates: Vec<RunUpdate> = replay_updates(&events).collect();
     let steps = run_steps(logged_with_time(&events, &updates));
+    let state_of_steps = replayed(&updates);
     let summary = RunSummary::new(updates);
-    let mut unknown = runs.config.log.unknown_steps().await?;
-    unknown.retain(|step| step.run == *run);
+    let deadline = Instant::now() + READ_TIMEOUT;
+    let unknown = before(deadline, runs.config.log.unknown_steps_of(run)).await?;
+    let pending_approvals = before(deadline, pending_of_run(runs, run, &state_of_steps)).await?;
     let (message, hint) = summary.failure();
     let message = message.map(str::to_owned);
     let state = ApiRunState::new(record.state, summary.end.as_ref());
@@ -122,14 +129,26 @@ pub(super) async fn show(runs: &ActiveRuns, run: &RunId) -> Result<RouteResponse
         sources,
         message,
         hint,
-        plan: summary.plan.map(|steps| json!({ "steps": steps })),
+        plan: summary.plan.map(|steps| RunPlan { steps }),
         steps,
-        pending_approvals: pending_of_run(runs, run).await?,
+        pending_approvals,
         unknown_steps: unknown.iter().map(UnknownStep::of).collect(),
-        usage: json!(ApiUsage::from(summary.tally.usage)),
+        usage: summary.tally.usage.into(),
         event_count: summary.event_count,
     };
     Ok(json_of(StatusCode::OK, &details))
+}
+
+/// The state after these events, up to the first one that does not fit.
+fn replayed(updates: &[RunUpdate]) -> Run {
+    let mut run = Run::new();
+    for update in updates {
+        let RunUpdate::Event { event, .. } = update else { continue };
+        if run.apply(event).is_err() {
+            break;
+        }
+    }
+    run
 }
 
 /// The events that can be read, each with the time when it was logged.
@@ -148,15 +167,21 @@ fn logged_with_time<'a>(
 pub(super) async fn event_log(
     runs: &ActiveRuns,
     run: &RunId,
-    after: Option<i64>,
+    query: &EventLogQuery,
 ) -> Result<RouteResponse, ApiError> {
-    let record = before(Instant::now() + READ_TIMEOUT, runs.config.log.run(run)).await?;
-    let updates = logged_updates(runs.config.log.as_ref(), run).await?;
+    let limit = long_page_limit(query.limit)?;
+    let deadline = Instant::now() + READ_TIMEOUT;
+    let log = runs.config.log.as_ref();
+    let record = before(deadline, log.run(run)).await?;
+    if record.kind != AGENT_RUN_KIND {
+        return Err(AgentError::OtherKind { run: run.clone(), kind: record.kind }.into());
+    }
+    let first = query.after.map_or(0, |after| after.saturating_add(1).max(0));
+    let mut logged = before(deadline, log.events(run, first)).await?;
+    let next = cut_page(&mut logged, limit, |event| event.number.to_string());
     let mapper = RunEventMapper { run: run.clone(), created_at: Some(record.created_at) };
-    let events = updates.into_iter().map(|update| mapper.event(update));
-    let events =
-        events.filter(|event| after.is_none_or(|after| event.number.is_none_or(|number| number > after)));
-    Ok(json_of(StatusCode::OK, &RunEventLog { events: events.collect() }))
+    let events = replay_updates(&logged).map(|update| mapper.event(update)).collect();
+    Ok(json_of(StatusCode::OK, &RunEventLog { events, next }))
 }
 
 /// `GET /runs/ID/events`, from the event after `Last-Event-ID` or `?after=` on. If a finished run has no more events, the answer is
@@ -195,7 +220,12 @@ pub(super) fn event_schema() -> RouteResponse {
 }
 
 /// `GET /runs/unknown`: all steps whose outcome is unknown, of agents and of single calls.
-pub(super) async fn unknown(runs: &ActiveRuns, identity: &CallerIdentity) -> Result<RouteResponse, ApiError> {
+pub(super) async fn unknown(
+    runs: &ActiveRuns,
+    identity: &CallerIdentity,
+    query: &UnknownStepQuery,
+) -> Result<RouteResponse, ApiError> {
+    let limit = long_page_limit(query.limit)?;
     let all = before(Instant::now() + READ_TIMEOUT, runs.config.log.unknown_steps()).await?;
     let mut steps = Vec::new();
     for step in &all {
@@ -203,7 +233,12 @@ pub(super) async fn unknown(runs: &ActiveRuns, identity: &CallerIdentity) -> Res
             steps.push(UnknownStep::of(step));
         }
     }
-    Ok(json_of(StatusCode::OK, &UnknownSteps { steps }))
+    steps.sort_by_cached_key(UnknownStep::cursor);
+    if let Some(after) = &query.after {
+        steps.retain(|step| step.cursor() > *after);
+    }
+    let next = cut_page(&mut steps, limit, UnknownStep::cursor);
+    Ok(json_of(StatusCode::OK, &UnknownSteps { steps, next }))
 }
 
 /// `POST /runs/ID/resolve`: records whether a step with an unknown outcome took effect, and resumes the run.
@@ -211,12 +246,12 @@ pub(super) async fn resolve(
     runs: &Arc<ActiveRuns>,
     run: &RunId,
     body: ResolutionBody,
-    operator: IsOperator,
+    requester: &Requester,
 ) -> Result<RouteResponse, ApiError> {
     let ResolutionBody { step, outcome } = body;
-    if outcome == Resolution::NotDone && !runs.config.clients_may_approve && !operator.0 {
+    if outcome == Resolution::NotDone && !runs.config.clients_may_approve && !requester.is_operator() {
         // The call may be made again, which is as good as an approval.
-        let message = "HTTP clients may only resolve steps as `done`; the operator of this hub may permit a call to be repeated";
+        let message = "HTTP clients may only resolve steps as `done`; the operator of this gateway may permit a call to be repeated";
         return Err(ApiError {
             status: StatusCode::FORBIDDEN,
             code: Some("approval_not_permitted"),
@@ -227,10 +262,10 @@ pub(super) async fn resolve(
     let record = before(Instant::now() + READ_TIMEOUT, log.run(run)).await?;
     // A single call has nothing to resume.
     let agent = match record.kind == AGENT_RUN_KIND && record.state == RunState::Open {
-        true => agent_to_resume(runs, run).await?,
+        true => run_to_resume(runs, run).await?.1,
         false => None,
     };
-    log.resolve(run, &step, outcome, "http").await.map_err(|error| match error {
+    log.resolve(run, &step, outcome, &requester.audit_name()).await.map_err(|error| match error {
         JournalError::NotResolvable { .. } => {
             ApiError::not_found("unknown_step_not_found", error.to_string())
         }
@@ -241,17 +276,22 @@ pub(super) async fn resolve(
     Ok(json_of(StatusCode::ACCEPTED, &resolved))
 }
 
-/// The agent that continues a run after a decision: none if this process may not take the run over, because its rules,
+/// A run and the agent that continues it after a decision: none if this process may not take the run over, because its rules,
 /// profile or tools differ, or because `toolyard ask` started the run.
-pub(super) async fn agent_to_resume(runs: &ActiveRuns, run: &RunId) -> Result<Option<Agent>, ApiError> {
+pub(super) async fn run_to_resume(runs: &ActiveRuns, run: &RunId) -> Result<(Run, Option<Agent>), ApiError> {
     let loading = load_run(runs.config.log.as_ref(), run);
     let (state, _) = before(Instant::now() + READ_TIMEOUT, loading).await?;
     let agent = state.request().and_then(|request| runs.agent(&request.agent).ok());
-    Ok(agent.filter(|agent| agent.may_take_over(&state)))
+    let agent = agent.filter(|agent| agent.may_take_over(&state));
+    Ok((state, agent))
 }
 
 /// `POST /runs/ID/cancel`, whichever process drives the run.
-pub(super) async fn cancel(runs: &ActiveRuns, run: &RunId) -> Result<RouteResponse, ApiError> {
+pub(super) async fn cancel(
+    runs: &ActiveRuns,
+    run: &RunId,
+    requester: &Requester,
+) -> Result<RouteResponse, ApiError> {
     let log = runs.config.log.as_ref();
     logged_updates(log, run).await?;
     let cancelled_response =
@@ -276,7 +316,7 @@ pub(super) async fn cancel(runs: &ActiveRuns, run: &RunId) -> Result<RouteRespon
     match cancel_run(log, runs.config.approvals.as_ref(), run, &owner).await {
         Ok(()) => cancelled_response(StatusCode::OK),
         Err(AgentError::Journal(JournalError::Leased { .. })) => {
-            request_cancellation(runs.config.approvals.as_ref(), run, "http").await?;
+            request_cancellation(runs.config.approvals.as_ref(), run, &requester.audit_name()).await?;
             cancelled_response(StatusCode::ACCEPTED)
         }
         Err(error) => Err(error.into()),

@@ -16,7 +16,7 @@ use super::{
     run_access::may_see,
     run_state::{ApiRunState, READ_TIMEOUT},
 };
-use crate::{agents::active_runs::ActiveRuns, api::pages::page_limit};
+use crate::{agents::active_runs::ActiveRuns, api::pagination::page_limit};
 
 /// Runs that one request looks at. With a rare state or agent, a page may have fewer entries than its limit.
 const MAX_SCANNED_RUNS: usize = 2_000;
@@ -44,6 +44,36 @@ pub(super) struct RunQuery {
 pub(super) struct EventQuery {
     /// Continues after the event with this number.
     pub(super) after: Option<i64>,
+}
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct EventLogQuery {
+    /// Continues after the event with this number.
+    pub(super) after: Option<i64>,
+    /// Number of events, 500 by default and at most.
+    pub(super) limit: Option<usize>,
+}
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ApprovalQuery {
+    /// Number of approvals, 500 by default and at most.
+    pub(super) limit: Option<usize>,
+    /// `next` of the previous page.
+    pub(super) after: Option<i64>,
+}
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct UnknownStepQuery {
+    /// Number of steps, 500 by default and at most.
+    pub(super) limit: Option<usize>,
+    /// `next` of the previous page.
+    pub(super) after: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]

@@ -11,8 +11,11 @@ use toolyard_mcp_client::{
 
 use crate::{
     cli::CallArgs,
-    commands::serve::{CALL_ENDPOINT, stored_token},
-    config::{CliContext, running_hubs::running_hubs},
+    commands::{
+        local_gateway::{LocalGateway, local_gateways},
+        serve::{CALL_ENDPOINT, stored_token},
+    },
+    config::CliContext,
 };
 
 /// The name of the hub as a source.
@@ -39,8 +42,7 @@ pub(super) async fn open(call: &CallArgs, context: &CliContext) -> Option<Toolya
     if awaits_approval(name, context).await {
         return None;
     }
-    let hubs = running_hubs(context).into_iter().filter(|hub| hub.has_settings_of(context));
-    let (url, needs_token) = hubs.filter_map(|hub| Some((hub.url?, hub.needs_token))).next()?;
+    let LocalGateway { mcp_url: url, needs_token, .. } = local_gateways(context).into_iter().next()?;
     let token = if needs_token { Some(stored_token(context)?) } else { None };
     let settings = Settings { call: context.settings.call.clone(), ..Settings::default() };
     let mut setup = ServersSetup::new(

@@ -107,10 +107,21 @@ fn client_of_path(file: &Path) -> Option<Client> {
     Client::ALL.into_iter().find(has_path).or_else(|| is_toml.then_some(Client::Codex))
 }
 
+/// Who decides about files of a project that are not trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum UntrustedFiles {
+    /// The user, who is asked.
+    Read,
+    /// Nobody: the import was called with `--yes`.
+    SkipWithYes,
+    /// Nobody: the import is one of the HTTP API.
+    Skip,
+}
+
 /// Reads the files of all clients. An unattended import skips untrusted files of a project: they could add any program.
 pub(super) async fn read_all(
     only: Option<Client>,
-    is_unattended: bool,
+    untrusted: UntrustedFiles,
     context: &CliContext,
 ) -> Result<Vec<ClientFile>, CliError> {
     let home = home_folder()?;
@@ -130,8 +141,14 @@ pub(super) async fn read_all(
                     continue;
                 }
             };
-            if !is_home && is_unattended && !read.is_trusted(context.operator_store.as_ref()).await? {
-                let problem = format!("skipped with --yes, not trusted: toolyard import {}", file.display());
+            let is_skipped = !is_home && untrusted != UntrustedFiles::Read;
+            if is_skipped && !read.is_trusted(context.operator_store.as_ref()).await? {
+                let problem = match untrusted {
+                    UntrustedFiles::SkipWithYes => {
+                        format!("skipped with --yes, not trusted: toolyard import {}", file.display())
+                    }
+                    UntrustedFiles::Read | UntrustedFiles::Skip => "not trusted".to_owned(),
+                };
                 all.push(ClientFile::unread(client, file, !is_home, problem));
                 continue;
             }

@@ -1,7 +1,7 @@
 //! `toolyard import`: imports the servers of other clients. Their secrets move to the store of secrets.
 
 pub(crate) mod client_files;
-pub(super) mod selected;
+pub(super) mod import_for_api;
 
 use std::{io::IsTerminal as _, path::Path};
 
@@ -13,7 +13,7 @@ use toolyard_mcp_client::config::{
     plan_import,
 };
 
-use self::client_files::ClientFile;
+use self::client_files::{ClientFile, UntrustedFiles};
 #[cfg(feature = "embedding")]
 use crate::commands::search_model;
 use crate::{
@@ -37,10 +37,13 @@ pub(super) async fn run(
     output: &Output,
 ) -> Result<(), CliError> {
     let client = arguments.client.as_deref().map(client_files::parse_client).transpose()?;
-    let is_unattended = arguments.yes && !arguments.dry_run;
+    let untrusted = match arguments.yes && !arguments.dry_run {
+        true => UntrustedFiles::SkipWithYes,
+        false => UntrustedFiles::Read,
+    };
     let files = match &arguments.file {
         Some(file) => vec![client_files::read_file(file, client, context)?],
-        None => client_files::read_all(client, is_unattended, context).await?,
+        None => client_files::read_all(client, untrusted, context).await?,
     };
     let mut merged = merge_servers(files.iter().map(|file| (file.label(), file.servers.clone())));
     let stored_secrets = context.stored_secrets();

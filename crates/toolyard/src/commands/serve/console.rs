@@ -16,23 +16,28 @@ pub(super) struct ServedConsole {
     pub(super) operator_secret: OperatorSecret,
 }
 
+/// A new secret by which `toolyard open` gets a link to the console.
+pub(super) fn operator_secret() -> Result<OperatorSecret, CliError> {
+    let failed = |error| CliError::failed(format!("failed to generate the console's secret: {error}"));
+    Ok(OperatorSecret(random_secret().map_err(failed)?.to_string()))
+}
+
 /// Adds the console to the API that it shows.
 pub(super) fn attach(
     api: HttpApi,
     access: &SharedAccessRules,
     secrets: &Secrets,
-) -> Result<(HttpApi, ServedConsole), CliError> {
-    let failed = |error| CliError::failed(format!("failed to generate the console's secret: {error}"));
-    let operator_secret = random_secret().map_err(failed)?.to_string();
+    operator_secret: OperatorSecret,
+) -> (HttpApi, ServedConsole) {
     let callers = access.clone();
     let config = ConsoleConfig {
         authorize: Arc::new(move |extensions, role| authorize(&callers, extensions, role)),
-        operator_secret: Some(operator_secret.clone()),
+        operator_secret: Some(operator_secret.0.clone()),
         ..ConsoleConfig::new(api.router(), Arc::new(GatewayAccess(access.clone())), secrets.console_key())
     };
     let console = Console::new(config);
     let api = api.with_pages(console.router(), is_console_path);
-    Ok((api, ServedConsole { console, operator_secret: OperatorSecret(operator_secret) }))
+    (api, ServedConsole { console, operator_secret })
 }
 
 /// Requests of the console are those of clients with the token, so that they share conversations.

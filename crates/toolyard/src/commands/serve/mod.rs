@@ -26,6 +26,7 @@ use toolyard::{
 };
 use toolyard_core::JournalError;
 use toolyard_hub::{Budget, Profile, Surface};
+use toolyard_mcp_client::SecretText;
 use toolyard_mcp_server::{
     Access, HttpConfig, ServerConfig, SessionKeys, SharedAccessRules, serve_http, serve_stdio,
 };
@@ -41,12 +42,9 @@ use self::{
 };
 use crate::{
     cli::ServeArgs,
-    commands::{
-        setup::{build, close, require_store, searching_builder, servers_setup},
-        telemetry,
-    },
+    commands::setup::{build, close, gateway_builder, require_store, servers_setup},
     config::{
-        CliContext,
+        CliContext, ServerCredentials,
         running_hubs::{ReloadRequests, RunningHub},
     },
     error::CliError,
@@ -143,7 +141,10 @@ async fn run_http(
     let requests = ReloadRequests::listen(&context.operator_file, &context.data_folder);
 
     let metrics = Arc::new(Metrics::default());
-    let toolyard = open_for_clients(context, &metrics).await?;
+    let operator_secret = console::operator_secret()?;
+    // Both are in files that a server may read.
+    let gateway_secrets = [secrets.token(), &operator_secret.0].map(SecretText::new);
+    let toolyard = open_for_clients(context, Some(&metrics), gateway_secrets.into()).await?;
     let readiness = Arc::new(GatewayReadiness::new(&toolyard, serve.required_servers.clone()));
     let config = server_config(secrets.session_keys()?);
     let agents = agent_service(serve, &toolyard)?;
@@ -155,18 +156,18 @@ async fn run_http(
         ..gateway_config(&toolyard, context)?
     };
     let main_tools = gateway.main_tools();
-    let settings = Arc::new(OperatorSettings::new(context.reload().await?, arguments));
+    let settings = Arc::new(OperatorSettings::new(context.reload().await?, arguments)?);
     let server = Arc::new(gateway.build(config));
     let api = HttpApi::new(HttpApiConfig {
         agents: agents.clone(),
         main_tools: Some(main_tools.clone()),
         settings: Some(Arc::clone(&settings) as _),
-        metrics,
+        metrics: Some(metrics),
         metrics_access: context.settings.telemetry.metrics.access(),
         mcp_server: Some(Arc::clone(&server)),
         ..toolyard.http_api_config(serve.remote_approval)
     });
-    let (api, console) = console::attach(api, &access, &secrets)?;
+    let (api, console) = console::attach(api, &access, &secrets, operator_secret);
     let http = HttpConfig {
         access: access.clone(),
         legacy_sse: arguments.legacy_sse,
@@ -250,7 +251,7 @@ async fn run_stdio(
         None => serve.main_profile(),
     };
     let requests = ReloadRequests::listen(&context.operator_file, &context.data_folder);
-    let toolyard = open_for_clients(context, &Arc::default()).await?;
+    let toolyard = open_for_clients(context, None, Vec::new()).await?;
     let keys = SessionKeys::random();
     let config = server_config(keys.map_err(|error| CliError::failed(error.to_string()))?);
     let agents = agent_service(serve, &toolyard)?.filter(|_| arguments.profile.is_none());
@@ -278,15 +279,18 @@ async fn run_stdio(
     ended.map_err(|error| CliError::failed(error.to_string()))
 }
 
-/// A Toolyard whose servers send input requests to the client that made the call, and whose operations are counted.
-async fn open_for_clients(context: &CliContext, metrics: &Arc<Metrics>) -> Result<Toolyard, CliError> {
+/// A Toolyard whose servers send input requests to the client that made the call. Its operations are counted by the metrics, if
+/// there are any; secrets of the gateway are redacted in what servers send.
+async fn open_for_clients(
+    context: &CliContext,
+    metrics: Option<&Arc<Metrics>>,
+    gateway_secrets: Vec<SecretText>,
+) -> Result<Toolyard, CliError> {
     let mut servers = servers_setup(context);
+    let credentials = ServerCredentials::new(context).with_gateway_secrets(gateway_secrets);
+    servers.host_environment = Arc::new(credentials);
     servers.input_handler = Arc::new(ForwardInputToCaller);
-    let mut builder = searching_builder(context, servers).lazy_past_requests();
-    if let Some(telemetry) = telemetry::start(context, Some(metrics)) {
-        builder = builder.telemetry(telemetry);
-    }
-    build(builder).await
+    build(gateway_builder(context, servers, metrics).lazy_past_requests()).await
 }
 
 /// The agents for clients: as configured, else if there is a model and the main profile is not restricted. Agents are limited

@@ -4,33 +4,53 @@ use std::{fmt, sync::Arc};
 
 use arc_swap::ArcSwap;
 use serde_json::{Value, json};
+use tokio::sync::Mutex;
 use toolyard::{
     core::BoxFuture,
     gateway::{AdminError, ImportReport, SettingOrigin, SettingValue, SettingsProvider, SettingsReport},
 };
 
-use crate::{cli::ServeArgs, commands::import::selected, config::CliContext, error::CliError};
+use crate::{
+    cli::ServeArgs,
+    commands::import::import_for_api::{self, ImportError},
+    config::CliContext,
+    error::CliError,
+};
 
 /// The settings in effect. A reload replaces them.
 pub(super) struct OperatorSettings {
-    context: ArcSwap<CliContext>,
+    loaded: ArcSwap<LoadedSettings>,
+    /// The settings of the start, of which some stay in effect.
+    initial: SettingsReport,
+    /// Held while servers are imported.
+    import: Mutex<()>,
     /// Values of the command line, which override the settings files or are added to their lists.
     overrides: Vec<(&'static str, Value)>,
 }
 
+/// What was read last.
+struct LoadedSettings {
+    context: CliContext,
+    /// What differs from the start and takes effect after a restart, as [`ReloadReport::needs_restart`](toolyard::ReloadReport)
+    /// has it.
+    needs_restart: Vec<&'static str>,
+}
+
 impl OperatorSettings {
-    pub(super) fn new(context: CliContext, arguments: &ServeArgs) -> Self {
+    pub(super) fn new(context: CliContext, arguments: &ServeArgs) -> Result<Self, CliError> {
+        let initial = context.settings_report()?;
         let surface = arguments.surface.map(|surface| ("serve.surface", json!(surface)));
         let list = |key, values: &[String]| (!values.is_empty()).then(|| (key, json!(values)));
         let hosts = list("serve.allowed_hosts", &arguments.allow_host);
         let origins = list("serve.allowed_origins", &arguments.allow_origin);
         let overrides = [surface, hosts, origins].into_iter().flatten().collect();
-        Self { context: ArcSwap::from_pointee(context), overrides }
+        let loaded = ArcSwap::from_pointee(LoadedSettings { context, needs_restart: Vec::new() });
+        Ok(Self { loaded, initial, import: Mutex::default(), overrides })
     }
 
     /// Replaces the settings after a reload.
-    pub(super) fn replace(&self, context: CliContext) {
-        self.context.store(Arc::new(context));
+    pub(super) fn replace(&self, context: CliContext, needs_restart: Vec<&'static str>) {
+        self.loaded.store(Arc::new(LoadedSettings { context, needs_restart }));
     }
 }
 
@@ -41,32 +61,98 @@ impl fmt::Debug for OperatorSettings {
 }
 
 impl SettingsProvider for OperatorSettings {
-    fn settings(&self) -> SettingsReport {
-        // The same files were merged when they were loaded.
-        let mut report = self.context.load().settings_report().unwrap_or_default();
+    fn settings(&self) -> Result<SettingsReport, AdminError> {
+        let loaded = self.loaded.load();
+        let report = loaded.context.settings_report();
+        let mut report = report.map_err(|error| unreadable(&error.into()))?;
+        restore_initial(&mut report, &self.initial, &loaded.needs_restart);
         for (key, value) in &self.overrides {
             if let Some(setting) = report.values.iter_mut().find(|setting| setting.key == *key) {
                 override_value(setting, value);
             }
         }
-        report
+        Ok(report)
     }
 
     fn importable_servers(&self) -> BoxFuture<'_, Result<ImportReport, AdminError>> {
-        Box::pin(async move { selected::list(&self.context.load_full()).await.map_err(not_changed) })
+        let loaded = self.loaded.load_full();
+        Box::pin(async move {
+            let listed =
+                on_blocking_thread(async move { import_for_api::list(&loaded.context).await }).await?;
+            listed.map_err(|error| unreadable(&error))
+        })
     }
 
-    fn import_servers<'a>(&'a self, names: &'a [String]) -> BoxFuture<'a, Result<ImportReport, AdminError>> {
+    fn import_servers<'a>(
+        &'a self,
+        names: &'a [String],
+        by: &'a str,
+    ) -> BoxFuture<'a, Result<ImportReport, AdminError>> {
         Box::pin(async move {
-            let imported = selected::import(names, &self.context.load_full()).await.map_err(not_changed)?;
-            imported.map_err(AdminError::UnknownServer)
+            // Of two imports at once, the second must see the file that the first one wrote.
+            let _turn = self.import.lock().await;
+            let loaded = self.loaded.load_full();
+            let (names, by) = (names.to_vec(), by.to_owned());
+            let import = async move { import_for_api::import(&names, &by, &loaded.context).await };
+            on_blocking_thread(import).await?.map_err(|error| match error {
+                ImportError::Unknown(name) => AdminError::UnknownServer(name),
+                ImportError::Existing(name) => AdminError::ServerExists(name),
+                ImportError::Conflicting(name) => AdminError::ServerConflicts(name),
+                ImportError::Failed(error) => AdminError::NotChanged {
+                    message: error.message().to_owned(),
+                    hint: error.hint().map(str::to_owned),
+                },
+            })
         })
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the signature that `map_err` needs")]
-fn not_changed(error: CliError) -> AdminError {
-    AdminError::NotChanged(error.message().to_owned())
+/// Runs work with files on a thread where it may block.
+async fn on_blocking_thread<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, AdminError> {
+    let runtime = tokio::runtime::Handle::current();
+    let done = tokio::task::spawn_blocking(move || runtime.block_on(work)).await;
+    done.map_err(|error| AdminError::NotChanged { message: error.to_string(), hint: None })
+}
+
+fn unreadable(error: &CliError) -> AdminError {
+    AdminError::Unreadable { message: error.message().to_owned(), hint: error.hint().map(str::to_owned) }
+}
+
+/// Shows the values of the start for settings that take effect after a restart.
+fn restore_initial(report: &mut SettingsReport, initial: &SettingsReport, needs_restart: &[&str]) {
+    let waits = |key: &str| needs_restart.iter().any(|name| is_part_of(key, name));
+    let find = |values: &[SettingValue], key: &str| values.iter().find(|value| value.key == key).cloned();
+    for setting in report.values.iter_mut().filter(|setting| waits(&setting.key)) {
+        let before = find(&initial.values, &setting.key);
+        // A default may differ by other settings, so that the value is the same and yet another after a restart.
+        let is_named = needs_restart.contains(&setting.key.as_str());
+        if !is_named && before.as_ref().is_some_and(|before| before == setting) {
+            continue;
+        }
+        let unset = SettingValue {
+            value: Value::Null,
+            origin: SettingOrigin::Default,
+            file: None,
+            ..setting.clone()
+        };
+        *setting = SettingValue { takes_effect_after_restart: true, ..before.unwrap_or(unset) };
+    }
+    for before in initial.values.iter().filter(|before| waits(&before.key)) {
+        if find(&report.values, &before.key).is_none() {
+            report.values.push(SettingValue { takes_effect_after_restart: true, ..before.clone() });
+        }
+    }
+    report.values.sort_by(|one, other| one.key.cmp(&other.key));
+}
+
+/// Whether a key is the named one, in the named table, or begins with a prefix that ends in `*`.
+fn is_part_of(key: &str, name: &str) -> bool {
+    match name.strip_suffix('*') {
+        Some(prefix) => key.starts_with(prefix),
+        None => key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')),
+    }
 }
 
 /// Lists of the command line are added to those of the files; other values replace them.
@@ -76,4 +162,58 @@ fn override_value(setting: &mut SettingValue, value: &Value) {
         (replaced, value) => *replaced = value.clone(),
     }
     (setting.origin, setting.file) = (SettingOrigin::CommandLine, None);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(values: &[(&str, Value)]) -> SettingsReport {
+        let value = |(key, value): &(&str, Value)| SettingValue {
+            key: (*key).to_owned(),
+            value: value.clone(),
+            origin: SettingOrigin::File,
+            file: Some("toolyard.toml".to_owned()),
+            secret: false,
+            takes_effect_after_restart: false,
+        };
+        SettingsReport { files: Vec::new(), values: values.iter().map(value).collect() }
+    }
+
+    #[test]
+    fn settings_that_wait_for_a_restart_are_shown_as_they_are_in_effect() {
+        let initial = report(&[
+            ("serve.drain", json!("1s")),
+            ("telemetry.metrics", json!("open")),
+            ("telemetry.otlp_headers.a", json!("${A}")),
+            ("telemetry.sample_ratio", json!(0.5)),
+        ]);
+        let mut shown = report(&[
+            ("serve.drain", json!("3s")),
+            ("telemetry.metrics", json!("off")),
+            ("telemetry.otlp_headers.b", json!("${B}")),
+            ("telemetry.sample_ratio", json!(0.5)),
+        ]);
+        restore_initial(&mut shown, &initial, &["telemetry"]);
+        let shown: Vec<_> = shown
+            .values
+            .iter()
+            .map(|value| (value.key.as_str(), value.value.clone(), value.takes_effect_after_restart))
+            .collect();
+        let expected = [
+            ("serve.drain", json!("3s"), false),
+            ("telemetry.metrics", json!("open"), true),
+            ("telemetry.otlp_headers.a", json!("${A}"), true),
+            ("telemetry.otlp_headers.b", Value::Null, true),
+            ("telemetry.sample_ratio", json!(0.5), false),
+        ];
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn names_of_settings_are_keys_tables_or_prefixes() {
+        assert!(is_part_of("store", "store") && is_part_of("telemetry.metrics", "telemetry"));
+        assert!(is_part_of("call.breaker_failures", "call.breaker_*"));
+        assert!(!is_part_of("store_x", "store") && !is_part_of("call.timeout", "call.breaker_*"));
+    }
 }

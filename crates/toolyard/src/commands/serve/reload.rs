@@ -167,7 +167,7 @@ async fn reload(
     http.main_tools.set_profile(main_profile.clone());
     let config = GatewayConfig { main_profile, profiles, agents: gateway.agents.clone(), ..config };
     config.update(&gateway.server, &in_effect.profiles, in_effect.skill_folders != next.skill_folders);
-    http.settings.replace(context);
+    http.settings.replace(context, report.needs_restart.clone());
     Ok((report, next))
 }
 

@@ -1,6 +1,6 @@
 //! `toolyard servers login` and `logout`: OAuth tokens of HTTP servers.
 
-use std::{process::Stdio, sync::Arc};
+use std::sync::Arc;
 
 use serde_json::json;
 use toolyard_core::BoxFuture;
@@ -10,7 +10,7 @@ use super::find_config;
 use crate::{
     config::{CliContext, ServerCredentials},
     error::CliError,
-    terminal::{Output, progress::with_progress},
+    terminal::{Output, browser::open_browser, progress::with_progress},
 };
 
 /// Signs in to a server, with the user's consent in the browser.
@@ -61,13 +61,9 @@ impl Browser for DesktopBrowser {
         Box::pin(async move {
             let is_json = false;
             Output::new(is_json).message(&format!("To sign in to {server}, open: {}", url.as_str()));
-            let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-            // One argument and no shell: the URL comes from a server. A missing program is no failure.
-            let mut command = tokio::process::Command::new(program);
-            command.arg(url.as_str()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-            if let Ok(mut child) = command.spawn() {
-                tokio::spawn(async move { child.wait().await });
-            }
+            let url = url.as_str().to_owned();
+            // The user can open the printed URL, so that a missing browser is no failure.
+            tokio::spawn(async move { open_browser(&url).await });
             Ok(())
         })
     }

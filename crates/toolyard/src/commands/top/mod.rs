@@ -1,14 +1,14 @@
-//! `toolyard top`: what a running hub does, live in the terminal.
+//! `toolyard top`: what a running gateway does, live in the terminal.
 //!
 //! ```text
-//! hub_client.rs  asks the hub for its overview
-//! overview.rs    the overview as it is shown: names sanitized, numbers as text
-//! live_view.rs   the screen of the live view
+//! overview_client.rs  asks the gateway for its overview
+//! overview.rs         the overview as it is shown: names sanitized, numbers as text
+//! live_view.rs        the screen of the live view
 //! ```
 
-mod hub_client;
 mod live_view;
 mod overview;
+mod overview_client;
 
 use std::{
     io::IsTerminal as _,
@@ -19,9 +19,9 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers
 use tokio::sync::mpsc;
 
 use self::{
-    hub_client::HubClient,
     live_view::{Screen, draw},
     overview::Overview,
+    overview_client::OverviewClient,
 };
 use crate::{cli::TopArgs, config::CliContext, error::CliError, terminal::Output};
 
@@ -30,7 +30,7 @@ const KEY_POLL_INTERVAL: Duration = Duration::from_millis(100);
 const MIN_UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) async fn run(arguments: TopArgs, context: &CliContext, output: &Output) -> Result<(), CliError> {
-    let client = HubClient::find(arguments.url.as_deref(), context)?;
+    let client = OverviewClient::find(arguments.url.as_deref(), context)?;
     if output.is_json() {
         output.json(&client.overview_json().await?);
         return Ok(());
@@ -56,8 +56,8 @@ fn print_once(overview: &Overview, address: &str, output: &Output) {
     }
 }
 
-/// Shows the overview until the user quits. A hub that does not answer is asked again.
-async fn watch(client: &HubClient, overview: Overview, interval: Duration) -> Result<(), CliError> {
+/// Shows the overview until the user quits. A gateway that does not answer is asked again.
+async fn watch(client: &OverviewClient, overview: Overview, interval: Duration) -> Result<(), CliError> {
     let unusable = |error: std::io::Error| CliError::failed(format!("failed to use the terminal: {error}"));
     let mut terminal = ratatui::try_init().map_err(unusable)?;
     // Restores the terminal, whatever ends this function.

@@ -175,7 +175,7 @@ pub(in crate::agents::api) enum ApiModelTaskKind {
 }
 
 /// Tokens and cost. Tokens are estimated if the model's server does not count them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema, ToSchema)]
 pub(in crate::agents::api) struct ApiUsage {
     /// Input tokens, including cached ones.
     pub(in crate::agents::api) input_tokens: u64,
@@ -195,7 +195,7 @@ impl From<Usage> for ApiUsage {
 }
 
 /// A step of a plan.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, ToSchema)]
 pub(in crate::agents::api) struct ApiPlannedStep {
     /// The id of the step.
     pub(in crate::agents::api) id: String,
@@ -208,6 +208,7 @@ pub(in crate::agents::api) struct ApiPlannedStep {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::agents::api) source: Option<String>,
     /// The arguments; a text `$step.path` refers to the value of another step.
+    #[schema(value_type = Object)]
     pub(in crate::agents::api) arguments: Map<String, Value>,
     /// The steps that must finish first.
     pub(in crate::agents::api) dependencies: Vec<String>,
@@ -217,7 +218,7 @@ pub(in crate::agents::api) struct ApiPlannedStep {
 }
 
 /// Whether a call may be made: without an approval, with one, or not at all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::agents::api) enum ApiPermission {
     Allow,

@@ -7,7 +7,16 @@ const MAX_LIMIT: usize = 500;
 
 /// The number of entries of a page.
 pub(crate) fn page_limit(limit: Option<usize>) -> Result<usize, ApiError> {
-    match limit.unwrap_or(DEFAULT_LIMIT) {
+    limit_or(limit, DEFAULT_LIMIT)
+}
+
+/// The number of entries of a page of a list that is usually read whole.
+pub(crate) fn long_page_limit(limit: Option<usize>) -> Result<usize, ApiError> {
+    limit_or(limit, MAX_LIMIT)
+}
+
+fn limit_or(limit: Option<usize>, default: usize) -> Result<usize, ApiError> {
+    match limit.unwrap_or(default) {
         limit @ 1..=MAX_LIMIT => Ok(limit),
         _ => Err(ApiError::invalid_param("limit", format!("`limit` must be between 1 and {MAX_LIMIT}"))),
     }

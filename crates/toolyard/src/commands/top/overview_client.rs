@@ -1,14 +1,18 @@
-//! [`HubClient`]: asks a running hub for its overview.
+//! [`OverviewClient`]: asks a running gateway for its overview.
 
 use std::time::Duration;
 
-use reqwest::{Client, StatusCode, Url, redirect};
+use reqwest::{Client, StatusCode, Url};
 use serde_json::Value;
 
 use super::overview::Overview;
 use crate::{
-    commands::{connect::entry::TOKEN_VARIABLE, serve::stored_token},
-    config::{CliContext, running_hubs::running_hubs},
+    commands::{
+        connect::entry::TOKEN_VARIABLE,
+        local_gateway::{http_client, local_gateways, origin},
+        serve::stored_token,
+    },
+    config::CliContext,
     error::CliError,
 };
 
@@ -17,32 +21,30 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_BODY_BYTES: usize = 8 << 20;
 
 #[derive(Debug)]
-pub(super) struct HubClient {
+pub(super) struct OverviewClient {
     client: Client,
     address: String,
     url: Url,
     token: Option<String>,
 }
 
-impl HubClient {
-    /// The gateway at `url`, or the running hub of these settings.
+impl OverviewClient {
+    /// The gateway at `url`, or the running one of these settings.
     pub(super) fn find(url: Option<&str>, context: &CliContext) -> Result<Self, CliError> {
         match url {
             Some(url) => Self::new(url, std::env::var(TOKEN_VARIABLE).ok()),
             None => {
-                let hubs = running_hubs(context).into_iter().filter(|hub| hub.has_settings_of(context));
-                let found = hubs.filter_map(|hub| Some((hub.url?, hub.needs_token))).next();
-                let (url, needs_token) = found.ok_or_else(|| {
-                    CliError::unreachable("no hub of these settings runs on this machine over HTTP")
+                let gateway = local_gateways(context).into_iter().next().ok_or_else(|| {
+                    CliError::unreachable("no gateway with these settings runs on this machine over HTTP")
                         .with_hint("start one: toolyard serve --http; or name one: toolyard top --url URL")
                 })?;
-                Self::new(&url, if needs_token { stored_token(context) } else { None })
+                Self::new(&gateway.mcp_url, if gateway.needs_token { stored_token(context) } else { None })
             }
         }
     }
 
     fn new(url: &str, token: Option<String>) -> Result<Self, CliError> {
-        let address = url.trim_end_matches('/').trim_end_matches("/mcp");
+        let address = origin(url);
         let invalid = |reason: &dyn std::fmt::Display| {
             CliError::usage(format!("`{url}` is not the address of a gateway: {reason}"))
                 .with_hint("an address is such as http://127.0.0.1:7300")
@@ -51,10 +53,7 @@ impl HubClient {
         if !matches!(overview.scheme(), "http" | "https") {
             return Err(invalid(&"it is neither http nor https"));
         }
-        // The token is for this address only.
-        let client = Client::builder().timeout(TIMEOUT).redirect(redirect::Policy::none()).build();
-        let client =
-            client.map_err(|error| CliError::failed(format!("failed to prepare requests: {error}")))?;
+        let client = http_client(&overview, TIMEOUT)?;
         Ok(Self { client, address: address.to_owned(), url: overview, token })
     }
 
