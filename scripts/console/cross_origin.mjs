@@ -4,14 +4,14 @@ import { once } from "node:events";
 import { attempt, check, finish, openContext, openProbedPage, task } from "./harness.mjs";
 
 // Another port is the same site, so that the browser sends the cookie: SameSite does not help here.
-const cookies = [{ name: "toolyard_console", value: task.session, url: task.url, httpOnly: true, sameSite: "Strict" }];
+const cookies = [{ name: "toolyard_console", value: task.session, url: task.url, httpOnly: true, sameSite: "Lax" }];
 const attacker = createServer((request, response) => {
   response.writeHead(200, { "content-type": "text/html" });
   const { pathname } = new URL(request.url, "http://attacker");
   if (pathname === "/frame") return response.end(`<!doctype html><title>x</title><iframe width=800 height=600 src="${task.url}/"></iframe>`);
   if (pathname === "/submit") {
-    const fields = '<input name=allow value=true><input name=decision value=allow><input name=scope value=run><input name=csrf value="">';
-    return response.end(`<!doctype html><title>x</title><form method=post action="${task.url}/console/approvals/1">${fields}</form><script>document.forms[0].submit()</script>`);
+    const fields = '<input name=approval value=1><input name=decision value=allow><input name=csrf value="">';
+    return response.end(`<!doctype html><title>x</title><form method=post action="${task.url}/console/runs/${task.run}/approve">${fields}</form><script>document.forms[0].submit()</script>`);
   }
   return response.end("<!doctype html><title>x</title>");
 });

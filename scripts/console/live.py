@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 from console.browser import run_in_browser
@@ -43,7 +44,16 @@ def settings(home: Path) -> str:
     return fixture_server(home, "pauses", {"tools": [PAUSE]}, extra="trusted = true")
 
 
+def check_script(report: Report) -> None:
+    """The script of the page with a simulated clock and network."""
+    answer = subprocess.run(["node", Path(__file__).with_name("live_script.mjs")], check=True, capture_output=True, text=True)
+    for line in answer.stdout.splitlines():
+        found = json.loads(line)
+        report.add(found["check"], found["ok"], found["detail"])
+
+
 def run(report: Report) -> None:
+    check_script(report)
     with ConsoleGateway(rules(), settings) as gateway:
         questions = {"small": SMALL_QUESTION, "large": LARGE_QUESTION, "contended": CONTENDED_QUESTION}
         run_in_browser(report, "live", gateway.url, link=gateway.sign_in_link(), questions=questions)

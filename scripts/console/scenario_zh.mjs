@@ -35,6 +35,20 @@ await attempt("approval", async () => {
   const text = await mainText();
   check("the approval says tool and arguments", text.includes("write_data_to_excel") && text.includes("3450"), "");
   await screenshot(page, "scenario-zh-approval");
+  // A refresh must not put another call under the pointer. Becoming visible refreshes the page, here in another language.
+  const refreshIn = (language) => page.evaluate((language) => {
+    const live = document.querySelector("[data-live]");
+    live.dataset.fragment = `${live.dataset.fragment.split("&lang=")[0]}&lang=${language}`;
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, language);
+  await page.locator("main .ask").first().hover();
+  await refreshIn("en");
+  await page.waitForTimeout(800);
+  check("an approval stays in place while the pointer is on it", (await ALLOW.count()) > 0, "");
+  await page.mouse.move(0, 0);
+  await until("the approval is rendered again once the pointer is away", async () => (await ALLOW.count()) === 0);
+  await refreshIn("zh");
+  await until("the button to allow is in Chinese again", async () => (await ALLOW.count()) > 0);
   await ALLOW.first().click();
 });
 

@@ -20,7 +20,7 @@ async function visitAll(context, name) {
 }
 
 await attempt("the operator's pages", async () => {
-  const cookies = [{ name: "toolyard_console", value: task.session, url: task.url, httpOnly: true, sameSite: "Strict" }];
+  const cookies = [{ name: "toolyard_console", value: task.session, url: task.url, httpOnly: true, sameSite: "Lax" }];
   await visitAll(await openContext(cookies), "operator");
 });
 

@@ -83,9 +83,9 @@ pub use planning::{
     Step, StepSummary, ToolCatalog, ToolPlaces, check_plan,
 };
 pub use run::{
-    ApprovalState, DataSources, ModelTask, Permission, PlannedTool, RepairState, RequestFingerprint, Run,
-    RunEnd, RunError, RunEvent, RunLimit, RunLimits, RunOwner, RunRequest, RunUpdate, RunUsage, StepEnd,
-    StepPhase, StepRun, Task, Verification,
+    ApprovalDetails, ApprovalState, DataSources, ModelTask, Permission, PlannedTool, RepairState,
+    RequestFingerprint, Run, RunEnd, RunError, RunEvent, RunLimit, RunLimits, RunOwner, RunRequest,
+    RunUpdate, RunUsage, StepEnd, StepPhase, StepRun, Task, Verification,
 };
 pub use run_log::{
     AGENT_RUN_KIND, MemoryRunLog, cancel_run, decide_approval, load_run, replay_updates,

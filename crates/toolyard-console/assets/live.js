@@ -37,26 +37,20 @@
     }
   }
 
-  function duration(ms) {
-    if (ms < 1000) return `${ms} ms`;
-    if (ms < 10000) return `${(Math.floor(ms / 100) / 10).toFixed(1)} s`;
-    if (ms < 60000) return `${Math.floor(ms / 1000)} s`;
-    return `${Math.floor(ms / 60000)} min ${Math.floor(ms / 1000) % 60} s`;
-  }
-
   // States of steps that are not drawn yet.
-  const early = new Map();
-  function setState(step, state, ms) {
+  const pendingStates = new Map();
+  function setState(step, state) {
     const node = nodes.get(step);
     const entry = legend(state);
     if (!node || !entry) {
-      early.set(step, [state, ms]);
+      pendingStates.set(step, state);
       return;
     }
     node.dataset.state = state;
     node.querySelector("use").setAttribute("href", `#pg-n-${state}`);
     const status = node.querySelector(".pg-r");
-    if (status) status.textContent = state === "done" && ms !== undefined ? duration(ms) : entry.dataset.short;
+    // The server's rendering, which follows, has the duration.
+    if (status) status.textContent = entry.dataset.short;
     const title = node.querySelector("title");
     title.textContent = entry.dataset.label + title.textContent.slice(title.textContent.indexOf(":"));
     countStates();
@@ -75,7 +69,7 @@
     shownHtml = "";
     switch (event.type) {
       case "step_started": setState(event.step, "running"); break;
-      case "step_ended": setState(event.step, OUTCOMES[event.outcome] || "failed", event.duration_ms); break;
+      case "step_ended": setState(event.step, OUTCOMES[event.outcome] || "failed"); break;
       case "approval_requested": setState(event.step, "needs_approval"); break;
       case "approval_decided": setState(event.step, event.allowed ? "running" : "failed"); break;
       case "step_repaired": setState(event.step, "waiting"); break;
@@ -87,18 +81,22 @@
   }
 
   // Fetches the server's rendering, at most one request at a time, and keeps what the visitor has unfolded and scrolled to.
+  // Failed requests are repeated after a delay that doubles.
+  const MIN_RETRY_MS = 500;
+  const MAX_RETRY_MS = 15000;
   let timer = 0;
   let isFetching = false;
   let isStale = false;
-  let due = Infinity;
+  let nextRefreshAt = Infinity;
+  let retryDelay = MIN_RETRY_MS;
   function refreshSoon(delay) {
     const wanted = performance.now() + delay;
     // A refresh that is due earlier is not postponed.
-    if (wanted >= due) return;
+    if (wanted >= nextRefreshAt) return;
     clearTimeout(timer);
-    due = wanted;
+    nextRefreshAt = wanted;
     timer = setTimeout(() => {
-      due = Infinity;
+      nextRefreshAt = Infinity;
       refresh();
     }, delay);
   }
@@ -109,16 +107,23 @@
       return;
     }
     isFetching = true;
+    let delay = 100;
     try {
       const response = await fetch(live.dataset.fragment, { headers: { accept: "text/html" } });
-      if (response.ok && !response.redirected) replace(await response.text());
+      // The session has ended: the page itself leads to the sign-in page, and back.
+      if (response.redirected) return location.reload();
+      if (response.status >= 500) throw new Error(`status ${response.status}`);
+      if (response.ok) replace(await response.text());
+      retryDelay = MIN_RETRY_MS;
     } catch {
       isStale = true;
+      delay = retryDelay;
+      retryDelay = Math.min(retryDelay * 2, MAX_RETRY_MS);
     }
     isFetching = false;
     if (isStale) {
       isStale = false;
-      refreshSoon(100);
+      refreshSoon(delay);
     }
   }
 
@@ -131,8 +136,8 @@
     const scrolls = [...live.querySelectorAll(".pg-scroll")].map((part) => [part.id, part.scrollLeft, part.scrollTop]);
     const focused = document.activeElement && live.contains(document.activeElement) ? document.activeElement : null;
     const focusKey = focused && (focused.id ? `#${CSS.escape(focused.id)}` : focused.dataset.step ? `[data-step="${CSS.escape(focused.dataset.step)}"]` : null);
-    // A decision that is being made must not move under the pointer.
-    if (focused && focused.closest("form")) return refreshSoon(1000);
+    // A decision that is being made must not move under the pointer, or the click would decide on another call.
+    if (focused?.closest("form") || live.querySelector(".ask:hover")) return refreshSoon(1000);
     live.innerHTML = html;
     shownHtml = html;
     for (const [id, isOpen] of folds) {
@@ -145,15 +150,6 @@
     }
     if (focusKey) live.querySelector(focusKey)?.focus({ preventScroll: true });
     prepare();
-  }
-
-  function localTimes() {
-    for (const element of live.querySelectorAll("time[datetime]:not([title])")) {
-      const time = new Date(element.dateTime);
-      if (Number.isNaN(time.getTime())) continue;
-      element.title = element.textContent;
-      element.textContent = time.toLocaleString(document.documentElement.lang, { dateStyle: "medium", timeStyle: "medium" });
-    }
   }
 
   // A graph that is larger than its place starts at the step under way, or else at the first one.
@@ -169,13 +165,13 @@
 
   function prepare() {
     index();
-    for (const [step, [state, ms]] of early) {
+    for (const [step, state] of pendingStates) {
       if (!nodes.has(step)) continue;
-      early.delete(step);
-      setState(step, state, ms);
+      pendingStates.delete(step);
+      setState(step, state);
     }
     showAnswer();
-    localTimes();
+    showLocalTimes(live);
     prepareReplay();
     for (const part of live.querySelectorAll("#graph")) {
       const svg = part.querySelector("svg");
@@ -184,70 +180,105 @@
   }
 
   const TYPES = ["run_created", "model_requested", "model_replied", "model_failed", "planned", "plan_rejected", "tools_searched", "step_started", "step_progress", "step_ended", "step_repaired", "repair_failed", "step_resolved", "step_verified", "approval_requested", "approval_decided", "answer_delta", "answer_discarded", "run_suspended", "run_resumed", "run_ended"];
-  // What is shown by more than the states of steps.
-  const AT_ONCE = new Set(["planned", "approval_requested", "approval_decided", "run_suspended", "run_resumed", "run_ended"]);
-  const LATER = new Set(["step_started", "step_ended", "step_verified", "step_repaired", "step_resolved", "model_failed"]);
+  // Events that change more of the page than the states of steps.
+  const REFRESH_NOW = new Set(["planned", "approval_requested", "approval_decided", "run_suspended", "run_resumed", "run_ended"]);
+  const REFRESH_SOON = new Set(["step_started", "step_ended", "step_verified", "step_repaired", "step_resolved", "model_failed"]);
 
   // A proxy may hold events back: after a silence, a run that is not over is shown by the server's rendering, less and
   // less often while nothing changes.
-  const SILENCE = 3000;
-  let silenceTimer = 0;
-  let silence = SILENCE;
-  function watchSilence() {
-    clearTimeout(silenceTimer);
+  const POLL_AFTER_MS = 3000;
+  let pollTimer = 0;
+  let pollDelay = POLL_AFTER_MS;
+  function pollLater() {
+    clearTimeout(pollTimer);
     const run = root();
     if (!run || run.dataset.active !== "true") return;
-    silenceTimer = setTimeout(async () => {
+    pollTimer = setTimeout(async () => {
       const shown = run.dataset.after;
       if (!document.hidden) await refresh();
       const now = root();
       if (now && now.dataset.active !== "true") {
-        source.close();
+        closeStream();
         announce(now.dataset.stateLabel);
         return;
       }
-      silence = !now || now.dataset.after === shown ? Math.min(silence * 1.5, 15000) : SILENCE;
-      watchSilence();
-    }, silence);
+      pollDelay = !now || now.dataset.after === shown ? Math.min(pollDelay * 1.5, MAX_RETRY_MS) : POLL_AFTER_MS;
+      pollLater();
+    }, pollDelay);
   }
 
-  function heard() {
-    silence = SILENCE;
-    watchSilence();
+  function resetPolling() {
+    pollDelay = POLL_AFTER_MS;
+    pollLater();
+  }
+
+  // A short interruption is not worth a notice.
+  const OFFLINE_NOTICE_AFTER_MS = 5000;
+  let offlineTimer = 0;
+  let followTimer = 0;
+  let followDelay = MIN_RETRY_MS;
+
+  function closeStream() {
+    source?.close();
+    source = null;
+    for (const id of [pollTimer, followTimer, offlineTimer]) clearTimeout(id);
+    offlineTimer = 0;
   }
 
   function follow() {
     const run = root();
-    if (!run || run.dataset.active !== "true" || !live.dataset.events) return;
+    if (!run || run.dataset.active !== "true" || !live.dataset.events || document.hidden) return;
+    closeStream();
     const after = Number(run.dataset.after);
     // The numbers of events start at 0 or 1; the server sends what follows the last one that the page shows.
-    source = new EventSource(`${live.dataset.events}?after=${after > 0 ? after - 1 : -1}`);
-    // A short interruption is not worth a notice.
-    let lost = 0;
-    source.onopen = () => {
-      clearTimeout(lost);
-      lost = 0;
+    const stream = new EventSource(`${live.dataset.events}?after=${after > 0 ? after - 1 : -1}`);
+    source = stream;
+    stream.onopen = () => {
+      clearTimeout(offlineTimer);
+      offlineTimer = 0;
+      followDelay = MIN_RETRY_MS;
       offline.hidden = true;
     };
-    source.onerror = () => {
-      if (source.readyState !== EventSource.CLOSED && lost === 0) lost = setTimeout(() => { offline.hidden = false; }, 5000);
+    stream.onerror = () => {
+      if (stream !== source) return;
+      if (stream.readyState === EventSource.CLOSED) followAgain();
+      else if (offlineTimer === 0) offlineTimer = setTimeout(() => { offline.hidden = false; }, OFFLINE_NOTICE_AFTER_MS);
     };
     const receive = (message) => {
       let event;
       try { event = JSON.parse(message.data); } catch { return; }
-      heard();
+      resetPolling();
       apply(event);
-      if (AT_ONCE.has(event.type)) refreshSoon(20);
-      else if (LATER.has(event.type)) refreshSoon(nodes.size > 60 ? 1500 : 400);
+      if (REFRESH_NOW.has(event.type)) refreshSoon(20);
+      else if (REFRESH_SOON.has(event.type)) refreshSoon(nodes.size > 60 ? 1500 : 400);
       if (event.type === "run_ended") {
-        source.close();
-        clearTimeout(silenceTimer);
+        closeStream();
         refresh().then(() => announce(root()?.dataset.stateLabel || ""));
       }
     };
-    for (const type of TYPES) source.addEventListener(type, receive);
-    watchSilence();
+    for (const type of TYPES) stream.addEventListener(type, receive);
+    pollLater();
   }
+
+  // A browser gives a stream up if its answer is no event stream: the run is over, the session is, or the gateway refuses it.
+  async function followAgain() {
+    closeStream();
+    await refresh();
+    if (root()?.dataset.active !== "true") return;
+    offline.hidden = false;
+    followTimer = setTimeout(follow, followDelay);
+    followDelay = Math.min(followDelay * 2, MAX_RETRY_MS);
+    pollLater();
+  }
+
+  // A browser has six connections to a server with HTTP/1.1, so that pages in the background do not keep one.
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) {
+      closeStream();
+    } else if (root()?.dataset.active === "true") {
+      refresh().then(follow);
+    }
+  });
 
   // Replay: plays the recorded events again in the graph. Nothing is called.
   let replayTimer = 0;
@@ -270,6 +301,8 @@
     } catch {
       return stopReplay();
     }
+    // The visitor may have stopped it meanwhile.
+    if (!isReplaying) return;
     for (const step of nodes.keys()) setState(step, "waiting");
     announce(box.querySelector("[data-replay-status]").dataset.text);
     play(events, 0, box);
@@ -301,7 +334,8 @@
   // Enter asks, Shift+Enter starts a line.
   for (const field of document.querySelectorAll("[data-submit-on-enter]")) {
     field.addEventListener("keydown", (key) => {
-      if (key.key === "Enter" && !key.shiftKey && !key.isComposing) {
+      // Safari ends a composition before the key that ends it, whose code is then 229.
+      if (key.key === "Enter" && !key.shiftKey && !key.isComposing && key.keyCode !== 229) {
         key.preventDefault();
         field.form.requestSubmit();
       }

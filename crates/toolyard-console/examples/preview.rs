@@ -21,22 +21,7 @@ use futures_util::stream;
 use http::StatusCode;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::Mutex, time::sleep};
-use toolyard_console::{Console, ConsoleAccess, ConsoleConfig};
-
-#[derive(Debug)]
-struct OpenAccess;
-
-impl ConsoleAccess for OpenAccess {
-    fn is_open(&self) -> bool {
-        true
-    }
-    fn accepts_token(&self, _: &str) -> bool {
-        false
-    }
-    fn credential_hash(&self) -> [u8; 32] {
-        [0; 32]
-    }
-}
+use toolyard_console::{Console, ConsoleConfig, OpenAccess};
 
 /// A run that plays recorded events: each has the time in milliseconds after the start at which it happens.
 #[derive(Clone)]
@@ -101,7 +86,7 @@ fn report_script() -> Vec<(i64, Value)> {
         let start = before.iter().filter_map(|before| ends.get(before)).max().copied().unwrap_or(640);
         let length = length * 2;
         if id == "send" {
-            script.push((start, json!({"type": "approval_requested", "step": id, "approval": 7, "text": "may `send_mail` of mail be called (open world, definition 6c1f2a90)? {\"to\":[\"board@example.com\"],\"subject\":\"Quarterly report\",\"attachments\":[\"report-q3.pdf\"],\"body\":\"Please find attached the report of the third quarter.\\nNet sales: 1,284,400 EUR.\"}"})));
+            script.push((start, json!({"type": "approval_requested", "step": id, "approval": 7, "text": "may `send_mail` of mail be called?", "arguments": "{\"to\":[\"board@example.com\"],\"subject\":\"Quarterly report\",\"attachments\":[\"report-q3.pdf\"],\"body\":\"Please find attached the report of the third quarter.\\nNet sales: 1,284,400 EUR.\"}"})));
         }
         script.push((start, json!({"type": "step_started", "step": id, "arguments_preview": "{\"limit\":500,\"quarter\":\"Q3\"}"})));
         let outcome = if id == "stock" { "failed" } else { "done" };
@@ -198,7 +183,7 @@ impl FakeRun {
                     step["state"] = json!("needs_approval");
                     state = "suspended";
                     approvals = vec![
-                        json!({"approval": event["approval"], "run": id, "step": event["step"], "tool": "send_mail", "source": "mail", "text": event["text"], "requested_at": self.started_at + at}),
+                        json!({"approval": event["approval"], "run": id, "step": event["step"], "tool": "send_mail", "source": "mail", "text": event["text"], "effects": "writes, open world", "arguments": event["arguments"], "notes": [], "requested_at": self.started_at + at}),
                     ];
                 }
                 ("run_ended", _) => {
@@ -220,12 +205,15 @@ impl FakeRun {
     }
 }
 
-async fn list(State(runs): State<Runs>) -> Json<Value> {
+async fn list(State(runs): State<Runs>, Query(query): Query<BTreeMap<String, String>>) -> Json<Value> {
     let runs = runs.lock().await;
     let mut rows: Vec<Value> = runs.iter().map(|(id, run)| run.details(id)).collect();
+    if let Some(conversation) = query.get("conversation") {
+        rows.retain(|row| row["conversation"] == conversation.as_str());
+    }
     rows.sort_by_key(|row| -row["created_at"].as_i64().unwrap_or_default());
     Json(
-        json!({"runs": rows.iter().map(|row| json!({"run": row["run"], "state": row["state"], "agent": row["agent"], "question": row["question"],
+        json!({"runs": rows.iter().map(|row| json!({"run": row["run"], "state": row["state"], "agent": row["agent"], "question": row["question"], "conversation": row["conversation"],
         "created_at": row["created_at"], "pending_approvals": row["pending_approvals"].as_array().map(Vec::len)})).collect::<Vec<_>>(), "next": null}),
     )
 }
@@ -341,7 +329,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .route("/api/v1/runs/{run}", get(show))
         .route("/api/v1/runs/{run}/log", get(log))
         .route("/api/v1/runs/{run}/events", get(events))
-        .route("/api/v1/approvals/{approval}", post(refuse))
+        .route("/api/v1/runs/{run}/approve", post(refuse))
         .with_state(runs);
     let console = Console::new(ConsoleConfig::new(api, Arc::new(OpenAccess), [0; 32]));
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7399".to_owned());

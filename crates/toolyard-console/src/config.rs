@@ -19,10 +19,28 @@ pub trait ConsoleAccess: Send + Sync + fmt::Debug {
     fn credential_hash(&self) -> [u8; 32];
 }
 
+/// Access without authentication, as with `toolyard serve --no-auth`: every visitor is a caller.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OpenAccess;
+
+impl ConsoleAccess for OpenAccess {
+    fn is_open(&self) -> bool {
+        true
+    }
+
+    fn accepts_token(&self, _: &str) -> bool {
+        false
+    }
+
+    fn credential_hash(&self) -> [u8; 32] {
+        [0; 32]
+    }
+}
+
 /// Marks a request to the API as one of a signed-in visitor with this role.
 pub type AuthorizeRequest = Arc<dyn Fn(&mut Extensions, Role) + Send + Sync>;
 
-/// What a console is made of.
+/// Configuration of a [`Console`](crate::Console).
 #[derive(Clone)]
 pub struct ConsoleConfig {
     /// The HTTP API of the gateway, which authenticates nobody.
@@ -33,7 +51,7 @@ pub struct ConsoleConfig {
     pub authorize: AuthorizeRequest,
     /// Signs session cookies. With a key that survives a restart, sessions do, too.
     pub session_key: [u8; 32],
-    /// Whoever presents it may request one-time codes; `None` turns that off.
+    /// Secret that authorizes requests for one-time codes; `None` disables them.
     pub operator_secret: Option<String>,
     /// The version of Toolyard, shown on every page.
     pub version: &'static str,

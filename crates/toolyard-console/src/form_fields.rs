@@ -60,20 +60,31 @@ impl FromRequest<ConsoleState> for SignedForm {
         let visitor = Visitor::from_request_parts(&mut parts, state).await?;
         let is_same_origin = is_same_origin(&parts.headers);
         let body = Bytes::from_request(Request::from_parts(parts, body), state).await;
-        let fields = FormFields::parse(&body.map_err(axum::response::IntoResponse::into_response)?);
+        let body = body.map_err(|rejection| {
+            let failure =
+                ApiFailure::of_console(rejection.status(), "request_too_large", rejection.body_text());
+            render_failure(&visitor, Section::Other, &failure)
+        })?;
+        let fields = FormFields::parse(&body);
         let presented = blake3::hash(fields.get("csrf").as_bytes());
         // Hashes are compared in constant time.
         if !is_same_origin || presented != blake3::hash(visitor.csrf.as_bytes()) {
             let text = CommonText::of(visitor.language());
-            let failure = ApiFailure {
-                status: StatusCode::FORBIDDEN,
-                code: Some("forged_form".to_owned()),
-                message: text.forged_form.to_owned(),
-                hint: Some(text.forged_form_hint.to_owned()),
-            };
+            let hint = Some(text.forged_form_hint);
+            let failure = ApiFailure::translated(StatusCode::FORBIDDEN, text.forged_form, hint);
             return Err(render_failure(&visitor, Section::Other, &failure));
         }
         Ok(Self { visitor, fields })
+    }
+}
+
+impl SignedForm {
+    /// The answer to a form in which a value is missing or unknown. Nothing is guessed, because the form changes something.
+    pub(crate) fn render_invalid(&self, section: Section) -> Response {
+        let text = CommonText::of(self.visitor.language());
+        let hint = Some(text.forged_form_hint);
+        let failure = ApiFailure::translated(StatusCode::BAD_REQUEST, text.invalid_form, hint);
+        render_failure(&self.visitor, section, &failure)
     }
 }
 

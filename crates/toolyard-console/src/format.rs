@@ -30,16 +30,20 @@ pub(crate) fn time(milliseconds: i64) -> String {
     }
 }
 
-/// A duration with two or three significant digits: `48 ms`, `1.9 s`, `3 min 5 s`, `2 h 10 min`.
+/// A duration in the two largest units that matter: `48 ms`, `1.9 s`, `12 s`, `3 min 5 s`, `2 h`.
 pub(crate) fn duration(milliseconds: u64) -> String {
+    let two_units = |large: u64, large_name: &str, small: u64, small_name: &str| {
+        let small_count = milliseconds % large / small;
+        let large_text = format!("{} {large_name}", milliseconds / large);
+        if small_count == 0 { large_text } else { format!("{large_text} {small_count} {small_name}") }
+    };
     match milliseconds {
         0..1_000 => format!("{milliseconds} ms"),
-        1_000..60_000 => format!("{}.{} s", milliseconds / 1_000, milliseconds % 1_000 / 100),
-        60_000..3_600_000 => format!("{} min {} s", milliseconds / 60_000, milliseconds % 60_000 / 1_000),
-        3_600_000..86_400_000 => {
-            format!("{} h {} min", milliseconds / 3_600_000, milliseconds % 3_600_000 / 60_000)
-        }
-        _ => format!("{} d {} h", milliseconds / 86_400_000, milliseconds % 86_400_000 / 3_600_000),
+        1_000..10_000 => format!("{}.{} s", milliseconds / 1_000, milliseconds % 1_000 / 100),
+        10_000..60_000 => format!("{} s", milliseconds / 1_000),
+        60_000..3_600_000 => two_units(60_000, "min", 1_000, "s"),
+        3_600_000..86_400_000 => two_units(3_600_000, "h", 60_000, "min"),
+        _ => two_units(86_400_000, "d", 3_600_000, "h"),
     }
 }
 
@@ -67,6 +71,24 @@ pub(crate) fn pretty_json(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
+/// JSON with indentation; text that is JSON is indented, too. `None` for null and an empty text.
+pub(crate) fn pretty_json_text(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::Null => return None,
+        Value::String(text) if text.trim_start().starts_with(['{', '[']) => {
+            serde_json::from_str::<Value>(text).map_or_else(|_| text.clone(), |value| pretty_json(&value))
+        }
+        Value::String(text) => text.clone(),
+        value => pretty_json(value),
+    };
+    (!text.is_empty()).then_some(text)
+}
+
+/// A text with indentation if it is JSON; otherwise unchanged.
+pub(crate) fn pretty_text(text: &str) -> String {
+    pretty_json_text(&Value::String(text.to_owned())).unwrap_or_default()
+}
+
 /// The first characters of a text, with `…` if others follow.
 pub(crate) fn shorten(text: &str, max_chars: usize) -> Cow<'_, str> {
     match text.char_indices().nth(max_chars) {
@@ -84,7 +106,10 @@ mod tests {
         assert_eq!(duration(48), "48 ms");
         assert_eq!(duration(1_960), "1.9 s");
         assert_eq!(duration(185_000), "3 min 5 s");
+        assert_eq!(duration(12_300), "12 s");
+        assert_eq!(duration(7_200_000), "2 h");
         assert_eq!(duration(7_800_000), "2 h 10 min");
+        assert_eq!(duration(90_000_000), "1 d 1 h");
         assert_eq!(count(1_234_567), "1\u{202f}234\u{202f}567");
         assert_eq!(count(123), "123");
         assert_eq!(percent(1.0), "100 %");

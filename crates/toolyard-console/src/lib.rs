@@ -40,7 +40,7 @@
 //! forms/               forms built from JSON Schemas, and arguments built from submitted forms; pure
 //! pages/               one file per page, with its template in templates/
 //! svg/                 graphs and charts as SVG; pure
-//! text/                what the pages say, in English and Chinese
+//! text/                the texts of the pages, in English and Chinese
 //! page.rs, format.rs   the frame of all pages; numbers, durations and times
 //! assets.rs            style sheet and scripts under URLs with a content hash
 //! ```
@@ -57,14 +57,14 @@ mod request_context;
 mod router;
 mod security_headers;
 mod session;
-pub mod svg;
+mod svg;
 mod text;
 
-pub use config::{AuthorizeRequest, ConsoleAccess, ConsoleConfig};
+pub use config::{AuthorizeRequest, ConsoleAccess, ConsoleConfig, OpenAccess};
 pub use router::Console;
 pub use session::{CodeError, Role};
 
-/// Where `toolyard open` asks for a one-time code, with the operator's secret in [`OPERATOR_HEADER`].
+/// Path that creates one-time codes, for requests with the operator's secret in [`OPERATOR_HEADER`].
 pub const SIGN_IN_CODE_PATH: &str = "/console/sign-in-codes";
 /// The page that signs in with `?code=`.
 pub const SIGN_IN_PATH: &str = "/console/sign-in";

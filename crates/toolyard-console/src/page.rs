@@ -1,4 +1,4 @@
-//! [`Page`]: what the frame of every page needs, and how templates become responses.
+//! [`Page`]: the frame of every page, and how templates become responses.
 
 use askama::Template;
 use axum::response::{Html, IntoResponse as _, Response};
@@ -10,7 +10,7 @@ use crate::{
     format::url_encode,
     request_context::{Theme, Visitor},
     session::Role,
-    text::{CommonText, Language, NavigationText},
+    text::{CommonText, FailureText, Language, NavigationText},
 };
 
 /// The parts of the console, as in the navigation.
@@ -37,9 +37,21 @@ pub(crate) struct NavigationEntry {
     /// The path data of its icon, 20 by 20.
     pub(crate) icon: &'static str,
     pub(crate) is_current: bool,
+    /// The entry whose number of waiting approvals is kept up to date by a script.
+    pub(crate) has_badge: bool,
 }
 
-/// What the frame of every page needs. A template has it as its field `page`.
+/// A link to the same page in another language or theme.
+#[derive(Debug)]
+pub(crate) struct PreferenceLink {
+    pub(crate) href: String,
+    pub(crate) label: &'static str,
+    /// The language of the label.
+    pub(crate) tag: &'static str,
+    pub(crate) is_current: bool,
+}
+
+/// The frame of a page: title, navigation, language and theme. A template has it as its field `page`.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) title: String,
@@ -52,6 +64,8 @@ pub(crate) struct Page {
     pub(crate) nav: &'static NavigationText,
     pub(crate) common: &'static CommonText,
     pub(crate) version: &'static str,
+    /// Approvals that wait for a decision; `None` if there are none or the number is not known.
+    pub(crate) pending_approvals: Option<u64>,
     path: String,
     query: String,
 }
@@ -70,6 +84,7 @@ impl Page {
             nav: NavigationText::of(context.language),
             common: CommonText::of(context.language),
             version: visitor.version,
+            pending_approvals: visitor.pending_approvals.filter(|count| *count > 0),
             path: context.path.clone(),
             query: context.query.clone(),
         }
@@ -90,6 +105,7 @@ impl Page {
             nav: NavigationText::of(context.language),
             common: CommonText::of(context.language),
             version: "",
+            pending_approvals: None,
             path: context.path.clone(),
             query: context.query.clone(),
         }
@@ -113,16 +129,50 @@ impl Page {
 
     /// This page with one parameter of its query replaced.
     pub(crate) fn with_parameter(&self, name: &str, value: &str) -> String {
+        let url = self.without_parameter(name);
+        let separator = if url.contains('?') { '&' } else { '?' };
+        format!("{url}{separator}{name}={}", url_encode(value))
+    }
+
+    /// This page without one parameter of its query, and without a one-time code.
+    pub(crate) fn without_parameter(&self, name: &str) -> String {
         let kept =
             form_urlencoded::parse(self.query.as_bytes()).filter(|(key, _)| key != name && key != "code");
-        let mut url = format!("{}?", self.path);
-        for (key, value) in kept {
+        let mut url = self.path.clone();
+        for (index, (key, value)) in kept.enumerate() {
+            url.push(if index == 0 { '?' } else { '&' });
             url.push_str(&url_encode(&key));
             url.push('=');
             url.push_str(&url_encode(&value));
-            url.push('&');
         }
-        url + name + "=" + &url_encode(value)
+        url
+    }
+
+    /// Links to this page in each language.
+    pub(crate) fn language_links(&self) -> [PreferenceLink; 2] {
+        [(Language::English, "English"), (Language::Chinese, "中文")].map(|(language, label)| {
+            PreferenceLink {
+                href: self.with_parameter("lang", language.code()),
+                label,
+                tag: language.tag(),
+                is_current: language == self.language,
+            }
+        })
+    }
+
+    /// Links to this page in each theme.
+    pub(crate) fn theme_links(&self) -> [PreferenceLink; 3] {
+        let themes = [
+            (Theme::System, self.common.theme_system),
+            (Theme::Light, self.common.theme_light),
+            (Theme::Dark, self.common.theme_dark),
+        ];
+        themes.map(|(theme, label)| PreferenceLink {
+            href: self.with_parameter("theme", theme.name()),
+            label,
+            tag: self.language.tag(),
+            is_current: theme == self.theme,
+        })
     }
 
     pub(crate) fn navigation(&self) -> Vec<NavigationEntry> {
@@ -168,32 +218,122 @@ impl Page {
             label,
             icon,
             is_current: section == self.section,
+            has_badge: section == Section::Approvals,
         };
         entries.into_iter().map(entry).collect()
     }
 }
 
 /// A notice above the content of a page: what happened, or what failed and what to do.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Notice {
     pub(crate) is_error: bool,
     pub(crate) text: String,
+    /// The message of the API, beside its translation. English.
+    pub(crate) detail: Option<String>,
     pub(crate) hint: Option<String>,
+    /// Whether the text is English on a page in another language.
+    pub(crate) is_english_text: bool,
+    /// Whether the hint is English on a page in another language.
+    pub(crate) is_english_hint: bool,
 }
 
 impl Notice {
     pub(crate) fn success(text: impl Into<String>) -> Self {
-        Self { is_error: false, text: text.into(), hint: None }
+        Self { text: text.into(), ..Self::default() }
     }
 
-    pub(crate) fn failure(failure: &ApiFailure) -> Self {
-        Self { is_error: true, text: failure.message.clone(), hint: failure.hint.clone() }
+    /// A failure in the language of the visitor.
+    pub(crate) fn error(text: impl Into<String>) -> Self {
+        Self { is_error: true, ..Self::success(text) }
+    }
+
+    pub(crate) fn with_hint(self, hint: Option<impl Into<String>>) -> Self {
+        Self { hint: hint.map(Into::into), is_english_hint: false, ..self }
+    }
+
+    /// A failure, with a translation of its code if the message is in another language.
+    pub(crate) fn failure(failure: &ApiFailure, language: Language) -> Self {
+        let notice = Self { hint: failure.hint.clone(), ..Self::error(failure.message.clone()) };
+        if failure.is_translated || language == Language::English {
+            return notice;
+        }
+        let code = failure.code.as_deref().unwrap_or("unexpected_status");
+        let notice = Self { is_english_hint: true, ..notice };
+        match FailureText::of(language).by_code(code) {
+            Some(text) => Self { text: text.to_owned(), detail: Some(notice.text), ..notice },
+            None => Self { is_english_text: true, ..notice },
+        }
+    }
+}
+
+/// Failures to read parts that a page can do without.
+#[derive(Debug, Default)]
+pub(crate) struct PartFailures(Option<ApiFailure>);
+
+impl PartFailures {
+    /// The part that was read, or else its default. A part that the gateway does not offer is no failure.
+    pub(crate) fn keep<T: Default>(&mut self, part: Result<T, ApiFailure>) -> T {
+        part.unwrap_or_else(|failure| {
+            if !failure.is_not_offered() {
+                tracing::warn!(status = %failure.status, message = %failure.message, "part of a console page cannot be read");
+                self.0.get_or_insert(failure);
+            }
+            T::default()
+        })
+    }
+
+    /// Says that the page is incomplete, with the first failure as a hint.
+    pub(crate) fn notice(&self, language: Language) -> Option<Notice> {
+        let failure = Notice::failure(self.0.as_ref()?, language);
+        let text = CommonText::of(language).incomplete.to_owned();
+        let (hint, is_english_hint) = (Some(failure.text), failure.is_english_text);
+        Some(Notice { text, hint, is_english_hint, is_english_text: false, ..failure })
+    }
+}
+
+/// Links to the first and the next page of a list.
+#[derive(Debug, Default)]
+pub(crate) struct Pager {
+    pub(crate) first: Option<String>,
+    pub(crate) next: Option<String>,
+}
+
+impl Pager {
+    /// The links of a page whose query has its position in `parameter`; the other parameters are kept.
+    pub(crate) fn new(page: &Page, parameter: &str, next: Option<&str>) -> Self {
+        let has_position = form_urlencoded::parse(page.query.as_bytes())
+            .any(|(name, value)| name == parameter && !value.is_empty() && value != "0");
+        Self {
+            first: has_position.then(|| page.without_parameter(parameter)),
+            next: next.map(|next| page.with_parameter(parameter, next)),
+        }
     }
 }
 
 /// A rendered page.
 pub(crate) fn render(template: &impl Template) -> Response {
     render_with(StatusCode::OK, template)
+}
+
+/// The page that was loaded, or a page with the failure.
+pub(crate) fn page_response(
+    visitor: &Visitor,
+    section: Section,
+    loaded: Result<impl Template, ApiFailure>,
+) -> Response {
+    match loaded {
+        Ok(page) => render(&page),
+        Err(failure) => render_failure(visitor, section, &failure),
+    }
+}
+
+/// The fragment of a page that was loaded for a script, or the status of the failure.
+pub(crate) fn fragment_response(loaded: Result<impl Template, ApiFailure>) -> Response {
+    match loaded {
+        Ok(fragment) => render(&fragment),
+        Err(failure) => failure.status.into_response(),
+    }
 }
 
 /// A rendered page with another status.
@@ -209,14 +349,24 @@ pub(crate) fn render_with(status: StatusCode, template: &impl Template) -> Respo
 
 #[derive(Template)]
 #[template(path = "failure.html")]
-struct FailurePage<'a> {
+struct FailurePage {
     page: Page,
-    failure: &'a ApiFailure,
+    notice: Option<Notice>,
 }
 
 /// A page that says what failed, in the frame of its section.
 pub(crate) fn render_failure(visitor: &Visitor, section: Section, failure: &ApiFailure) -> Response {
-    let title = CommonText::of(visitor.context.language).failed;
-    let status = failure.status;
-    render_with(status, &FailurePage { page: Page::new(visitor, section, title), failure })
+    let notice = Notice::failure(failure, visitor.language());
+    render_failure_notice(visitor, section, failure.status, notice)
+}
+
+/// A page with a notice about a failure only.
+pub(crate) fn render_failure_notice(
+    visitor: &Visitor,
+    section: Section,
+    status: StatusCode,
+    notice: Notice,
+) -> Response {
+    let title = CommonText::of(visitor.language()).failed;
+    render_with(status, &FailurePage { page: Page::new(visitor, section, title), notice: Some(notice) })
 }

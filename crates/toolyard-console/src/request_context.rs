@@ -9,6 +9,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
 
 use crate::{
     SIGN_IN_PATH,
+    api::OverviewView,
     format::url_encode,
     router::ConsoleState,
     security_headers,
@@ -18,6 +19,7 @@ use crate::{
 
 const LANGUAGE_COOKIE: &str = "toolyard_lang";
 const THEME_COOKIE: &str = "toolyard_theme";
+const ASSETS_PATH: &str = "/console/assets/";
 const PREFERENCE_MAX_AGE_SECONDS: u64 = 365 * 86_400;
 
 /// Light or dark colours.
@@ -44,7 +46,7 @@ impl Theme {
     }
 }
 
-/// What is known of a request before its handler runs: an extension of the request.
+/// Session, language, theme and address of a request: an extension that the layer adds before the handler runs.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestContext {
     pub(crate) session: Option<Session>,
@@ -63,6 +65,8 @@ pub(crate) struct Visitor {
     pub(crate) csrf: String,
     pub(crate) context: RequestContext,
     pub(crate) version: &'static str,
+    /// Approvals that wait for a decision; `None` if the page does not need the number or it cannot be read.
+    pub(crate) pending_approvals: Option<u64>,
 }
 
 impl Visitor {
@@ -84,14 +88,36 @@ impl FromRequestParts<ConsoleState> for Visitor {
         };
         let Some(session) = context.session.clone() else {
             let target = match (parts.method == http::Method::GET, context.path.as_str()) {
-                (true, path) if path != "/" => format!("{SIGN_IN_PATH}?next={}", url_encode(path)),
+                (true, path) if path != "/" => {
+                    let separator = if context.query.is_empty() { "" } else { "?" };
+                    let next = format!("{path}{separator}{}", context.query);
+                    format!("{SIGN_IN_PATH}?next={}", url_encode(&next))
+                }
                 _ => SIGN_IN_PATH.to_owned(),
             };
             return Err(Redirect::to(&target).into_response());
         };
         let csrf = state.sessions.csrf_token(&state.access.credential_hash(), &session);
-        Ok(Self { session, csrf, context: context.clone(), version: state.version })
+        let context = context.clone();
+        let pending_approvals = if parts.method == http::Method::GET && has_navigation(&context.path) {
+            pending_approvals(state, session.role).await
+        } else {
+            None
+        };
+        Ok(Self { session, csrf, context, version: state.version, pending_approvals })
     }
+}
+
+/// Whether the response has the navigation, and the handler does not read the number of approvals itself.
+fn has_navigation(path: &str) -> bool {
+    let other_ends = ["/fragment", "/events", "/badge"];
+    path != "/" && !other_ends.iter().any(|end| path.ends_with(end))
+}
+
+/// The number of approvals that wait for a decision. `/approvals` would read the logs of their runs.
+pub(crate) async fn pending_approvals(state: &ConsoleState, role: Role) -> Option<u64> {
+    let overview: OverviewView = state.api.get(role, "/overview").await.ok()?;
+    overview.runs.pending_approvals
 }
 
 /// The context of a request, whether or not somebody is signed in.
@@ -121,7 +147,10 @@ pub(crate) async fn prepare(State(state): State<ConsoleState>, mut request: Requ
     let credential = state.access.credential_hash();
     let mut session =
         cookie(headers, SESSION_COOKIE).and_then(|value| state.sessions.open(&credential, value));
+    // Assets are cached by browsers and proxies, which must not keep a session with them.
+    let is_asset = request.uri().path().starts_with(ASSETS_PATH);
     if session.is_none()
+        && !is_asset
         && state.access.is_open()
         && let Ok((opened, value)) = state.sessions.create(&credential, Role::Caller)
     {
@@ -179,11 +208,13 @@ fn preference_cookie(name: &str, value: &'static str) -> HeaderValue {
 }
 
 /// The cookie of a session; an empty value ends it.
+///
+/// `Lax`, because a link in a web mail or a web chat must find the session. No `GET` changes anything but the one-time link,
+/// which needs a valid code; every `POST` needs the CSRF token and the same origin.
 pub(crate) fn session_cookie(value: &str, is_https: bool) -> Option<HeaderValue> {
     let max_age = if value.is_empty() { 0 } else { crate::session::SESSION_SECONDS };
     let secure = if is_https { "; Secure" } else { "" };
-    let text =
-        format!("{SESSION_COOKIE}={value}; Path=/; Max-Age={max_age}; HttpOnly; SameSite=Strict{secure}");
+    let text = format!("{SESSION_COOKIE}={value}; Path=/; Max-Age={max_age}; HttpOnly; SameSite=Lax{secure}");
     let mut cookie = HeaderValue::from_str(&text).ok()?;
     cookie.set_sensitive(true);
     Some(cookie)

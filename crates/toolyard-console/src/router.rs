@@ -17,7 +17,7 @@ pub struct Console {
     state: ConsoleState,
 }
 
-/// What all handlers share.
+/// State that all handlers share.
 #[derive(Clone)]
 pub(crate) struct ConsoleState(Arc<SharedState>);
 

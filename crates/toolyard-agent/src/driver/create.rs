@@ -67,7 +67,9 @@ impl Agent {
     async fn prepare_run(&self, request: RunRequest) -> Result<Lease, AgentError> {
         let parts = &self.parts;
         let question: String = request.question.chars().take(MAX_RECORDED_QUESTION_CHARS).collect();
-        let mut detail = json!({"agent": request.agent, "question": question, "caller": request.caller});
+        let conversation = request.conversation.as_ref().map(|id| &id.name);
+        let mut detail = json!({"agent": request.agent, "question": question, "caller": request.caller,
+            "conversation": conversation});
         if let (Some(identity), Some(detail)) = (&request.identity, detail.as_object_mut()) {
             detail.insert(OWNER_FIELD.to_owned(), json!(identity.owner()));
         }

@@ -45,13 +45,13 @@ impl Run {
             }
             RunEvent::StepResolved { step, resolution } => self.apply_step_resolved(step, *resolution)?,
             RunEvent::Verified { step, verification } => self.apply_verified(step, verification)?,
-            RunEvent::ApprovalRequested { step, approval_id, tool, call, .. } => {
+            RunEvent::ApprovalRequested { step, approval_id, tool, call, details, .. } => {
                 let step = self.step_mut(step)?;
                 if step.phase.is_ended() {
                     return Err(RunError::Invalid("the step has already ended"));
                 }
-                let (call, tool) = (call.clone(), tool.clone());
-                step.approval = ApprovalState::Requested { id: *approval_id, call, tool };
+                let (call, tool, details) = (call.clone(), tool.clone(), details.clone());
+                step.approval = ApprovalState::Requested { id: *approval_id, call, tool, details };
             }
             RunEvent::ApprovalDecided { step, allowed, always, by } => {
                 self.apply_approval_decided(step, *allowed, *always, by)?;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use toolyard_core::{ErrorKind, Resolution, RunId, SourceId};
 use toolyard_model::{ModelErrorKind, ModelReply, Usage};
 
-use super::{limits::RunLimit, request::RunRequest};
+use super::{limits::RunLimit, request::RunRequest, step::ApprovalDetails};
 use crate::{Plan, PlanProblem};
 
 /// A state transition of a run. The run log is the sequence of its events.
@@ -90,6 +90,9 @@ pub enum RunEvent {
         /// Hash of the tool and the arguments: the scope of a single approval.
         #[serde(default)]
         call: String,
+        /// The parts of the text; absent in logs of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        details: Option<Box<ApprovalDetails>>,
     },
     /// An approver decided, or changed rules allow the call.
     ApprovalDecided {

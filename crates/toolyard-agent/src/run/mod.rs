@@ -27,7 +27,7 @@ pub use event::{ModelTask, Permission, PlannedTool, RunEnd, RunEvent, RunUpdate,
 pub use limits::{RunLimit, RunLimits, RunUsage};
 pub use request::{RequestFingerprint, RunOwner, RunRequest};
 pub use state::{Run, RunError};
-pub use step::{ApprovalState, RepairState, StepPhase, StepRun};
+pub use step::{ApprovalDetails, ApprovalState, RepairState, StepPhase, StepRun};
 pub use task::Task;
 
 #[cfg(test)]

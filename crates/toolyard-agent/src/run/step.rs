@@ -67,6 +67,18 @@ impl StepPhase {
     }
 }
 
+/// The parts of the text of an approval request, for approvers who see more than one line of text.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ApprovalDetails {
+    /// The effects of the tool in words, such as `writes, open world`.
+    pub effects: String,
+    /// The arguments as JSON, shortened if they are long; secrets are redacted.
+    pub arguments: String,
+    /// Notes for the approver.
+    pub notes: Vec<String>,
+}
+
 /// The state of a step's approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -81,6 +93,9 @@ pub enum ApprovalState {
         call: String,
         /// Hash of the tool alone.
         tool: String,
+        /// The parts of its text; absent in logs of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        details: Option<Box<ApprovalDetails>>,
     },
     /// The call was approved.
     Allowed {

@@ -413,8 +413,14 @@ fn pending_approvals_block_nothing_else() {
     ];
     let (mut run, _) = planned(&steps, no_replans());
     let (tool, call) = ("t".to_owned(), "c".to_owned());
-    let asked =
-        RunEvent::ApprovalRequested { step: "w".to_owned(), approval_id: 7, text: String::new(), tool, call };
+    let asked = RunEvent::ApprovalRequested {
+        step: "w".to_owned(),
+        approval_id: 7,
+        text: String::new(),
+        tool,
+        call,
+        details: None,
+    };
     run.apply(&asked).unwrap();
     assert_eq!(run.tasks(), [Task::RequestApproval("w".to_owned()), Task::Call("r".to_owned())]);
     assert_eq!(run.waiting_for(), ["7"]);

@@ -25,12 +25,12 @@ impl ApiClient {
         Self { router, authorize }
     }
 
-    /// Reads something.
+    /// `GET` of a resource.
     pub(crate) async fn get<T: DeserializeOwned>(&self, role: Role, path: &str) -> Result<T, ApiFailure> {
         self.send(role, Method::GET, path, None).await
     }
 
-    /// Reads something that older or smaller gateways do not have.
+    /// `GET` of a resource that some gateways do not have; `None` without it.
     pub(crate) async fn get_if_offered<T: DeserializeOwned>(
         &self,
         role: Role,
@@ -43,7 +43,7 @@ impl ApiClient {
         }
     }
 
-    /// Changes something.
+    /// `POST` with a JSON body.
     pub(crate) async fn post<T: DeserializeOwned>(
         &self,
         role: Role,
@@ -61,29 +61,47 @@ impl ApiClient {
         path: &str,
         body: Option<&Value>,
     ) -> Result<T, ApiFailure> {
-        let response = self.respond(role, method, path, HeaderMap::new(), body).await?;
+        let mut value = self.send_json(role, method, path, body).await?;
+        make_visible(&mut value);
+        deserialize(value)
+    }
+
+    /// Reads data that is written back: hidden characters stay as they are, so the result is not for display.
+    pub(crate) async fn get_verbatim<T: DeserializeOwned>(
+        &self,
+        role: Role,
+        path: &str,
+    ) -> Result<T, ApiFailure> {
+        deserialize(self.send_json(role, Method::GET, path, None).await?)
+    }
+
+    /// Sends a request and reads the JSON of its response, as it is.
+    async fn send_json(
+        &self,
+        role: Role,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, ApiFailure> {
+        let response = self.send_raw(role, method, path, HeaderMap::new(), body).await?;
         let status = response.status();
         let bytes = response.into_body().collect().await;
-        let bytes =
-            bytes.map_err(|_| ApiFailure::internal("the answer of the gateway cannot be read"))?.to_bytes();
+        let bytes = bytes.map_err(|_| invalid_answer("the answer of the gateway cannot be read"))?.to_bytes();
         let mut value = if bytes.is_empty() {
             Value::Null
         } else {
-            serde_json::from_slice(&bytes).map_err(|error| {
-                ApiFailure::internal(format!("the gateway answered with invalid JSON: {error}"))
-            })?
+            serde_json::from_slice(&bytes)
+                .map_err(|error| invalid_answer(format!("the gateway answered with invalid JSON: {error}")))?
         };
-        make_visible(&mut value);
         if !status.is_success() {
+            make_visible(&mut value);
             return Err(ApiFailure::of_response(status, value));
         }
-        serde_json::from_value(value).map_err(|error| {
-            ApiFailure::internal(format!("the gateway answered with unexpected JSON: {error}"))
-        })
+        Ok(value)
     }
 
     /// Sends a request and returns its response as it is, such as an event stream.
-    pub(crate) async fn respond(
+    pub(crate) async fn send_raw(
         &self,
         role: Role,
         method: Method,
@@ -91,7 +109,8 @@ impl ApiClient {
         headers: HeaderMap,
         body: Option<&Value>,
     ) -> Result<Response, ApiFailure> {
-        let invalid = |_| ApiFailure::of_status(StatusCode::BAD_REQUEST, "the path cannot be read");
+        let invalid =
+            |_| ApiFailure::of_console(StatusCode::BAD_REQUEST, "invalid_path", "the path cannot be read");
         let uri: Uri = format!("/api/v1{path}").parse().map_err(invalid)?;
         let mut request = Request::new(body.map_or_else(Body::empty, |body| Body::from(body.to_string())));
         *request.method_mut() = method;
@@ -109,6 +128,15 @@ impl fmt::Debug for ApiClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ApiClient").finish_non_exhaustive()
     }
+}
+
+fn invalid_answer(message: impl Into<String>) -> ApiFailure {
+    ApiFailure::of_console(StatusCode::INTERNAL_SERVER_ERROR, "invalid_answer", message)
+}
+
+fn deserialize<T: DeserializeOwned>(value: Value) -> Result<T, ApiFailure> {
+    serde_json::from_value(value)
+        .map_err(|error| invalid_answer(format!("the gateway answered with unexpected JSON: {error}")))
 }
 
 /// Writes hidden and direction-changing characters as `\u{…}`, so that what a person reads is what is there.

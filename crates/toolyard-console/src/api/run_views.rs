@@ -64,7 +64,7 @@ pub(crate) struct StepView {
     pub(crate) source: Option<String>,
     pub(crate) description: String,
     pub(crate) depends_on: Vec<String>,
-    /// What a plan calls `depends_on`.
+    /// The name of `depends_on` in a plan.
     dependencies: Vec<String>,
     pub(crate) state: String,
     pub(crate) started_at: Option<i64>,

@@ -31,7 +31,7 @@ pub(crate) struct ToolList {
     pub(crate) next: Option<String>,
 }
 
-/// A tool.
+/// A tool in a list.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct ToolView {
@@ -112,24 +112,27 @@ pub(crate) struct TokenCounts {
 pub(crate) struct RunCounts {
     pub(crate) active: u64,
     pub(crate) waiting_for_approval: Option<u64>,
+    pub(crate) pending_approvals: Option<u64>,
 }
 
 /// `GET /runs`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct RunList {
-    pub(crate) runs: Vec<RunSummary>,
+    pub(crate) runs: Vec<ListedRun>,
     pub(crate) next: Option<String>,
 }
 
 /// A run in a list.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct RunSummary {
+pub(crate) struct ListedRun {
     pub(crate) run: String,
     pub(crate) state: String,
     pub(crate) agent: Option<String>,
     pub(crate) question: Option<String>,
+    /// `None` for runs without a conversation, and for those of older versions.
+    pub(crate) conversation: Option<String>,
     pub(crate) created_at: i64,
     pub(crate) pending_approvals: u64,
 }
@@ -150,7 +153,12 @@ pub(crate) struct PendingApproval {
     pub(crate) step: Option<String>,
     pub(crate) tool: Option<String>,
     pub(crate) source: Option<String>,
+    /// One line of English with tool, source, effects, arguments and notes.
     pub(crate) text: String,
+    /// `None` for runs of older versions, as are the arguments.
+    pub(crate) effects: Option<String>,
+    pub(crate) arguments: Option<String>,
+    pub(crate) notes: Vec<String>,
     pub(crate) requested_at: i64,
 }
 
@@ -161,7 +169,7 @@ pub(crate) struct AgentList {
     pub(crate) agents: Vec<AgentView>,
 }
 
-/// An agent.
+/// An agent with its configuration.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct AgentView {
@@ -175,7 +183,7 @@ pub(crate) struct AgentView {
 /// `GET /audit`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct AuditPage {
+pub(crate) struct AuditRecords {
     pub(crate) records: Vec<AuditRecord>,
     pub(crate) next: Option<String>,
 }

@@ -1,6 +1,7 @@
 //! [`AgentForm`]: the configuration of an agent as inputs, and back. Fields that have no input are kept.
 
 use serde_json::{Map, Value, json};
+use toolyard_core::escape_unsafe;
 
 use crate::form_fields::FormFields;
 
@@ -74,16 +75,28 @@ impl AgentForm {
     }
 
     /// The configuration: the previous one with what was entered. An error is the key of a limit that is no number.
+    ///
+    /// Inputs show hidden characters as `\u{…}`. A text that was not touched keeps the characters of the previous one.
     pub(crate) fn config(&self, previous: &Value) -> Result<Value, &'static str> {
         let mut config = previous.as_object().cloned().unwrap_or_default();
-        config.insert("description".to_owned(), json!(self.description));
-        config.insert("instructions".to_owned(), json!(self.instructions));
+        for (key, entered) in [("description", &self.description), ("instructions", &self.instructions)] {
+            config.insert(key.to_owned(), json!(untouched(previous.get(key), entered).unwrap_or(entered)));
+        }
         let tools = self.tools.lines().map(str::trim).filter(|tool| !tool.is_empty());
+        let previous_tools =
+            previous.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let tools = tools.map(|tool| {
+            previous_tools.iter().find_map(|previous| untouched(Some(previous), tool)).unwrap_or(tool)
+        });
         config.insert("tools".to_owned(), json!(tools.collect::<Vec<_>>()));
         config.insert("judge".to_owned(), json!(self.judge));
         config.insert("language".to_owned(), json!(if self.is_chinese { "zh" } else { "en" }));
-        config.insert("capabilities".to_owned(), json!({ "enable_tool_calling": self.may_call_tools }));
-        set_or_remove(&mut config, "model", (!self.model.is_empty()).then(|| json!(self.model)));
+        let capabilities = config.get("capabilities").and_then(Value::as_object).cloned();
+        let mut capabilities = capabilities.unwrap_or_default();
+        capabilities.insert("enable_tool_calling".to_owned(), json!(self.may_call_tools));
+        config.insert("capabilities".to_owned(), Value::Object(capabilities));
+        let model = untouched(previous.get("model"), &self.model).unwrap_or(&self.model);
+        set_or_remove(&mut config, "model", (!model.is_empty()).then(|| json!(model)));
         let mut limits = config.get("limits").and_then(Value::as_object).cloned().unwrap_or_default();
         for ((key, is_number), field) in LIMITS.iter().zip(&self.limits) {
             let value = match (field.value.as_str(), is_number) {
@@ -102,6 +115,13 @@ impl AgentForm {
     }
 }
 
+/// The previous text, if what was entered is what the form showed of it.
+fn untouched<'a>(previous: Option<&'a Value>, entered: &str) -> Option<&'a str> {
+    let previous = previous?.as_str()?;
+    let shown = escape_unsafe(previous).replace("\r\n", "\n");
+    (shown.trim() == entered).then_some(previous)
+}
+
 fn set_or_remove(fields: &mut Map<String, Value>, key: &str, value: Option<Value>) {
     match value {
         Some(value) => drop(fields.insert(key.to_owned(), value)),
@@ -117,7 +137,7 @@ mod tests {
     fn a_configuration_survives_the_form_with_fields_that_have_no_input() {
         let config = json!({
             "description": "Keeps notes", "instructions": "Be brief.\nBe right.", "tools": ["calculate", "read_*"],
-            "capabilities": {"enable_tool_calling": false}, "model": "local", "language": "zh", "judge": true,
+            "capabilities": {"enable_tool_calling": false, "future": 1}, "model": "local", "language": "zh", "judge": true,
             "limits": {"steps": 5, "cost": 0.5, "time": "10m", "replans": 2}, "future": [1]
         });
         assert_eq!(AgentForm::of("clerk", &config).config(&config), Ok(config));

@@ -15,13 +15,13 @@ pub(crate) struct FormField {
     pub(crate) description: String,
     pub(crate) is_required: bool,
     pub(crate) kind: FieldKind,
-    /// What is entered.
+    /// The text that is entered.
     pub(crate) value: String,
-    /// What is wrong with it.
+    /// Why the text is not accepted.
     pub(crate) error: Option<FieldError>,
 }
 
-/// What an input accepts.
+/// The values that an input accepts.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum FieldKind {
     Text,

@@ -73,7 +73,7 @@ fn flat_property() -> impl Strategy<Value = (Value, Value)> {
     ]
 }
 
-/// What a browser submits for a form.
+/// The fields that a browser submits for a form.
 fn submit(form: &SchemaForm) -> FormFields {
     let fields = form.fields.iter().map(|field| {
         let text = if field.is_multiline() { field.value.replace('\n', "\r\n") } else { field.value.clone() };

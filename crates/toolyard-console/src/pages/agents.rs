@@ -9,16 +9,17 @@ use axum::{
 };
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
+use toolyard_core::escape_unsafe;
 
 use crate::{
     api::{AgentList, AgentView, ApiFailure},
     form_fields::{FormFields, SignedForm},
     format::{pretty_json, url_encode},
     forms::{AgentForm, LimitField},
-    page::{Notice, Page, Section, render, render_failure, render_with},
+    page::{Notice, Page, Section, render, render_failure, render_failure_notice, render_with},
     request_context::Visitor,
     router::ConsoleState,
-    text::{AgentsText, CommonText, fill},
+    text::{AgentsText, fill},
 };
 
 const LIST_PATH: &str = "/console/agents";
@@ -51,7 +52,7 @@ struct AgentPage {
     is_new: bool,
     /// Whether the agent is in the store, so that it can be changed.
     is_stored: bool,
-    /// Where the form is sent.
+    /// Path to which the form is submitted.
     path: String,
     config: String,
 }
@@ -61,7 +62,7 @@ pub(super) fn routes() -> Router<ConsoleState> {
         .route(LIST_PATH, get(list))
         .route(ADD_PATH, get(show_new).post(add))
         .route("/console/agents/{name}", get(show).post(replace))
-        .route("/console/agents/{name}/remove", post(remove))
+        .route("/console/agents/{name}/remove", post(remove).get(redirect_to_agent))
 }
 
 async fn list(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
@@ -108,6 +109,7 @@ async fn show(State(state): State<ConsoleState>, visitor: Visitor, Path(name): P
     }
 }
 
+/// The agent for display: hidden characters are visible.
 async fn read_agent(state: &ConsoleState, visitor: &Visitor, name: &str) -> Result<AgentView, ApiFailure> {
     state.api.get(visitor.role(), &format!("/agents/{}", url_encode(name))).await
 }
@@ -120,7 +122,7 @@ fn render_form(
     notice: Option<Notice>,
 ) -> Response {
     let text = AgentsText::of(visitor.language());
-    let title = agent.map_or_else(|| text.add.to_owned(), |agent| agent.name.clone());
+    let title = agent.map_or_else(|| text.add.to_owned(), |agent| escape_unsafe(&agent.name).into_owned());
     let path =
         agent.map_or_else(|| ADD_PATH.to_owned(), |agent| format!("{LIST_PATH}/{}", url_encode(&agent.name)));
     render_with(
@@ -133,7 +135,9 @@ fn render_form(
             is_new: agent.is_none(),
             is_stored: agent.is_none_or(|agent| agent.origin == "store"),
             path,
-            config: agent.map(|agent| pretty_json(&agent.config)).unwrap_or_default(),
+            config: agent
+                .map(|agent| escape_unsafe(&pretty_json(&agent.config)).into_owned())
+                .unwrap_or_default(),
         },
     )
 }
@@ -144,7 +148,9 @@ async fn add(State(state): State<ConsoleState>, form: SignedForm) -> Response {
 }
 
 async fn replace(State(state): State<ConsoleState>, Path(name): Path<String>, form: SignedForm) -> Response {
-    match read_agent(&state, &form.visitor, &name).await {
+    let path = format!("/agents/{}", url_encode(&name));
+    // What the person did not touch is written back as it is.
+    match state.api.get_verbatim::<AgentView>(form.visitor.role(), &path).await {
         Ok(agent) => save(&state, &form, &name, Some(&agent)).await,
         Err(failure) => render_failure(&form.visitor, Section::Agents, &failure),
     }
@@ -159,8 +165,7 @@ async fn save(state: &ConsoleState, form: &SignedForm, name: &str, agent: Option
         Err(limit) => {
             let text = AgentsText::of(visitor.language());
             let text = fill(text.invalid_number, limit_label(text, limit));
-            let notice = Notice { is_error: true, text, hint: None };
-            return render_form(visitor, StatusCode::BAD_REQUEST, entered, agent, Some(notice));
+            return render_form(visitor, StatusCode::BAD_REQUEST, entered, agent, Some(Notice::error(text)));
         }
     };
     let (method, path, body) = match agent {
@@ -176,14 +181,19 @@ async fn save(state: &ConsoleState, form: &SignedForm, name: &str, agent: Option
     }
 }
 
+/// The language links of a failure page lead here.
+async fn redirect_to_agent(Path(name): Path<String>) -> Redirect {
+    Redirect::to(&format!("{LIST_PATH}/{}", url_encode(&name)))
+}
+
 async fn remove(State(state): State<ConsoleState>, Path(name): Path<String>, form: SignedForm) -> Response {
     let visitor = form.visitor;
     let path = format!("/agents/{}", url_encode(&name));
     match state.api.send::<Value>(visitor.role(), Method::DELETE, &path, None).await {
         Ok(_) => Redirect::to(&format!("{LIST_PATH}?removed={}", url_encode(&name))).into_response(),
         Err(failure) => {
-            let Notice { text, hint, .. } = change_failure(&visitor, &failure);
-            render_failure(&visitor, Section::Agents, &ApiFailure { message: text, hint, ..failure })
+            let notice = change_failure(&visitor, &failure);
+            render_failure_notice(&visitor, Section::Agents, failure.status, notice)
         }
     }
 }
@@ -191,8 +201,8 @@ async fn remove(State(state): State<ConsoleState>, Path(name): Path<String>, for
 /// Why an agent was not changed, with the way to get the permission.
 fn change_failure(visitor: &Visitor, failure: &ApiFailure) -> Notice {
     let text = AgentsText::of(visitor.language());
-    let is_forbidden = failure.status == StatusCode::FORBIDDEN;
-    Notice { hint: is_forbidden.then(|| text.not_permitted.to_owned()), ..Notice::failure(failure) }
+    let notice = Notice::failure(failure, visitor.language());
+    if failure.status == StatusCode::FORBIDDEN { notice.with_hint(Some(text.not_permitted)) } else { notice }
 }
 
 fn limit_label(text: &AgentsText, key: &str) -> &'static str {
@@ -208,9 +218,5 @@ fn limit_label(text: &AgentsText, key: &str) -> &'static str {
 impl AgentPage {
     fn limit_label(&self, field: &LimitField) -> &'static str {
         limit_label(self.text, field.key)
-    }
-
-    fn common(&self) -> &'static CommonText {
-        self.page.common
     }
 }

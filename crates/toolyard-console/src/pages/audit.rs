@@ -4,10 +4,10 @@ use askama::Template;
 use axum::{Router, extract::State, response::Response, routing::get};
 
 use crate::{
-    api::{AuditPage as AuditRecords, AuditRecord, AuditVerification},
+    api::{AuditRecord, AuditRecords, AuditVerification},
     form_fields::FormFields,
     format::{duration, rfc3339, time, url_encode},
-    page::{Notice, Page, Section, render, render_failure},
+    page::{Notice, Page, Pager, Section, render, render_failure},
     request_context::Visitor,
     router::ConsoleState,
     text::{AuditText, fill},
@@ -26,8 +26,7 @@ struct AuditPage {
     head: Option<String>,
     /// None if the gateway has no audit log.
     rows: Option<Vec<AuditRow>>,
-    next: Option<String>,
-    is_first_page: bool,
+    pager: Pager,
 }
 
 struct AuditRow {
@@ -36,6 +35,9 @@ struct AuditRow {
     recorded: String,
     duration: String,
     sources: String,
+    outcome: String,
+    /// Whether the outcome has a name in the language of the page.
+    has_known_outcome: bool,
     outcome_class: &'static str,
     short_hash: String,
 }
@@ -63,30 +65,36 @@ async fn list(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
                 notice = Some(verification_notice(&verification, text));
                 head = verification.head.filter(|_| verification.intact);
             }
-            Err(failure) => notice = Some(Notice::failure(&failure)),
+            Err(failure) => notice = Some(Notice::failure(&failure, visitor.language())),
         }
     }
     let page = Page::new(&visitor, Section::Audit, text.title);
-    let next = records.as_ref().and_then(|records| records.next.as_ref());
-    let next = next.map(|next| format!("/console/audit?after={}", url_encode(next)));
-    let rows = records.map(|records| records.records.into_iter().map(AuditRow::of).collect());
-    let is_first_page = after.is_empty();
-    render(&AuditPage { page, text, notice, head, rows, next, is_first_page })
+    let next = records.as_ref().and_then(|records| records.next.as_deref());
+    let pager = Pager::new(&page, "after", next);
+    let rows =
+        records.map(|records| records.records.into_iter().map(|record| AuditRow::of(record, text)).collect());
+    render(&AuditPage { page, text, notice, head, rows, pager })
 }
 
 fn verification_notice(verification: &AuditVerification, text: &AuditText) -> Notice {
     let lost = verification.lost.filter(|lost| *lost > 0).map(|lost| fill(text.lost, lost));
     if verification.intact {
         let records = verification.records.unwrap_or_default();
-        return Notice { hint: lost, ..Notice::success(fill(text.intact, records)) };
+        return Notice::success(fill(text.intact, records)).with_hint(lost);
     }
     let number = verification.broken_at.map_or_else(|| "?".to_owned(), |number| number.to_string());
-    Notice { is_error: true, text: fill(text.broken, number), hint: verification.problem.clone().or(lost) }
+    let notice = Notice::error(fill(text.broken, number));
+    match &verification.problem {
+        Some(problem) => Notice { hint: Some(problem.clone()), is_english_hint: true, ..notice },
+        None => notice.with_hint(lost),
+    }
 }
 
 impl AuditRow {
-    fn of(record: AuditRecord) -> Self {
+    fn of(record: AuditRecord, text: &AuditText) -> Self {
         Self {
+            outcome: text.outcome_name(&record.outcome),
+            has_known_outcome: text.known_outcome(&record.outcome).is_some(),
             datetime: rfc3339(record.recorded_at),
             recorded: time(record.recorded_at),
             duration: duration(u64::try_from(record.duration_ms).unwrap_or_default()),

@@ -5,29 +5,33 @@ use std::collections::HashSet;
 use askama::Template;
 use axum::{
     Router,
-    extract::{Query, State},
+    extract::State,
     response::{IntoResponse as _, Redirect, Response},
     routing::get,
 };
 use http::StatusCode;
-use serde::Deserialize;
 use serde_json::json;
 
-use super::run::{GraphModel, RunModel, run_state};
+use super::{
+    approval_card::ReturnTo,
+    run::{GraphModel, RunModel, RunState, page_start},
+};
 use crate::{
-    api::{AgentList, AgentView, ApiFailure, RunDetails, RunList, StartedRun},
-    form_fields::SignedForm,
+    api::{AgentList, AgentView, ApiFailure, ListedRun, RunDetails, RunList, StartedRun},
+    form_fields::{FormFields, SignedForm},
     format::{shorten, url_encode},
-    page::{Page, Section, render, render_failure},
+    page::{Page, Section, fragment_response, page_response, render_failure},
     request_context::Visitor,
     router::ConsoleState,
-    text::{ChatText, RunsText},
+    text::{ApprovalsText, ChatText, RunsText, fill},
 };
 
-/// Runs among which the conversations are found.
+/// Latest runs, among which the earlier conversations are found.
 const MAX_SCANNED_RUNS: usize = 40;
 /// Conversations in the list of earlier ones.
 const MAX_LISTED_CONVERSATIONS: usize = 20;
+/// Latest runs of a conversation, which are shown with their answers.
+const MAX_SHOWN_RUNS: usize = 20;
 /// Width for which the graph is laid out.
 const GRAPH_WIDTH: i32 = 520;
 /// Agent that is chosen first.
@@ -39,19 +43,11 @@ pub(super) fn routes() -> Router<ConsoleState> {
         .route("/console/chat/fragment", get(show_fragment))
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-struct ChatQuery {
-    conversation: String,
-    agent: String,
-}
-
 /// An earlier conversation, or a run that belongs to none.
 struct ConversationEntry {
     path: String,
     question: String,
-    state_class: &'static str,
-    state_label: &'static str,
+    state: RunState,
     created_at: i64,
     is_current: bool,
 }
@@ -60,11 +56,10 @@ struct ConversationEntry {
 struct ChatContent {
     /// The runs of the conversation, oldest first.
     runs: Vec<RunModel>,
+    /// Says that the conversation has older runs.
+    older: Option<String>,
     graph: Option<GraphModel>,
-    conversations: Vec<ConversationEntry>,
     conversation: String,
-    /// Where forms lead back to.
-    origin: &'static str,
 }
 
 impl ChatContent {
@@ -76,9 +71,18 @@ impl ChatContent {
         url_encode(&self.conversation)
     }
 
-    fn is_active(&self) -> bool {
-        self.latest().is_some_and(|run| run.is_active)
+    /// Whether a page without JavaScript is loaded again to show progress.
+    fn needs_reload(&self) -> bool {
+        self.latest().is_some_and(|run| run.is_active && !run.is_suspended)
     }
+}
+
+/// The agents, and what is there of earlier conversations.
+struct ChatOffer {
+    agents: Vec<AgentView>,
+    agent: String,
+    conversations: Vec<ConversationEntry>,
+    content: ChatContent,
 }
 
 #[derive(Template)]
@@ -87,10 +91,9 @@ struct ChatPage {
     page: Page,
     text: &'static ChatText,
     run_text: &'static RunsText,
-    /// Empty if the gateway has no agents.
-    agents: Vec<AgentView>,
-    agent: String,
-    content: ChatContent,
+    approvals_text: &'static ApprovalsText,
+    /// `None` if the gateway cannot run agents.
+    offer: Option<ChatOffer>,
 }
 
 #[derive(Template)]
@@ -99,94 +102,106 @@ struct ChatFragment {
     page: Page,
     text: &'static ChatText,
     run_text: &'static RunsText,
+    approvals_text: &'static ApprovalsText,
     content: ChatContent,
 }
 
-async fn show(
-    visitor: Visitor,
-    State(console): State<ConsoleState>,
-    Query(query): Query<ChatQuery>,
-) -> Response {
-    let agents = match console.api.get_if_offered::<AgentList>(visitor.role(), "/agents").await {
-        Ok(list) => list.unwrap_or_default().agents,
-        Err(failure) => return render_failure(&visitor, Section::Chat, &failure),
-    };
-    let content = match load(&console, &visitor, &query.conversation).await {
-        Ok(content) => content,
-        Err(failure) => return render_failure(&visitor, Section::Chat, &failure),
-    };
-    let text = ChatText::of(visitor.language());
-    let used = content.latest().and_then(|run| run.agent.clone());
-    let agent = Some(query.agent).filter(|agent| !agent.is_empty()).or(used);
-    render(&ChatPage {
+async fn show(visitor: Visitor, State(console): State<ConsoleState>) -> Response {
+    let language = visitor.language();
+    let text = ChatText::of(language);
+    let loaded = load_offer(&console, &visitor).await.map(|offer| ChatPage {
         page: Page::new(&visitor, Section::Chat, text.title),
         text,
-        run_text: RunsText::of(visitor.language()),
-        agents,
-        agent: agent.unwrap_or_else(|| DEFAULT_AGENT.to_owned()),
+        run_text: RunsText::of(language),
+        approvals_text: ApprovalsText::of(language),
+        offer,
+    });
+    page_response(&visitor, Section::Chat, loaded)
+}
+
+async fn show_fragment(visitor: Visitor, State(console): State<ConsoleState>) -> Response {
+    let language = visitor.language();
+    let text = ChatText::of(language);
+    let query = FormFields::parse(visitor.context.query.as_bytes());
+    let loaded = load_content(&console, &visitor, query.get("conversation")).await;
+    fragment_response(loaded.map(|content| ChatFragment {
+        page: Page::new(&visitor, Section::Chat, text.title),
+        text,
+        run_text: RunsText::of(language),
+        approvals_text: ApprovalsText::of(language),
         content,
-    })
+    }))
 }
 
-async fn show_fragment(
-    visitor: Visitor,
-    State(console): State<ConsoleState>,
-    Query(query): Query<ChatQuery>,
-) -> Response {
-    match load(&console, &visitor, &query.conversation).await {
-        Ok(content) => {
-            let text = ChatText::of(visitor.language());
-            let page = Page::new(&visitor, Section::Chat, text.title);
-            render(&ChatFragment { page, text, run_text: RunsText::of(visitor.language()), content })
-        }
-        Err(failure) => failure.status.into_response(),
-    }
+/// Agents, earlier conversations and the current one; `None` if the gateway cannot run agents. `/agents` tells nothing about
+/// that, because it lists agents without a model, too.
+async fn load_offer(console: &ConsoleState, visitor: &Visitor) -> Result<Option<ChatOffer>, ApiFailure> {
+    let role = visitor.role();
+    let query = FormFields::parse(visitor.context.query.as_bytes());
+    let path = format!("/runs?limit={MAX_SCANNED_RUNS}");
+    let Some(recent) = console.api.get_if_offered::<RunList>(role, &path).await? else { return Ok(None) };
+    let Some(agents) = console.api.get_if_offered::<AgentList>(role, "/agents").await? else {
+        return Ok(None);
+    };
+    let content = load_content(console, visitor, query.get("conversation")).await?;
+    let used = content.latest().and_then(|run| run.agent.as_deref());
+    let agent = Some(query.get("agent")).filter(|agent| !agent.is_empty()).or(used);
+    Ok(Some(ChatOffer {
+        agents: agents.agents,
+        agent: agent.unwrap_or(DEFAULT_AGENT).to_owned(),
+        conversations: conversations_of(recent.runs, &content.conversation),
+        content,
+    }))
 }
 
-/// Reads the latest runs, and from them the conversation and the earlier ones.
-async fn load(
+/// The conversations of the latest runs, each with its latest question. Runs that belong to none are entries of their own.
+fn conversations_of(runs: Vec<ListedRun>, current: &str) -> Vec<ConversationEntry> {
+    let mut known = HashSet::new();
+    let is_latest = |run: &ListedRun| match &run.conversation {
+        Some(name) => known.insert(name.clone()),
+        None => true,
+    };
+    let entry = |run: ListedRun| ConversationEntry {
+        path: match &run.conversation {
+            Some(name) => format!("/console/chat?conversation={}", url_encode(name)),
+            None => format!("/console/runs/{}", url_encode(&run.run)),
+        },
+        question: shorten(run.question.as_deref().unwrap_or_default().trim(), 90).into_owned(),
+        state: RunState::of_api(&run.state),
+        created_at: run.created_at,
+        is_current: run.conversation.as_deref() == Some(current),
+    };
+    runs.into_iter().filter(is_latest).map(entry).take(MAX_LISTED_CONVERSATIONS).collect()
+}
+
+/// Reads the latest runs of a conversation.
+async fn load_content(
     console: &ConsoleState,
     visitor: &Visitor,
     conversation: &str,
 ) -> Result<ChatContent, ApiFailure> {
     let (role, language) = (visitor.role(), visitor.language());
     // The name comes from the address of the page.
-    let conversation = &*toolyard_core::sanitize(conversation).0;
-    let run_text = RunsText::of(language);
-    let path = format!("/runs?limit={MAX_SCANNED_RUNS}");
-    let list: RunList = console.api.get_if_offered(role, &path).await?.unwrap_or_default();
-    let (mut runs, mut conversations) = (Vec::new(), Vec::new());
-    let mut known = HashSet::new();
-    for listed in list.runs.into_iter().take(MAX_SCANNED_RUNS) {
-        // The list does not say to which conversation a run belongs.
-        let path = format!("/runs/{}", url_encode(&listed.run));
-        let Ok(details) = console.api.get::<RunDetails>(role, &path).await else { continue };
-        let name = details.conversation.clone();
-        if name.as_ref().is_none_or(|name| known.insert(name.clone())) {
-            let (state_class, state_label) = run_state(&listed.state, run_text);
-            conversations.push(ConversationEntry {
-                path: match &name {
-                    Some(name) => format!("/console/chat?conversation={}", url_encode(name)),
-                    None => format!("/console{path}"),
-                },
-                question: shorten(details.question.as_deref().unwrap_or_default().trim(), 90).into_owned(),
-                state_class,
-                state_label,
-                created_at: listed.created_at,
-                is_current: name.as_deref() == Some(conversation),
-            });
-        }
-        if !conversation.is_empty() && name.as_deref() == Some(conversation) {
-            runs.push(RunModel::new(details, run_text));
-        }
+    let conversation = toolyard_core::sanitize(conversation).0.into_owned();
+    let mut content = ChatContent { runs: Vec::new(), older: None, graph: None, conversation };
+    if content.conversation.is_empty() {
+        return Ok(content);
     }
-    conversations.truncate(MAX_LISTED_CONVERSATIONS);
-    runs.reverse();
-    let graph = runs.last().and_then(|run: &RunModel| {
-        let run_path = run.path.clone();
-        GraphModel::of_steps(&run.steps, GRAPH_WIDTH, language, &|_| run_path.clone())
+    let path = format!("/runs?conversation={}&limit={MAX_SHOWN_RUNS}", content.encoded_conversation());
+    let list: RunList = console.api.get(role, &path).await?;
+    if list.next.is_some() && list.runs.len() >= MAX_SHOWN_RUNS {
+        content.older = Some(fill(ChatText::of(language).older, MAX_SHOWN_RUNS));
+    }
+    for listed in list.runs.into_iter().take(MAX_SHOWN_RUNS).rev() {
+        let path = format!("/runs/{}", url_encode(&listed.run));
+        let details: RunDetails = console.api.get(role, &path).await?;
+        content.runs.push(RunModel::new(details, language, ReturnTo::Chat));
+    }
+    content.graph = content.latest().and_then(|run| {
+        let page_of = |position| format!("{}?from={}", run.path, page_start(position, run.steps.len()));
+        GraphModel::of_steps(&run.steps, GRAPH_WIDTH, language, &page_of)
     });
-    Ok(ChatContent { runs, graph, conversations, conversation: conversation.to_owned(), origin: "chat" })
+    Ok(content)
 }
 
 /// Starts a run, then shows the conversation.
@@ -194,10 +209,8 @@ async fn ask(State(console): State<ConsoleState>, form: SignedForm) -> Response 
     let text = ChatText::of(form.visitor.language());
     let question = form.fields.get("question").trim();
     if question.is_empty() {
-        let failure = ApiFailure {
-            hint: Some(text.empty_question_hint.to_owned()),
-            ..ApiFailure::of_status(StatusCode::BAD_REQUEST, text.empty_question)
-        };
+        let hint = Some(text.empty_question_hint);
+        let failure = ApiFailure::translated(StatusCode::BAD_REQUEST, text.empty_question, hint);
         return render_failure(&form.visitor, Section::Chat, &failure);
     }
     let conversation = match form.fields.get("conversation") {
@@ -229,7 +242,9 @@ async fn ask(State(console): State<ConsoleState>, form: SignedForm) -> Response 
 
 /// A name that no other conversation has.
 fn new_conversation_name() -> Result<String, ApiFailure> {
-    let number =
-        getrandom::u64().map_err(|error| ApiFailure::internal(format!("no random numbers: {error}")))?;
+    let number = getrandom::u64().map_err(|error| {
+        let message = format!("the system has no random numbers: {error}");
+        ApiFailure::of_console(StatusCode::INTERNAL_SERVER_ERROR, "no_random_numbers", message)
+    })?;
     Ok(format!("console-{number:016x}"))
 }

@@ -1,6 +1,7 @@
 //! The pages: one file per page, each with its routes and its template in `templates/`.
 
 mod agents;
+mod approval_card;
 mod approvals;
 mod audit;
 mod chat;
@@ -14,7 +15,11 @@ mod tool;
 mod tools;
 mod welcome;
 
-use axum::{Router, response::Response};
+use axum::{
+    Router,
+    response::{Redirect, Response},
+    routing::get,
+};
 use http::StatusCode;
 
 use crate::{
@@ -43,14 +48,21 @@ pub(crate) fn routes() -> Router<ConsoleState> {
         .merge(tool::routes())
         .merge(tools::routes())
         .merge(welcome::routes())
+        .route("/console", get(async || Redirect::permanent("/")))
+        .route("/console/", get(async || Redirect::permanent("/")))
         .fallback(unknown_page)
+        .method_not_allowed_fallback(unknown_method)
 }
 
 async fn unknown_page(visitor: Visitor) -> Response {
     let text = CommonText::of(visitor.language());
-    let failure = ApiFailure {
-        hint: Some(text.not_found_hint.to_owned()),
-        ..ApiFailure::of_status(StatusCode::NOT_FOUND, text.not_found)
-    };
+    let failure = ApiFailure::translated(StatusCode::NOT_FOUND, text.not_found, Some(text.not_found_hint));
+    render_failure(&visitor, Section::Other, &failure)
+}
+
+async fn unknown_method(visitor: Visitor) -> Response {
+    let text = CommonText::of(visitor.language());
+    let hint = Some(text.not_found_hint);
+    let failure = ApiFailure::translated(StatusCode::METHOD_NOT_ALLOWED, text.method_not_allowed, hint);
     render_failure(&visitor, Section::Other, &failure)
 }

@@ -4,10 +4,10 @@ use askama::Template;
 use axum::{Router, extract::State, response::Response, routing::get};
 
 use crate::{
-    api::{CallStatistics, OverviewView, RunList, RunSummary, ServerList, StatisticsList},
-    format::{count, duration, percent, rfc3339, shorten, time, url_encode},
-    page::{Page, Section, render, render_failure},
-    pages::{run::run_state, servers::ServerRow, tools::tool_path},
+    api::{ApiFailure, CallStatistics, OverviewView, RunList, ServerList, StatisticsList},
+    format::{count, duration, percent},
+    page::{Notice, Page, PartFailures, Section, fragment_response, page_response},
+    pages::{runs::RunRow, servers::ServerRow, tools::tool_path},
     request_context::Visitor,
     router::ConsoleState,
     svg::charts::{Series, TimeSeries, draw_sparkline, draw_time_series},
@@ -17,19 +17,37 @@ use crate::{
 const MAX_TOP_TOOLS: usize = 8;
 const MAX_RECENT_RUNS: usize = 6;
 const MAX_SERVERS: usize = 40;
-const MAX_QUESTION_CHARS: usize = 120;
+/// Minutes that a row of the table beside the chart sums up.
+const TABLE_MINUTES: usize = 10;
+const MAX_TABLE_ROWS: usize = 12;
 
 #[derive(Template)]
 #[template(path = "overview.html")]
 struct OverviewPage {
     page: Page,
     text: &'static OverviewText,
+    content: OverviewContent,
+}
+
+/// The part of the page that a script refreshes.
+#[derive(Template)]
+#[template(path = "overview_fragment.html")]
+struct OverviewFragment {
+    page: Page,
+    text: &'static OverviewText,
+    content: OverviewContent,
+}
+
+struct OverviewContent {
+    pending_approvals: Option<u64>,
     /// None if the gateway does not count.
     activity: Option<Activity>,
     servers: Vec<ServerRow>,
     top_tools: Vec<TopTool>,
     /// None if the gateway has no agents.
     runs: Option<Vec<RunRow>>,
+    /// Says that parts could not be read.
+    notice: Option<Notice>,
 }
 
 /// Numbers of the last hour and since the start.
@@ -49,6 +67,7 @@ struct Activity {
     runs_note: String,
     is_waiting: bool,
     chart: String,
+    chart_rows: Vec<ChartRow>,
 }
 
 struct TopTool {
@@ -60,39 +79,54 @@ struct TopTool {
     median: String,
 }
 
-struct RunRow {
-    path: String,
-    question: String,
-    state: &'static str,
-    state_class: &'static str,
-    datetime: String,
-    created: String,
+/// Calls and failures of ten minutes, for readers who do not see the chart.
+struct ChartRow {
+    period: String,
+    calls: String,
+    failures: String,
 }
 
 pub(super) fn routes() -> Router<ConsoleState> {
-    Router::new().route("/", get(show))
+    Router::new().route("/", get(show)).route("/console/overview/fragment", get(show_fragment))
 }
 
-async fn show(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
-    let (role, language) = (visitor.role(), visitor.language());
-    let text = OverviewText::of(language);
-    let servers: ServerList = match state.api.get(role, "/servers").await {
-        Ok(servers) => servers,
-        Err(failure) => return render_failure(&visitor, Section::Overview, &failure),
-    };
-    let overview = state.api.get_if_offered::<OverviewView>(role, "/overview").await.ok().flatten();
-    let statistics: StatisticsList = state.api.get(role, "/statistics").await.unwrap_or_default();
-    let runs_path = format!("/runs?limit={MAX_RECENT_RUNS}");
-    let runs = state.api.get_if_offered::<RunList>(role, &runs_path).await.ok().flatten();
-    let servers_text = ServersText::of(language);
-    let servers = servers.servers.into_iter().take(MAX_SERVERS);
-    render(&OverviewPage {
+async fn show(State(state): State<ConsoleState>, mut visitor: Visitor) -> Response {
+    let text = OverviewText::of(visitor.language());
+    let loaded = load(&state, &visitor).await.map(|content| {
+        visitor.pending_approvals = content.pending_approvals;
+        OverviewPage { page: Page::new(&visitor, Section::Overview, text.title), text, content }
+    });
+    page_response(&visitor, Section::Overview, loaded)
+}
+
+async fn show_fragment(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
+    let text = OverviewText::of(visitor.language());
+    let loaded = load(&state, &visitor).await.map(|content| OverviewFragment {
         page: Page::new(&visitor, Section::Overview, text.title),
         text,
+        content,
+    });
+    fragment_response(loaded)
+}
+
+async fn load(state: &ConsoleState, visitor: &Visitor) -> Result<OverviewContent, ApiFailure> {
+    let (role, language) = (visitor.role(), visitor.language());
+    let text = OverviewText::of(language);
+    let servers: ServerList = state.api.get(role, "/servers").await?;
+    let mut failures = PartFailures::default();
+    let overview = failures.keep(state.api.get_if_offered::<OverviewView>(role, "/overview").await);
+    let statistics: StatisticsList = failures.keep(state.api.get(role, "/statistics").await);
+    let runs_path = format!("/runs?limit={MAX_RECENT_RUNS}");
+    let runs = failures.keep(state.api.get_if_offered::<RunList>(role, &runs_path).await);
+    let (servers_text, runs_text) = (ServersText::of(language), RunsText::of(language));
+    let servers = servers.servers.into_iter().take(MAX_SERVERS);
+    Ok(OverviewContent {
+        pending_approvals: overview.as_ref().and_then(|overview| overview.runs.pending_approvals),
         activity: overview.map(|overview| Activity::of(&overview, text)),
         servers: servers.map(|server| ServerRow::of(server, servers_text)).collect(),
         top_tools: top_tools(statistics.statistics, text),
-        runs: runs.map(|runs| run_rows(runs, text, RunsText::of(language))),
+        runs: runs.map(|runs| runs.runs.into_iter().map(|run| RunRow::of(run, runs_text)).collect()),
+        notice: failures.notice(language),
     })
 }
 
@@ -110,25 +144,11 @@ fn top_tools(mut statistics: Vec<CallStatistics>, text: &OverviewText) -> Vec<To
     statistics.into_iter().take(MAX_TOP_TOOLS).map(row).collect()
 }
 
-fn run_rows(runs: RunList, text: &OverviewText, runs_text: &'static RunsText) -> Vec<RunRow> {
-    let row = |run: RunSummary| {
-        let (state_class, state) = run_state(&run.state, runs_text);
-        RunRow {
-            path: format!("/console/runs/{}", url_encode(&run.run)),
-            question: shorten(run.question.as_deref().unwrap_or(text.no_question), MAX_QUESTION_CHARS)
-                .into_owned(),
-            state,
-            state_class,
-            datetime: rfc3339(run.created_at),
-            created: time(run.created_at),
-        }
-    };
-    runs.runs.into_iter().map(row).collect()
-}
-
 impl Activity {
     fn of(overview: &OverviewView, text: &OverviewText) -> Self {
         let latest = overview.calls_per_minute.last().copied().unwrap_or_default();
+        let hourly_calls: f64 = overview.calls_per_minute.iter().sum();
+        let hour_title = |title: &str, count: f64| fill(title, format_args!("{count:.0}"));
         let hourly_failures: f64 = overview.failures_per_minute.iter().sum();
         let rounded = |milliseconds: Option<f64>| match milliseconds {
             Some(milliseconds) => format_milliseconds(milliseconds),
@@ -140,9 +160,17 @@ impl Activity {
             uptime: fill(text.uptime, duration(overview.uptime_ms)),
             calls: format!("{latest:.0}"),
             calls_note: fill(text.calls_note, count(overview.calls_total)),
-            calls_spark: draw_sparkline(&overview.calls_per_minute, "calls", text.calls),
+            calls_spark: draw_sparkline(
+                &overview.calls_per_minute,
+                "calls",
+                &hour_title(text.calls_hour, hourly_calls),
+            ),
             failures: format!("{hourly_failures:.0}"),
-            failures_spark: draw_sparkline(&overview.failures_per_minute, "failures", text.failures),
+            failures_spark: draw_sparkline(
+                &overview.failures_per_minute,
+                "failures",
+                &hour_title(text.failures_hour, hourly_failures),
+            ),
             latency: rounded(overview.p50_ms),
             latency_note: fill(text.latency_note, rounded(overview.p95_ms)),
             tokens: count(overview.tokens.input.saturating_add(overview.tokens.output)),
@@ -152,8 +180,29 @@ impl Activity {
             runs_note: if waiting == 0 { text.no_waiting.to_owned() } else { fill(text.waiting, waiting) },
             is_waiting: waiting > 0,
             chart: chart(overview, text),
+            chart_rows: chart_rows(overview, text),
         }
     }
+}
+
+/// The numbers of the chart in sums of ten minutes, oldest first.
+fn chart_rows(overview: &OverviewView, text: &OverviewText) -> Vec<ChartRow> {
+    let (calls, failures) = (&overview.calls_per_minute, &overview.failures_per_minute);
+    let chunk_count = calls.len().div_ceil(TABLE_MINUTES);
+    let sum = |values: &[f64], chunk: usize| {
+        let sum: f64 = values.iter().skip(chunk * TABLE_MINUTES).take(TABLE_MINUTES).sum();
+        format!("{sum:.0}")
+    };
+    let row = |chunk: usize| {
+        let start = calls.len().saturating_sub(chunk * TABLE_MINUTES);
+        let period = fill(text.minutes_ago, start);
+        ChartRow {
+            period: fill(&period, start.saturating_sub(TABLE_MINUTES)),
+            calls: sum(calls, chunk),
+            failures: sum(failures, chunk),
+        }
+    };
+    (0..chunk_count.min(MAX_TABLE_ROWS)).map(row).collect()
 }
 
 fn chart(overview: &OverviewView, text: &OverviewText) -> String {

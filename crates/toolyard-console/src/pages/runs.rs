@@ -1,19 +1,14 @@
 //! The list of runs, with filters.
 
 use askama::Template;
-use axum::{
-    Router,
-    extract::{Query, State},
-    response::Response,
-    routing::get,
-};
-use serde::Deserialize;
+use axum::{Router, extract::State, response::Response, routing::get};
 
-use super::run::run_state;
+use super::run::RunState;
 use crate::{
-    api::{AgentList, RunList, RunSummary},
+    api::{AgentList, ListedRun, RunList},
+    form_fields::FormFields,
     format::{shorten, url_encode},
-    page::{Page, Section, render, render_failure},
+    page::{Notice, Page, Pager, PartFailures, Section, render, render_failure},
     request_context::Visitor,
     router::ConsoleState,
     text::{RunsText, fill},
@@ -21,17 +16,15 @@ use crate::{
 
 /// Runs on one page.
 const RUNS_PER_PAGE: usize = 50;
-/// The states that can be chosen.
-const STATES: [&str; 8] =
-    ["running", "suspended", "answered", "partial", "planned", "failed", "cancelled", "limit_reached"];
+/// Characters of a question in a row.
+const MAX_QUESTION_CHARS: usize = 180;
 
 pub(super) fn routes() -> Router<ConsoleState> {
     Router::new().route("/console/runs", get(show))
 }
 
 /// The filter and the page.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default)]
 struct RunsQuery {
     state: String,
     agent: String,
@@ -39,6 +32,12 @@ struct RunsQuery {
 }
 
 impl RunsQuery {
+    fn parse(query: &str) -> Self {
+        let fields = FormFields::parse(query.as_bytes());
+        let [state, agent, after] = ["state", "agent", "after"].map(|name| fields.get(name).to_owned());
+        Self { state: RunState::of_api(&state).name().to_owned(), agent, after }
+    }
+
     /// The query without empty parameters.
     fn with(state: &str, agent: &str, after: &str) -> String {
         let parameters = [("state", state), ("agent", agent), ("after", after)];
@@ -59,13 +58,15 @@ struct StateFilter {
     is_current: bool,
 }
 
-struct RunRow {
-    path: String,
-    question: String,
-    state_class: &'static str,
-    state_label: &'static str,
+/// A run in a table.
+pub(super) struct RunRow {
+    pub(super) path: String,
+    /// The question, or the id of the run without one.
+    pub(super) question: String,
+    pub(super) state_class: &'static str,
+    pub(super) state_label: &'static str,
     agent: String,
-    created_at: i64,
+    pub(super) created_at: i64,
     pending: Option<String>,
 }
 
@@ -80,18 +81,13 @@ struct RunsPage {
     states: Vec<StateFilter>,
     agents: Vec<String>,
     query: RunsQuery,
-    next: Option<String>,
+    pager: Pager,
+    notice: Option<Notice>,
 }
 
-async fn show(
-    visitor: Visitor,
-    State(console): State<ConsoleState>,
-    Query(mut query): Query<RunsQuery>,
-) -> Response {
+async fn show(visitor: Visitor, State(console): State<ConsoleState>) -> Response {
     let text = RunsText::of(visitor.language());
-    if !STATES.contains(&query.state.as_str()) {
-        query.state.clear();
-    }
+    let query = RunsQuery::parse(&visitor.context.query);
     let parameters = RunsQuery::with(&query.state, &query.agent, &query.after);
     let separator = if parameters.is_empty() { '?' } else { '&' };
     let path = format!("/runs{parameters}{separator}limit={RUNS_PER_PAGE}");
@@ -99,41 +95,45 @@ async fn show(
         Ok(list) => list,
         Err(failure) => return render_failure(&visitor, Section::Runs, &failure),
     };
-    let agents: Option<AgentList> = console.api.get(visitor.role(), "/agents").await.ok();
+    let mut failures = PartFailures::default();
+    let agents: AgentList = failures.keep(console.api.get(visitor.role(), "/agents").await);
     let filter = |state: &'static str, label| StateFilter {
         label,
         query: format!("/console/runs{}", RunsQuery::with(state, &query.agent, "")),
         is_current: query.state == state,
     };
     let mut states = vec![filter("", text.all_states)];
-    states.extend(STATES.map(|state| filter(state, run_state(state, text).1)));
+    states.extend(RunState::ALL.map(|state| filter(state.name(), state.label(text))));
     let next = list.as_ref().and_then(|list| list.next.as_deref());
-    let next = next.map(|next| format!("/console/runs{}", RunsQuery::with(&query.state, &query.agent, next)));
+    let page = Page::new(&visitor, Section::Runs, text.title);
     render(&RunsPage {
-        page: Page::new(&visitor, Section::Runs, text.title),
+        pager: Pager::new(&page, "after", next),
+        page,
         text,
+        notice: failures.notice(visitor.language()),
         is_filtered: !query.state.is_empty() || !query.agent.is_empty() || !query.after.is_empty(),
-        runs: list.map(|list| list.runs.into_iter().map(|run| row_of(run, text)).collect()),
+        runs: list.map(|list| list.runs.into_iter().map(|run| RunRow::of(run, text)).collect()),
         states,
-        agents: agents.unwrap_or_default().agents.into_iter().map(|agent| agent.name).collect(),
+        agents: agents.agents.into_iter().map(|agent| agent.name).collect(),
         query,
-        next,
     })
 }
 
-fn row_of(run: RunSummary, text: &'static RunsText) -> RunRow {
-    let (state_class, state_label) = run_state(&run.state, text);
-    let question = run.question.unwrap_or_default();
-    RunRow {
-        path: format!("/console/runs/{}", url_encode(&run.run)),
-        question: match shorten(question.trim(), 180).into_owned() {
-            question if question.is_empty() => run.run,
-            question => question,
-        },
-        state_class,
-        state_label,
-        agent: run.agent.unwrap_or_default(),
-        created_at: run.created_at,
-        pending: (run.pending_approvals > 0).then(|| fill(text.pending_approvals, run.pending_approvals)),
+impl RunRow {
+    pub(super) fn of(run: ListedRun, text: &RunsText) -> Self {
+        let state = RunState::of_api(&run.state);
+        let question = run.question.unwrap_or_default();
+        Self {
+            path: format!("/console/runs/{}", url_encode(&run.run)),
+            question: match shorten(question.trim(), MAX_QUESTION_CHARS).into_owned() {
+                question if question.is_empty() => run.run,
+                question => question,
+            },
+            state_class: state.class(),
+            state_label: state.label(text),
+            agent: run.agent.unwrap_or_default(),
+            created_at: run.created_at,
+            pending: (run.pending_approvals > 0).then(|| fill(text.pending_approvals, run.pending_approvals)),
+        }
     }
 }

@@ -4,16 +4,17 @@ use askama::Template;
 use axum::{
     Router,
     extract::{Path, State},
-    response::Response,
+    response::{IntoResponse as _, Redirect, Response},
     routing::get,
 };
+use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::{
     api::{ServerList, ServerView},
     form_fields::{FormFields, SignedForm},
     format::{shorten, url_encode},
-    page::{Notice, Page, Section, render, render_failure},
+    page::{Notice, Page, Pager, PartFailures, Section, render, render_failure, render_with},
     request_context::Visitor,
     router::ConsoleState,
     text::ServersText,
@@ -29,8 +30,7 @@ struct ServersPage {
     page: Page,
     text: &'static ServersText,
     rows: Vec<ServerRow>,
-    next: Option<String>,
-    is_first_page: bool,
+    pager: Pager,
 }
 
 #[derive(Template)]
@@ -90,20 +90,25 @@ async fn list(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
     let start: usize = query.get("from").parse().unwrap_or_default();
     let end = start.saturating_add(SERVERS_PER_PAGE);
     let page = Page::new(&visitor, Section::Servers, text.title);
-    let next = (end < servers.servers.len()).then(|| page.with_parameter("from", &end.to_string()));
+    let next = (end < servers.servers.len()).then(|| end.to_string());
+    let pager = Pager::new(&page, "from", next.as_deref());
     let shown = servers.servers.into_iter().skip(start).take(SERVERS_PER_PAGE);
     let rows = shown.map(|server| ServerRow::of(server, text)).collect();
-    render(&ServersPage { page, text, rows, next, is_first_page: start == 0 })
+    render(&ServersPage { page, text, rows, pager })
 }
 
 async fn show(State(state): State<ConsoleState>, visitor: Visitor, Path(name): Path<String>) -> Response {
-    render_server(&state, &visitor, &name, None).await
+    let query = FormFields::parse(visitor.context.query.as_bytes());
+    let text = ServersText::of(visitor.language());
+    let notice = query.find("restarted").map(|_| Notice::success(text.restarted));
+    render_server(&state, &visitor, &name, StatusCode::OK, notice).await
 }
 
 async fn render_server(
     state: &ConsoleState,
     visitor: &Visitor,
     name: &str,
+    status: StatusCode,
     notice: Option<Notice>,
 ) -> Response {
     let text = ServersText::of(visitor.language());
@@ -112,10 +117,12 @@ async fn render_server(
         Ok(server) => server,
         Err(failure) => return render_failure(visitor, Section::Servers, &failure),
     };
-    let log = state.api.get_if_offered(visitor.role(), &format!("{path}/log")).await;
-    let log = log.ok().flatten().map(|log: Value| log_text(&log));
+    let mut failures = PartFailures::default();
+    let log = failures.keep(state.api.get_if_offered(visitor.role(), &format!("{path}/log")).await);
+    let log = log.map(|log: Value| log_text(&log));
+    let notice = notice.or_else(|| failures.notice(visitor.language()));
     let page = Page::new(visitor, Section::Servers, server.name.clone());
-    render(&ServerPage { page, text, row: ServerRow::of(server, text), notice, log })
+    render_with(status, &ServerPage { page, text, row: ServerRow::of(server, text), notice, log })
 }
 
 /// The end of a log, which is a text or a list of lines.
@@ -132,11 +139,15 @@ fn log_text(log: &Value) -> String {
 
 async fn restart(State(state): State<ConsoleState>, Path(name): Path<String>, form: SignedForm) -> Response {
     let visitor = form.visitor;
-    let text = ServersText::of(visitor.language());
     let path = format!("/servers/{}/restart", url_encode(&name));
-    let notice = match state.api.post::<Value>(visitor.role(), &path, &json!({})).await {
-        Ok(_) => Notice::success(text.restarted),
-        Err(failure) => Notice::failure(&failure),
-    };
-    render_server(&state, &visitor, &name, Some(notice)).await
+    match state.api.post::<Value>(visitor.role(), &path, &json!({})).await {
+        Ok(_) => {
+            let path = format!("/console/servers/{}?restarted", url_encode(&name));
+            Redirect::to(&path).into_response()
+        }
+        Err(failure) => {
+            let notice = Notice::failure(&failure, visitor.language());
+            render_server(&state, &visitor, &name, failure.status, Some(notice)).await
+        }
+    }
 }

@@ -8,7 +8,7 @@ use crate::{
     api::{SettingView, SettingsView},
     form_fields::FormFields,
     format::shorten,
-    page::{Page, Section, render, render_failure},
+    page::{Page, Pager, Section, render, render_failure},
     request_context::Visitor,
     router::ConsoleState,
     text::SettingsText,
@@ -26,8 +26,7 @@ struct SettingsPage {
     /// None if the gateway does not show its settings.
     rows: Option<Vec<SettingRow>>,
     shows_all: bool,
-    next: Option<String>,
-    is_first_page: bool,
+    pager: Pager,
 }
 
 struct SettingRow {
@@ -59,11 +58,11 @@ async fn show(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
         let rows =
             shown.by_ref().take(VALUES_PER_PAGE).map(|setting| SettingRow::of(setting, text)).collect();
         let end = start.saturating_add(VALUES_PER_PAGE).to_string();
-        next = shown.next().map(|_| page.with_parameter("from", &end));
+        next = shown.next().map(|_| end);
         rows
     });
-    let (files, is_first_page) = (files.unwrap_or_default(), start == 0);
-    render(&SettingsPage { page, text, files, rows, shows_all, next, is_first_page })
+    let pager = Pager::new(&page, "from", next.as_deref());
+    render(&SettingsPage { page, text, files: files.unwrap_or_default(), rows, shows_all, pager })
 }
 
 /// A file is its path, or an object with it.

@@ -33,7 +33,7 @@ struct SignInPage {
 pub(super) fn routes() -> Router<ConsoleState> {
     Router::new()
         .route(SIGN_IN_PATH, get(show).post(sign_in_with_token))
-        .route("/console/sign-out", post(sign_out))
+        .route("/console/sign-out", post(sign_out).get(async || Redirect::to("/")))
         .route(SIGN_IN_CODE_PATH, post(create_code))
 }
 
@@ -41,7 +41,7 @@ pub(super) fn routes() -> Router<ConsoleState> {
 async fn show(State(state): State<ConsoleState>, context: RequestContext, method: Method) -> Response {
     let query = FormFields::parse(context.query.as_bytes());
     let text = SignInText::of(context.language);
-    let next = own_path(query.get("next")).to_owned();
+    let next = console_path_or_root(query.get("next")).to_owned();
     let Some(code) = query.find("code") else {
         let notice = query.find("signed-out").map(|_| Notice::success(text.signed_out));
         return page(&context, StatusCode::OK, notice, next);
@@ -50,11 +50,7 @@ async fn show(State(state): State<ConsoleState>, context: RequestContext, method
     if method == Method::GET && state.codes.consume(code) {
         return sign_in(&state, &context, Role::Operator, &next);
     }
-    let notice = Notice {
-        is_error: true,
-        text: text.expired_code.to_owned(),
-        hint: Some(text.expired_code_hint.to_owned()),
-    };
+    let notice = Notice::error(text.expired_code).with_hint(Some(text.expired_code_hint));
     page(&context, StatusCode::FORBIDDEN, Some(notice), next)
 }
 
@@ -70,17 +66,13 @@ async fn sign_in_with_token(
     body: Bytes,
 ) -> Response {
     let fields = FormFields::parse(&body);
-    let next = own_path(fields.get("next")).to_owned();
+    let next = console_path_or_root(fields.get("next")).to_owned();
     // Another site could sign a visitor in to a gateway of its own.
     if is_same_origin(&headers) && state.access.accepts_token(fields.get("token").trim()) {
         return sign_in(&state, &context, Role::Caller, &next);
     }
     let text = SignInText::of(context.language);
-    let notice = Notice {
-        is_error: true,
-        text: text.wrong_token.to_owned(),
-        hint: Some(text.wrong_token_hint.to_owned()),
-    };
+    let notice = Notice::error(text.wrong_token).with_hint(Some(text.wrong_token_hint));
     page(&context, StatusCode::FORBIDDEN, Some(notice), next)
 }
 
@@ -130,7 +122,7 @@ async fn create_code(State(state): State<ConsoleState>, headers: HeaderMap) -> R
 }
 
 /// A path of the console to continue with; `/` if the given one is another.
-fn own_path(path: &str) -> &str {
+fn console_path_or_root(path: &str) -> &str {
     let is_plain = path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
     if path.starts_with("/console/") && is_plain { path } else { "/" }
 }

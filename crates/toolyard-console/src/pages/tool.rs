@@ -1,5 +1,7 @@
 //! One tool: description, statistics, schemas, and a form to try a call.
 
+use std::borrow::Cow;
+
 use askama::Template;
 use axum::{
     Router,
@@ -9,6 +11,7 @@ use axum::{
 };
 use http::StatusCode;
 use serde_json::{Map, Value, json};
+use toolyard_core::escape_unsafe;
 
 use crate::{
     api::{ApiFailure, ToolCallResult, ToolDetails},
@@ -33,7 +36,7 @@ struct ToolPage {
     page: Page,
     text: &'static ToolsText,
     details: ToolDetails,
-    /// Where the form is sent.
+    /// Path to which the form is submitted.
     path: String,
     form: SchemaForm,
     notice: Option<Notice>,
@@ -65,12 +68,27 @@ async fn show(State(state): State<ConsoleState>, visitor: Visitor, Path(name): P
 }
 
 async fn read_tool(state: &ConsoleState, visitor: &Visitor, name: &str) -> Result<ToolDetails, ApiFailure> {
+    state.api.get(visitor.role(), &tool_path_of_api(visitor, name)).await
+}
+
+fn tool_path_of_api(visitor: &Visitor, name: &str) -> String {
     let parameters = FormFields::parse(visitor.context.query.as_bytes());
-    let mut path = format!("/tools/{}", url_encode(name));
-    if let Some(source) = parameters.find("source") {
-        path = format!("{path}?source={}", url_encode(source));
+    let path = format!("/tools/{}", url_encode(name));
+    match parameters.find("source") {
+        Some(source) => format!("{path}?source={}", url_encode(source)),
+        None => path,
     }
-    state.api.get(visitor.role(), &path).await
+}
+
+/// The form shows hidden characters in the names of properties; the tool gets the names of its schema.
+fn restore_names(arguments: &mut Map<String, Value>, verbatim_schema: &Value) {
+    for field in SchemaForm::of(verbatim_schema).fields {
+        if let Cow::Owned(shown) = escape_unsafe(&field.property)
+            && let Some(value) = arguments.remove(&shown)
+        {
+            arguments.insert(field.property, value);
+        }
+    }
 }
 
 fn render_tool(
@@ -96,18 +114,21 @@ async fn call(State(state): State<ConsoleState>, Path(name): Path<String>, form:
         Err(failure) => return render_failure(&visitor, Section::Tools, &failure),
     };
     let mut form = SchemaForm::of(&details.input_schema);
-    let Some(arguments) = form.read(&fields) else {
-        let notice = Notice { is_error: true, text: text.check_fields.to_owned(), hint: None };
+    let Some(mut arguments) = form.read(&fields) else {
+        let notice = Notice::error(text.check_fields);
         return render_tool(&visitor, details, form, StatusCode::BAD_REQUEST, Some(notice), None);
     };
+    match state.api.get_verbatim::<ToolDetails>(visitor.role(), &tool_path_of_api(&visitor, &name)).await {
+        Ok(verbatim) => restore_names(&mut arguments, &verbatim.input_schema),
+        Err(failure) => return render_failure(&visitor, Section::Tools, &failure),
+    }
     match send_call(&state, &visitor, &details, arguments).await {
         Ok(result) => render_tool(&visitor, details, form, StatusCode::OK, None, Some(result)),
         Err(failure) => {
             let notice = if failure.is_not_offered() {
-                let text = CommonText::of(visitor.language()).not_offered.to_owned();
-                Notice { is_error: true, text, hint: None }
+                Notice::error(CommonText::of(visitor.language()).not_offered)
             } else {
-                Notice::failure(&failure)
+                Notice::failure(&failure, visitor.language())
             };
             render_tool(&visitor, details, form, failure.status, Some(notice), None)
         }

@@ -9,7 +9,7 @@ use crate::{
     api::{CallStatistics, ServerList, StatisticsList, ToolList, ToolView},
     form_fields::FormFields,
     format::{percent, shorten, url_encode},
-    page::{Page, Section, render, render_failure},
+    page::{Notice, Page, Pager, PartFailures, Section, render, render_failure},
     request_context::Visitor,
     router::ConsoleState,
     text::{ToolsText, fill},
@@ -28,8 +28,8 @@ struct ToolsPage {
     sources: Vec<String>,
     heading: Option<String>,
     rows: Vec<ToolRow>,
-    next: Option<String>,
-    is_first_page: bool,
+    pager: Pager,
+    notice: Option<Notice>,
 }
 
 struct ToolRow {
@@ -66,8 +66,9 @@ async fn list(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
         Ok(tools) => tools,
         Err(failure) => return render_failure(&visitor, Section::Tools, &failure),
     };
-    let statistics: StatisticsList = state.api.get(visitor.role(), "/statistics").await.unwrap_or_default();
-    let servers: ServerList = state.api.get(visitor.role(), "/servers").await.unwrap_or_default();
+    let mut failures = PartFailures::default();
+    let statistics: StatisticsList = failures.keep(state.api.get(visitor.role(), "/statistics").await);
+    let servers: ServerList = failures.keep(state.api.get(visitor.role(), "/servers").await);
     let mut sources: Vec<String> = servers.servers.into_iter().map(|server| server.name).collect();
     sources.extend(tools.tools.iter().map(|tool| tool.source.clone()));
     sources.push("native".to_owned());
@@ -91,9 +92,8 @@ async fn list(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
         }
     });
     let page = Page::new(&visitor, Section::Tools, text.title);
-    let next = tools.next.map(|next| page.with_parameter("after", &next));
+    let pager = Pager::new(&page, "after", tools.next.as_deref());
     let heading = (!query.is_empty()).then(|| fill(text.results_for, &query));
-    let is_first_page = parameters.get("after").is_empty();
     render(&ToolsPage {
         rows: rows.collect(),
         page,
@@ -102,8 +102,8 @@ async fn list(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
         source,
         sources,
         heading,
-        next,
-        is_first_page,
+        pager,
+        notice: failures.notice(visitor.language()),
     })
 }
 

@@ -1,15 +1,20 @@
 //! The first steps: import servers, make a call, ask a question.
 
 use askama::Template;
-use axum::{Router, extract::State, response::Response, routing::get};
+use axum::{
+    Router,
+    extract::State,
+    response::{IntoResponse as _, Redirect, Response},
+    routing::get,
+};
 use http::StatusCode;
 use serde_json::json;
 
 use crate::{
-    api::{AgentList, ImportReport, ImportServer, ServerList},
-    form_fields::SignedForm,
-    format::shorten,
-    page::{Notice, Page, Section, render_with},
+    api::{AgentList, ImportReport, ImportServer, RunList, ServerList},
+    form_fields::{FormFields, SignedForm},
+    format::{shorten, url_encode},
+    page::{Notice, Page, PartFailures, Section, render_with},
     request_context::Visitor,
     router::ConsoleState,
     session::Role,
@@ -25,7 +30,7 @@ struct WelcomePage {
     page: Page,
     text: &'static WelcomeText,
     notice: Option<Notice>,
-    /// What can be imported; none if this visitor cannot import.
+    /// Servers that can be imported; `None` if this visitor cannot import.
     importable: Option<Vec<ImportRow>>,
     server_count: usize,
     has_agents: bool,
@@ -45,7 +50,10 @@ pub(super) fn routes() -> Router<ConsoleState> {
 }
 
 async fn show(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
-    render_steps(&state, &visitor, StatusCode::OK, None).await
+    let query = FormFields::parse(visitor.context.query.as_bytes());
+    let text = WelcomeText::of(visitor.language());
+    let imported = query.find("imported").map(|names| Notice::success(fill(text.imported, names)));
+    render_steps(&state, &visitor, StatusCode::OK, imported).await
 }
 
 async fn render_steps(
@@ -55,24 +63,28 @@ async fn render_steps(
     notice: Option<Notice>,
 ) -> Response {
     let (role, text) = (visitor.role(), WelcomeText::of(visitor.language()));
+    let mut failures = PartFailures::default();
     let report = match role {
-        Role::Operator => state.api.get_if_offered::<ImportReport>(role, "/import").await.ok().flatten(),
+        Role::Operator => failures.keep(state.api.get_if_offered::<ImportReport>(role, "/import").await),
         Role::Caller => None,
     };
     let importable = report.map(|report| {
         report.servers.into_iter().take(MAX_SHOWN_SERVERS).map(|found| ImportRow::of(found, text)).collect()
     });
-    let servers: ServerList = state.api.get(role, "/servers").await.unwrap_or_default();
+    let servers: ServerList = failures.keep(state.api.get(role, "/servers").await);
     // Runs are there if agents can run, which needs a model.
-    let runs = state.api.get_if_offered::<crate::api::RunList>(role, "/runs?limit=1").await;
-    let agents: AgentList = state.api.get(role, "/agents").await.unwrap_or_default();
+    let runs = state.api.get_if_offered::<RunList>(role, "/runs?limit=1").await;
+    // If they cannot be read, agents may well be there.
+    let may_run = !matches!(runs, Ok(None));
+    failures.keep(runs);
+    let agents: AgentList = failures.keep(state.api.get(role, "/agents").await);
     let page = WelcomePage {
         page: Page::new(visitor, Section::Other, text.title),
         text,
-        notice,
+        notice: notice.or_else(|| failures.notice(visitor.language())),
         importable,
         server_count: servers.servers.len(),
-        has_agents: matches!(runs, Ok(Some(_))) && !agents.agents.is_empty(),
+        has_agents: may_run && !agents.agents.is_empty(),
     };
     render_with(status, &page)
 }
@@ -82,16 +94,19 @@ async fn import(State(state): State<ConsoleState>, form: SignedForm) -> Response
     let text = WelcomeText::of(visitor.language());
     let names: Vec<&str> = fields.all("server").collect();
     if names.is_empty() {
-        let notice = Notice { is_error: true, text: text.select.to_owned(), hint: None };
+        let notice = Notice::error(text.select);
         return render_steps(&state, &visitor, StatusCode::BAD_REQUEST, Some(notice)).await;
     }
     let body = json!({ "servers": names });
     match state.api.post::<ImportReport>(visitor.role(), "/import", &body).await {
         Ok(_) => {
-            let notice = Notice::success(fill(text.imported, names.join(", ")));
-            render_steps(&state, &visitor, StatusCode::OK, Some(notice)).await
+            let names = url_encode(&names.join(", "));
+            Redirect::to(&format!("/console/welcome?imported={names}")).into_response()
         }
-        Err(failure) => render_steps(&state, &visitor, failure.status, Some(Notice::failure(&failure))).await,
+        Err(failure) => {
+            let notice = Notice::failure(&failure, visitor.language());
+            render_steps(&state, &visitor, failure.status, Some(notice)).await
+        }
     }
 }
 

@@ -90,6 +90,9 @@ impl SessionKeys {
     }
 
     /// Ends a session before it expires.
+    ///
+    /// The revocation is kept in the memory of this process. The key may survive a restart and be shared with other replicas,
+    /// which then accept a copied cookie of the session until it expires. Changing the access token ends all sessions everywhere.
     pub(crate) fn revoke(&self, session: &Session) {
         let now = now();
         let mut revoked = self.revoked.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Who is signed in: signed session cookies, CSRF tokens, one-time codes and roles.
+//! Sessions of visitors: signed session cookies, CSRF tokens, one-time codes and roles.
 
 mod codes;
 mod keys;
@@ -7,7 +7,7 @@ pub use codes::CodeError;
 pub(crate) use codes::SignInCodes;
 pub(crate) use keys::{SESSION_COOKIE, SESSION_SECONDS, Session, SessionKeys};
 
-/// What a visitor may do.
+/// The rights of a visitor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Signed in with the gateway's access token: may do what the HTTP API lets every client do.

@@ -2,7 +2,7 @@
 
 /// State of a step. Pages, drawings and scripts use these seven and no others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub enum StepState {
+pub(crate) enum StepState {
     /// Not started.
     #[default]
     Waiting,
@@ -21,7 +21,7 @@ pub enum StepState {
 }
 
 /// All states, in the order in which a legend lists them.
-pub const STEP_STATES: [StepState; 7] = [
+pub(crate) const STEP_STATES: [StepState; 7] = [
     StepState::Waiting,
     StepState::NeedsApproval,
     StepState::Running,
@@ -33,7 +33,7 @@ pub const STEP_STATES: [StepState; 7] = [
 
 impl StepState {
     /// The word in `data-state` attributes.
-    pub fn token(self) -> &'static str {
+    pub(crate) fn token(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
             Self::NeedsApproval => "needs_approval",
@@ -47,7 +47,7 @@ impl StepState {
 
     /// The state that the HTTP API calls `word`: a state of a step or the outcome of a `step_ended` event. Words that are
     /// added to the API later count as waiting.
-    pub fn of_api(word: &str) -> Self {
+    pub(crate) fn of_api(word: &str) -> Self {
         match word {
             "running" | "started" => Self::Running,
             "done" => Self::Done,
@@ -60,7 +60,7 @@ impl StepState {
     }
 
     /// The inside of a 16 × 16 symbol. Shapes differ, so that no state is told by its colour alone.
-    pub fn symbol(self) -> &'static str {
+    pub(crate) fn symbol(self) -> &'static str {
         match self {
             Self::Waiting => r#"<circle cx="8" cy="8" r="5.5"/>"#,
             Self::NeedsApproval => r#"<path d="M8 1.5 14.5 8 8 14.5 1.5 8Z"/><path d="M8 5v3.5M8 10.6v.4"/>"#,
@@ -77,23 +77,23 @@ impl StepState {
 
 /// The words of a drawing in one language.
 #[derive(Debug, Clone, Copy)]
-pub struct DrawingWords {
+pub(crate) struct DrawingWords {
     /// Name of the graph; `{n}` is the number of steps.
-    pub plan: &'static str,
+    pub(crate) plan: &'static str,
     /// Name of a group of steps with the same neighbours; `{n}` is their number.
-    pub parallel: &'static str,
+    pub(crate) parallel: &'static str,
     /// Name of the timeline.
-    pub timeline: &'static str,
+    pub(crate) timeline: &'static str,
     /// Follows the number of attempts.
-    pub attempt: &'static str,
+    pub(crate) attempt: &'static str,
     states: [&'static str; 7],
     short_states: [&'static str; 7],
 }
 
 impl DrawingWords {
     /// English.
-    pub const ENGLISH: Self = Self {
-        plan: "Plan with {n} steps",
+    pub(crate) const ENGLISH: Self = Self {
+        plan: "Plan · Steps: {n}",
         parallel: "{n} parallel steps",
         timeline: "Timeline of the steps",
         attempt: "attempt {n}",
@@ -101,7 +101,7 @@ impl DrawingWords {
         short_states: ["", "approval", "running", "done", "failed", "unknown", "skipped"],
     };
     /// Chinese.
-    pub const CHINESE: Self = Self {
+    pub(crate) const CHINESE: Self = Self {
         plan: "包含 {n} 个步骤的计划",
         parallel: "{n} 个并行步骤",
         timeline: "步骤时间线",
@@ -110,13 +110,20 @@ impl DrawingWords {
         short_states: ["", "待批准", "运行中", "完成", "失败", "未知", "跳过"],
     };
 
+    /// All texts, for the test of translations.
+    #[cfg(test)]
+    pub(crate) fn all(&self) -> Vec<&'static str> {
+        let names = [self.plan, self.parallel, self.timeline, self.attempt];
+        names.into_iter().chain(self.states).chain(self.short_states).collect()
+    }
+
     /// The word for a state.
-    pub fn state(&self, state: StepState) -> &'static str {
+    pub(crate) fn state(&self, state: StepState) -> &'static str {
         self.states.get(state as usize).copied().unwrap_or_default()
     }
 
     /// A word for a state that fits into a node of the graph; empty for steps that wait.
-    pub fn short_state(&self, state: StepState) -> &'static str {
+    pub(crate) fn short_state(&self, state: StepState) -> &'static str {
         self.short_states.get(state as usize).copied().unwrap_or_default()
     }
 }

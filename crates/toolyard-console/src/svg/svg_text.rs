@@ -1,4 +1,4 @@
-//! Text in drawings: sanitizing, escaping, estimated widths, shortening, and numbers for people.
+//! Text in drawings: sanitizing, escaping, estimated widths and shortening.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 const MAX_ANCHOR_BYTES: usize = 40;
 
 /// Appends `text` to `output`, sanitized, on one line and escaped for text and attributes.
-pub fn push_escaped(output: &mut String, text: &str) {
+pub(crate) fn push_escaped(output: &mut String, text: &str) {
     for letter in toolyard_core::sanitize(text).0.chars() {
         push_escaped_char(output, letter);
     }
@@ -25,14 +25,14 @@ fn push_escaped_char(output: &mut String, letter: char) {
 }
 
 /// The escaped form of `text`; see [`push_escaped`].
-pub fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut output = String::with_capacity(text.len());
     push_escaped(&mut output, text);
     output
 }
 
 /// The escaped form of `text`, cut so that it has at most `max_bytes`, `…` included.
-pub fn escaped_within(text: &str, max_bytes: usize) -> String {
+pub(crate) fn escaped_within(text: &str, max_bytes: usize) -> String {
     let mut output = String::new();
     let mut piece = String::new();
     for letter in toolyard_core::sanitize(text).0.chars() {
@@ -65,22 +65,17 @@ fn char_width(letter: char) -> u32 {
 /// The width of every ASCII character of a monospaced font, in thousandths of the font size.
 const MONOSPACE_WIDTH: u32 = 620;
 
-/// Estimated width of `text` in thousandths of the font size.
-pub fn estimated_width(text: &str) -> u32 {
-    text.chars().map(char_width).fold(0, u32::saturating_add)
-}
-
 /// A font for which texts are shortened.
 #[derive(Debug, Clone, Copy)]
-pub struct Font {
+pub(crate) struct Font {
     /// Font size in tenths of a pixel.
-    pub size_tenths: u32,
+    pub(crate) size_tenths: u32,
     /// Whether all ASCII characters have the same width.
-    pub is_monospace: bool,
+    pub(crate) is_monospace: bool,
 }
 
 /// `text` sanitized, on one line, escaped, and cut with `…` to an estimated width of `pixels`.
-pub fn escaped_to_width(text: &str, pixels: u32, font: Font) -> String {
+pub(crate) fn escaped_to_width(text: &str, pixels: u32, font: Font) -> String {
     let mut output = String::new();
     let mut width = 0_u32;
     let limit = pixels.saturating_mul(10_000).checked_div(font.size_tenths).unwrap_or_default();
@@ -106,7 +101,7 @@ pub fn escaped_to_width(text: &str, pixels: u32, font: Font) -> String {
 
 /// The HTML id of the details of a step, to which the drawings link: `step-` and the id of the step, in which every
 /// character that is not a letter or digit of ASCII, `_`, `-` or `.` is replaced. Different ids have different anchors.
-pub fn step_anchor(id: &str) -> String {
+pub(crate) fn step_anchor(id: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.');
     let mut anchor = String::from("step-");
     anchor
@@ -120,21 +115,4 @@ pub fn step_anchor(id: &str) -> String {
         let _ = write!(anchor, "~{hash:016x}");
     }
     anchor
-}
-
-/// A duration for people, such as `850 ms`, `1.2 s`, `2 min 5 s`.
-pub fn duration_text(milliseconds: u64) -> String {
-    match milliseconds {
-        0..1_000 => format!("{milliseconds} ms"),
-        1_000..10_000 => format!("{}.{} s", milliseconds / 1_000, milliseconds % 1_000 / 100),
-        10_000..60_000 => format!("{} s", milliseconds / 1_000),
-        60_000..3_600_000 => match milliseconds / 1_000 % 60 {
-            0 => format!("{} min", milliseconds / 60_000),
-            seconds => format!("{} min {seconds} s", milliseconds / 60_000),
-        },
-        _ => match milliseconds / 60_000 % 60 {
-            0 => format!("{} h", milliseconds / 3_600_000),
-            minutes => format!("{} h {minutes} min", milliseconds / 3_600_000),
-        },
-    }
 }

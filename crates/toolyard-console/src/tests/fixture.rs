@@ -33,12 +33,12 @@ impl ConsoleAccess for TestAccess {
 }
 
 /// A request that reached the API: role, method, path with query, and body.
-pub(super) type Received = (Role, Method, String, Value);
+pub(super) type ApiRequest = (Role, Method, String, Value);
 
 pub(super) struct Fixture {
     pub(super) console: Console,
     router: Router,
-    received: Arc<Mutex<Vec<Received>>>,
+    received: Arc<Mutex<Vec<ApiRequest>>>,
 }
 
 /// A response with its body as text.
@@ -73,7 +73,7 @@ struct MarkedRole(Role);
 
 impl Fixture {
     pub(super) fn new(is_open: bool, answer: fn(&Method, &str) -> (StatusCode, Value)) -> Self {
-        let received: Arc<Mutex<Vec<Received>>> = Arc::default();
+        let received: Arc<Mutex<Vec<ApiRequest>>> = Arc::default();
         let recorded = Arc::clone(&received);
         let api = Router::new().fallback(move |request: Request<Body>| async move {
             let (parts, body) = request.into_parts();
@@ -134,11 +134,53 @@ impl Fixture {
         page.session().unwrap()
     }
 
+    /// The paths that were read, in order.
+    pub(super) fn reads(&self) -> Vec<String> {
+        let received = self.received.lock().unwrap();
+        let reads = received.iter().filter(|(_, method, _, _)| method == Method::GET);
+        reads.map(|(_, _, path, _)| path.clone()).collect()
+    }
+
     /// The requests that changed something.
-    pub(super) fn changes(&self) -> Vec<Received> {
+    pub(super) fn changes(&self) -> Vec<ApiRequest> {
         let received = self.received.lock().unwrap();
         received.iter().filter(|(_, method, _, _)| method != Method::GET).cloned().collect()
     }
+}
+
+pub(super) const MAX_PAGE_BYTES: usize = 100_000;
+
+/// Nothing in a page is code that the console did not write.
+pub(super) fn assert_harmless(body: &str, path: &str) {
+    for forbidden in [
+        "<script>",
+        "<img",
+        "onerror=alert(1)>",
+        "javascript:alert(1)\"",
+        "\u{202e}",
+        "\u{200b}",
+        "\u{1b}",
+        " style=",
+        "<style",
+    ] {
+        assert!(!body.contains(forbidden), "{path} contains {forbidden:?}");
+    }
+    for (position, _) in body.match_indices("<script") {
+        assert!(body.get(position..).unwrap().starts_with("<script src=\"/console/assets/"), "{path}");
+    }
+    for attribute in ["href=\"", "action=\"", "src=\""] {
+        for (position, _) in body.match_indices(attribute) {
+            let url = body.get(position + attribute.len()..).unwrap();
+            let is_own = url.starts_with(['/', '#']) && !url.starts_with("//")
+                || url.starts_with("data:image/svg+xml,");
+            assert!(
+                is_own || url.starts_with('?'),
+                "{path} links to {}",
+                url.chars().take(40).collect::<String>()
+            );
+        }
+    }
+    assert!(body.len() <= MAX_PAGE_BYTES, "{path} has {} bytes", body.len());
 }
 
 /// An API in which every text is an attack.
@@ -167,7 +209,7 @@ pub(super) fn hostile_api(method: &Method, path: &str) -> (StatusCode, Value) {
         (_, path) if path.ends_with("/log") && path.starts_with("/servers") => json!({"lines": [ATTACK]}),
         (_, path) if path.starts_with("/servers/") => server,
         (_, "/overview") => {
-            json!({"uptime_ms": 5, "calls_per_minute": series, "failures_per_minute": series, "p50_ms": 2.5, "p95_ms": 300, "tokens": {"input": 5}})
+            json!({"uptime_ms": 5, "calls_per_minute": series, "failures_per_minute": series, "p50_ms": 2.5, "p95_ms": 300, "tokens": {"input": 5}, "runs": {"active": 1, "pending_approvals": 3}})
         }
         (_, "/runs") => {
             json!({"runs": [{"run": ATTACK, "state": ATTACK, "agent": ATTACK, "question": ATTACK, "created_at": 1}], "next": ATTACK})
@@ -192,7 +234,10 @@ pub(super) fn hostile_api(method: &Method, path: &str) -> (StatusCode, Value) {
         (_, "/import") => {
             json!({"servers": [{"name": ATTACK, "endpoint": ATTACK, "state": "new", "clients": [ATTACK], "notes": [ATTACK]}]})
         }
-        (_, path) if path.starts_with("/approvals/") => json!({"run": "r"}),
+        (&Method::GET, "/runs/01RUN") => {
+            json!({"run": "01RUN", "state": "suspended", "pending_approvals": [{"approval": 7, "run": "01RUN", "text": ATTACK}]})
+        }
+        (&Method::POST, path) if path.starts_with("/runs/01RUN/") => json!({"run": "01RUN"}),
         _ => {
             return (
                 StatusCode::NOT_FOUND,

@@ -1,12 +1,12 @@
-//! All pages with hostile data: nothing runs, nothing is too long, both languages are complete.
+//! All pages with hostile data: nothing runs, nothing is too long, forms lead on, and Chinese pages are Chinese.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::fixture::{ATTACK, Fixture, Page, hostile_api};
+use super::fixture::{ATTACK, Fixture, MAX_PAGE_BYTES, Page, assert_harmless, hostile_api};
 use crate::security_headers::CONTENT_SECURITY_POLICY;
 
-const MAX_PAGE_BYTES: usize = 100_000;
+const NOT_FOUND_PATHS: [&str; 2] = ["/console/runs/missing", "/console/%3Cscript%3Ealert(1)%3C/script%3E"];
 const PATHS: [&str; 19] = [
     "/",
     "/console/tools",
@@ -29,40 +29,6 @@ const PATHS: [&str; 19] = [
     "/console/%3Cscript%3Ealert(1)%3C/script%3E",
 ];
 
-/// Nothing in a page is code that the console did not write.
-fn assert_harmless(page: &Page, path: &str) {
-    let body = &page.body;
-    for forbidden in [
-        "<script>",
-        "<img",
-        "onerror=alert(1)>",
-        "javascript:alert(1)\"",
-        "\u{202e}",
-        "\u{200b}",
-        "\u{1b}",
-        " style=",
-        "<style",
-    ] {
-        assert!(!body.contains(forbidden), "{path} contains {forbidden:?}");
-    }
-    for (position, _) in body.match_indices("<script") {
-        assert!(body.get(position..).unwrap().starts_with("<script src=\"/console/assets/"), "{path}");
-    }
-    for attribute in ["href=\"", "action=\"", "src=\""] {
-        for (position, _) in body.match_indices(attribute) {
-            let url = body.get(position + attribute.len()..).unwrap();
-            let is_own = url.starts_with(['/', '#']) && !url.starts_with("//")
-                || url.starts_with("data:image/svg+xml,");
-            assert!(
-                is_own || url.starts_with('?'),
-                "{path} links to {}",
-                url.chars().take(40).collect::<String>()
-            );
-        }
-    }
-    assert!(body.len() <= MAX_PAGE_BYTES, "{path} has {} bytes", body.len());
-}
-
 fn assert_headers(page: &Page, path: &str) {
     let header = |name: &str| page.headers.get(name).map(|value| value.to_str().unwrap()).unwrap_or_default();
     assert_eq!(header("content-security-policy"), CONTENT_SECURITY_POLICY, "{path}");
@@ -83,12 +49,10 @@ async fn no_text_of_others_runs_on_any_page() {
             for language in ["en", "zh"] {
                 let separator = if path.contains('?') { '&' } else { '?' };
                 let page = fixture.get(&format!("{path}{separator}lang={language}"), &session).await;
-                assert!(
-                    page.status == StatusCode::OK || page.status == StatusCode::NOT_FOUND,
-                    "{path}: {}",
-                    page.status
-                );
-                assert_harmless(&page, path);
+                let is_missing = NOT_FOUND_PATHS.contains(&path);
+                let expected = if is_missing { StatusCode::NOT_FOUND } else { StatusCode::OK };
+                assert_eq!(page.status, expected, "{path}");
+                assert_harmless(&page.body, path);
                 assert_headers(&page, path);
                 let tag = if language == "zh" { "<html lang=\"zh-CN\"" } else { "<html lang=\"en\"" };
                 assert!(page.body.contains(tag), "{path}");
@@ -138,17 +102,14 @@ async fn results_of_calls_are_shown_as_text() {
     form.append_pair("arg:json", "[1, 2]").append_pair("arg:content", "a\r\nb");
     let page = fixture.post("/console/tools/x?source=y", &session, &form.finish()).await;
     assert_eq!(page.status, StatusCode::OK, "{}", page.body);
-    assert_harmless(&page, "result");
+    assert_harmless(&page.body, "result");
     let (_, _, _, body) = fixture.changes().pop().unwrap();
-    assert_eq!(
-        body["arguments"],
-        json!({shown.as_ref(): "hello", "json": [1, 2], "content": "a\nb", "flag": true})
-    );
+    assert_eq!(body["arguments"], json!({ATTACK: "hello", "json": [1, 2], "content": "a\nb", "flag": true}));
     let csrf = format!("csrf={csrf}&arg:json=%5B1");
     let page = fixture.post("/console/tools/x", &session, &csrf).await;
     assert_eq!((page.status, fixture.changes().len()), (StatusCode::BAD_REQUEST, 1), "nothing was called");
     assert!(page.body.contains("This is not valid JSON."));
-    assert_harmless(&page, "wrong value");
+    assert_harmless(&page.body, "wrong value");
 }
 
 #[tokio::test]
@@ -237,13 +198,20 @@ fn empty_api(_: &Method, _: &str) -> (StatusCode, Value) {
 async fn what_is_not_offered_is_said() {
     let fixture = Fixture::new(false, empty_api);
     let session = fixture.operator().await;
-    for path in
-        ["/console/approvals", "/console/agents", "/console/audit", "/console/settings", "/console/runs"]
-    {
+    for (path, text) in [
+        ("/console/approvals", "This gateway offers no agents."),
+        ("/console/agents", "This gateway does not offer this."),
+        ("/console/audit", "This gateway keeps no audit log."),
+        ("/console/settings", "This gateway does not show its settings."),
+        ("/console/runs", "This gateway has no agents."),
+        ("/console/chat", "This gateway has no agents."),
+    ] {
         let page = fixture.get(path, &session).await;
         assert_eq!(page.status, StatusCode::OK, "{path}");
-        assert!(page.body.contains("class=\"card empty\""), "{path}");
+        assert!(page.body.contains(text), "{path}");
     }
+    let chat = fixture.get("/console/chat", &session).await;
+    assert!(!chat.body.contains("name=\"question\""), "no question can be asked");
     let page = fixture.get("/console/welcome", &session).await;
     assert!(page.body.contains("toolyard import") && page.body.contains("toolyard models add"));
 }
@@ -279,6 +247,349 @@ async fn agents_are_added_changed_and_removed() {
         fixture.post("/console/add-agent", &session, &format!("csrf={csrf}&name=x&limit-steps=many")).await;
     assert_eq!(page.status, StatusCode::BAD_REQUEST);
     assert!(page.body.contains("Steps must be a number."));
+}
+
+/// An API with 40 runs of 40 conversations.
+fn many_runs_api(method: &Method, path: &str) -> (StatusCode, Value) {
+    let run = |number: usize| json!({"run": format!("R{number}"), "state": "answered", "question": format!("Question {number}?"), "conversation": format!("c{number}"), "created_at": 1});
+    match path {
+        "/api/v1/runs?limit=40" => (StatusCode::OK, json!({"runs": (0..40).map(run).collect::<Vec<_>>()})),
+        "/api/v1/runs?conversation=c3&limit=20" => (StatusCode::OK, json!({"runs": [run(3)]})),
+        "/api/v1/runs/R3" => (
+            StatusCode::OK,
+            json!({"run": "R3", "state": "answered", "question": "Question 3?", "answer": "42"}),
+        ),
+        "/api/v1/runs?conversation=lost&limit=20" => (StatusCode::OK, json!({"runs": [run(9)]})),
+        path => hostile_api(method, path),
+    }
+}
+
+#[tokio::test]
+async fn the_chat_reads_the_runs_of_its_conversation_only() {
+    let fixture = Fixture::new(false, many_runs_api);
+    let session = fixture.operator().await;
+    let page = fixture.get("/console/chat?conversation=c3", &session).await.body;
+    assert!(page.contains("42") && page.contains("Question 19?") && !page.contains("Question 20?"));
+    let expected = ["/overview", "/runs?limit=40", "/agents", "/runs?conversation=c3&limit=20", "/runs/R3"];
+    assert_eq!(fixture.reads(), expected.map(|path| format!("/api/v1{path}")));
+    let fragment = fixture.get("/console/chat/fragment?conversation=c3", &session).await;
+    assert!(fragment.body.contains("42") && !fragment.body.contains("Question 19?"));
+    assert_eq!(fixture.reads().len(), expected.len() + 2, "the fragment reads the conversation only");
+    let lost = fixture.get("/console/chat?conversation=lost", &session).await;
+    assert_eq!(lost.status, StatusCode::NOT_FOUND, "a run that cannot be read is no empty conversation");
+}
+
+/// The targets of all links of a page.
+fn links(page: &Page) -> Vec<String> {
+    let links = page.body.split("<a ").skip(1).filter_map(|part| part.split("href=\"").nth(1));
+    links.map(|link| link.split('"').next().unwrap().replace("&#38;", "&")).collect()
+}
+
+#[tokio::test]
+async fn pages_after_a_form_have_no_dead_links() {
+    let fixture = Fixture::new(false, hostile_api);
+    let session = fixture.operator().await;
+    let csrf = fixture.get("/", &session).await.csrf();
+    for (path, fields) in [
+        ("/console/runs/01RUN/approve", "approval=7&decision=allow&return_to=approvals"),
+        ("/console/runs/missing/approve", "approval=7&decision=deny"),
+        ("/console/runs/missing/cancel", ""),
+        ("/console/runs/01RUN/resolve", "step=x"),
+        ("/console/servers/x", ""),
+        ("/console/welcome", "server=x"),
+        ("/console/welcome", ""),
+        ("/console/chat", "question="),
+    ] {
+        let mut page = fixture.post(path, &session, &format!("csrf={csrf}&{fields}")).await;
+        if page.status == StatusCode::SEE_OTHER {
+            page = fixture.get(&page.location().to_owned(), &session).await;
+            assert_eq!(page.status, StatusCode::OK, "{path}");
+        }
+        for link in links(&page).iter().filter(|link| link.contains("lang=") || link.contains("theme=")) {
+            let target = fixture.get(link, &session).await;
+            let is_found = target.status == StatusCode::OK || target.status == StatusCode::SEE_OTHER;
+            assert!(is_found, "{path} links to {link}: {}", target.status);
+        }
+    }
+    assert_eq!(fixture.get("/console/sign-out?lang=zh", &session).await.location(), "/");
+    assert_eq!(
+        fixture.get("/console/agents/clerk/remove", &session).await.location(),
+        "/console/agents/clerk"
+    );
+    assert_eq!(fixture.get("/console", &session).await.location(), "/");
+    let page = fixture.post("/console/runs", &session, "").await;
+    assert_eq!(page.status, StatusCode::METHOD_NOT_ALLOWED);
+    assert!(page.body.contains("does not accept such a request"));
+}
+
+#[tokio::test]
+async fn a_restart_and_an_import_say_what_was_done() {
+    let fixture = Fixture::new(false, hostile_api);
+    let session = fixture.operator().await;
+    let csrf = fixture.get("/", &session).await.csrf();
+    let page = fixture.post("/console/servers/x", &session, &format!("csrf={csrf}")).await;
+    assert_eq!(page.location(), "/console/servers/x?restarted");
+    assert!(fixture.get(page.location(), &session).await.body.contains("The server is restarting."));
+    let page = fixture.post("/console/welcome", &session, &format!("csrf={csrf}&server=a&server=b")).await;
+    assert_eq!(page.location(), "/console/welcome?imported=a%2C%20b");
+    assert!(fixture.get(page.location(), &session).await.body.contains("Imported servers: a, b"));
+    let sent: Vec<String> = fixture.changes().into_iter().map(|(_, _, path, _)| path).collect();
+    assert_eq!(sent, ["/api/v1/servers/x/restart", "/api/v1/import"]);
+}
+
+/// An API whose store does not answer.
+fn failing_api(method: &Method, path: &str) -> (StatusCode, Value) {
+    let failing = ["/statistics", "/overview", "/runs?", "/servers/x/", "/import"];
+    if failing.iter().any(|part| path.contains(part)) {
+        let error = json!({"error": {"message": "the store is away", "code": "store_unavailable"}});
+        return (StatusCode::SERVICE_UNAVAILABLE, error);
+    }
+    hostile_api(method, path)
+}
+
+#[tokio::test]
+async fn parts_that_cannot_be_read_are_no_empty_parts() {
+    let fixture = Fixture::new(false, failing_api);
+    let session = fixture.operator().await;
+    for path in ["/", "/console/tools", "/console/servers/x", "/console/welcome"] {
+        let page = fixture.get(path, &session).await.body;
+        assert!(
+            page.contains("Some data could not be read.") && page.contains("the store is away"),
+            "{path}"
+        );
+        let page = fixture.get(&format!("{path}?lang=zh"), &session).await.body;
+        assert!(page.contains("部分数据无法读取。") && page.contains("存储没有响应。"), "{path}");
+    }
+    let csrf = fixture.get("/console/agents", &session).await.csrf();
+    let page = fixture.post("/console/servers/x", &session, &format!("csrf={csrf}")).await;
+    assert_eq!(page.status, StatusCode::SERVICE_UNAVAILABLE, "a failed restart is no success");
+    assert!(page.body.contains("the store is away"));
+}
+
+#[tokio::test]
+async fn waiting_approvals_are_counted_in_the_navigation() {
+    let fixture = Fixture::new(false, hostile_api);
+    let session = fixture.operator().await;
+    for path in ["/", "/console/tools", "/console/approvals/badge"] {
+        let page = fixture.get(path, &session).await.body;
+        assert!(
+            page.contains("<span class=\"badge\">3<span class=\"visually-hidden\"> waiting for approval"),
+            "{path}"
+        );
+    }
+    let overviews = fixture.reads().into_iter().filter(|path| path.ends_with("/overview")).count();
+    assert_eq!(overviews, 3, "each page reads the number once");
+    let fixture = Fixture::new(false, empty_api);
+    let session = fixture.operator().await;
+    assert!(!fixture.get("/console/tools", &session).await.body.contains("class=\"badge\""));
+}
+
+#[tokio::test]
+async fn the_overview_can_be_refreshed_in_place() {
+    let fixture = Fixture::new(false, hostile_api);
+    let session = fixture.operator().await;
+    let page = fixture.get("/", &session).await.body;
+    assert!(page.contains("data-refresh=\"/console/overview/fragment\""));
+    let fragment = fixture.get("/console/overview/fragment", &session).await;
+    assert_harmless(&fragment.body, "fragment");
+    assert!(!fragment.body.contains("<html") && page.contains(fragment.body.trim()), "the same markup");
+    assert!(fragment.body.contains("60 to 50 min ago"), "the chart has a table");
+    assert!(fragment.body.contains("1770 calls in the last hour"), "the line has its number");
+}
+
+#[tokio::test]
+async fn pagers_keep_the_filter() {
+    let fixture = Fixture::new(false, large_api);
+    let session = fixture.operator().await;
+    let page = fixture.get("/console/tools?source=x&after=y", &session).await;
+    let links = links(&page);
+    assert!(links.contains(&"/console/tools?source=x".to_owned()), "{links:?}");
+    assert!(links.contains(&"/console/tools?source=x&after=tool_050%40server".to_owned()), "{links:?}");
+    let page = fixture.get("/console/settings?from=150", &session).await;
+    assert!(self::links(&page).contains(&"/console/settings?from=300".to_owned()));
+}
+
+/// An API with an agent whose texts have hidden characters.
+fn hidden_text_api(method: &Method, path: &str) -> (StatusCode, Value) {
+    let config = json!({"description": "a\u{200b}b", "instructions": "Be\u{200b} brief.", "tools": ["read\u{200b}_*"], "note": "\u{200b}"});
+    match (method, path) {
+        (&Method::GET, "/api/v1/agents/clerk") => {
+            (StatusCode::OK, json!({"name": "clerk", "origin": "store", "config": config}))
+        }
+        _ => hostile_api(method, path),
+    }
+}
+
+#[tokio::test]
+async fn saving_an_agent_keeps_texts_that_were_not_touched() {
+    let fixture = Fixture::new(false, hidden_text_api);
+    let session = fixture.operator().await;
+    let page = fixture.get("/console/agents/clerk", &session).await;
+    assert!(page.body.contains("Be\\u{200b} brief."), "the form shows hidden characters");
+    let mut form = form_urlencoded::Serializer::new(String::new());
+    form.append_pair("csrf", &page.csrf())
+        .append_pair("description", "new")
+        .append_pair("tool_calling", "on");
+    form.append_pair("instructions", "Be\\u{200b} brief.").append_pair("tools", "read\\u{200b}_*\r\nwrite_*");
+    fixture.post("/console/agents/clerk", &session, &form.finish()).await;
+    let (_, _, _, body) = fixture.changes().pop().unwrap();
+    let config = &body["config"];
+    assert_eq!(config["description"], "new");
+    assert_eq!(config["instructions"], "Be\u{200b} brief.");
+    assert_eq!(config["tools"], json!(["read\u{200b}_*", "write_*"]));
+    assert_eq!(config["note"], "\u{200b}", "fields without an input are kept");
+}
+
+#[tokio::test]
+async fn failures_are_translated() {
+    let fixture = Fixture::new(false, hostile_api);
+    let page = fixture.get("/console/runs/missing?lang=zh", &fixture.operator().await).await;
+    assert!(page.body.contains("该运行不存在。"), "{}", page.body);
+    assert!(
+        page.body.contains("<p class=\"hint\" lang=\"en\">"),
+        "the message of the API is marked as English"
+    );
+}
+
+/// An API with an approval of a current gateway, which has its parts.
+fn parts_api(method: &Method, path: &str) -> (StatusCode, Value) {
+    match path {
+        "/api/v1/approvals" => (
+            StatusCode::OK,
+            json!({"approvals": [
+                {"approval": 1, "run": "R", "tool": "send_mail", "source": "mail", "text": "may `send_mail` of mail be called?", "effects": "destructive, open world", "arguments": "{\"to\":\"all\"}", "notes": ["the name was repaired"]},
+                {"approval": 2, "run": "R", "text": "short", "arguments": "{}", "notes": ["n".repeat(30_000)]},
+            ]}),
+        ),
+        path => hostile_api(method, path),
+    }
+}
+
+#[tokio::test]
+async fn approvals_show_their_parts_in_the_language_of_the_page() {
+    let fixture = Fixture::new(false, parts_api);
+    let page = fixture.get("/console/approvals?lang=zh", &fixture.operator().await).await.body;
+    for expected in [
+        "可能破坏数据 · 会访问外部系统",
+        "  &#34;to&#34;: &#34;all&#34;",
+        "<p class=\"small\" lang=\"en\">the name was repaired</p>",
+    ] {
+        assert!(page.contains(expected), "{expected} is missing in {page}");
+    }
+    assert!(!page.contains("may `send_mail`"), "the sentence of the API is not shown beside its parts");
+    assert_eq!(page.matches("value=\"allow\"").count(), 1, "long notes cannot be approved either");
+}
+
+/// An API whose texts are Chinese, so that every English word on a Chinese page is one of the console.
+fn chinese_api(method: &Method, path: &str) -> (StatusCode, Value) {
+    fn translate(value: &mut Value) {
+        match value {
+            Value::String(text) if text.contains(ATTACK) => "文本".clone_into(text),
+            Value::Array(values) => values.iter_mut().for_each(translate),
+            Value::Object(fields) => {
+                *fields = std::mem::take(fields)
+                    .into_iter()
+                    .map(|(key, value)| (if key == ATTACK { "属性".to_owned() } else { key }, value))
+                    .collect();
+                fields.values_mut().for_each(translate);
+            }
+            _ => {}
+        }
+    }
+    let (status, mut body) = hostile_api(method, path);
+    translate(&mut body);
+    (status, body)
+}
+
+/// The text of a page without elements that are not for translation: code, and those marked as English.
+fn visible_text(html: &str) -> String {
+    let mut text = String::new();
+    let mut skipped: Vec<&str> = Vec::new();
+    for part in html.split('<').skip(1) {
+        let (tag, after) = part.split_once('>').unwrap_or((part, ""));
+        let name = tag.trim_start_matches('/').split([' ', '/', '\n']).next().unwrap_or_default();
+        if let Some(&open) = skipped.last() {
+            if tag.starts_with('/') && name == open {
+                skipped.pop();
+            } else if name == open && !tag.ends_with('/') {
+                skipped.push(name);
+            }
+        } else if ["code", "pre", "script", "title"].contains(&name) && !tag.starts_with('/')
+            || tag.contains("lang=\"en\"")
+        {
+            skipped.push(name);
+        }
+        if skipped.is_empty() {
+            text.push(' ');
+            text.push_str(after);
+        }
+    }
+    text
+}
+
+#[tokio::test]
+async fn chinese_pages_have_no_english_text() {
+    let fixture = Fixture::new(false, chinese_api);
+    // Names, units and commands are the same in both languages.
+    let known = [
+        "Toolyard",
+        "MCP",
+        "JSON",
+        "Token",
+        "UTC",
+        "API",
+        "OpenAI",
+        "ASCII",
+        "ms",
+        "s",
+        "min",
+        "clerk",
+        "fixed",
+        "toolyard",
+        "open",
+        "servers",
+        "add",
+        "approve",
+        "runs",
+        "models",
+        "native",
+        "choice",
+        "json",
+        "content",
+        "flag",
+        "true",
+        "false",
+        "serve",
+        "token",
+        "settings",
+        "read_",
+        "excel",
+        "m",
+        "calculate",
+        "doctor",
+        "x",
+        "VS",
+        "Code",
+        "Claude",
+        "Cursor",
+        "Codex",
+        "Gemini",
+        "toml",
+        "quot",
+        "lt",
+        "gt",
+        "amp",
+    ];
+    for session in [fixture.operator().await, fixture.caller().await] {
+        for path in PATHS.iter().filter(|path| !path.contains("script") && !path.contains("%22")) {
+            let separator = if path.contains('?') { '&' } else { '?' };
+            let page = fixture.get(&format!("{path}{separator}lang=zh"), &session).await;
+            let text = visible_text(&page.body);
+            let words = text.split(|letter: char| !(letter.is_ascii_alphabetic() || letter == '_'));
+            let unknown: Vec<&str> = words.filter(|word| !word.is_empty() && !known.contains(word)).collect();
+            assert!(unknown.is_empty(), "{path} has {unknown:?}");
+        }
+    }
 }
 
 #[tokio::test]

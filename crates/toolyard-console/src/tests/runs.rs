@@ -14,28 +14,12 @@ use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-use crate::{Console, ConsoleAccess, ConsoleConfig};
+use super::fixture::{ATTACK, assert_harmless};
+use crate::{Console, ConsoleConfig, OpenAccess};
 
-const ATTACK: &str = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>\u{202e}\u{1b}[31m";
-
-/// What the API attaches to a response that must be sent as it comes.
+/// Marks a response of the API that must not be buffered.
 #[derive(Debug, Clone)]
 struct StreamMark;
-
-#[derive(Debug)]
-struct OpenAccess;
-
-impl ConsoleAccess for OpenAccess {
-    fn is_open(&self) -> bool {
-        true
-    }
-    fn accepts_token(&self, _: &str) -> bool {
-        false
-    }
-    fn credential_hash(&self) -> [u8; 32] {
-        [1; 32]
-    }
-}
 
 /// The console in front of an API with one run, and the bodies that the API received.
 struct Fixture {
@@ -54,7 +38,7 @@ impl Fixture {
                 (StatusCode::ACCEPTED, Json(answer))
             })
         };
-        let listed = json!({"runs": [{"run": run["run"], "state": run["state"], "agent": run["agent"], "question": run["question"], "created_at": 5, "pending_approvals": 2}], "next": "cursor"});
+        let listed = json!({"runs": [{"run": run["run"], "state": run["state"], "agent": run["agent"], "conversation": run["conversation"], "question": run["question"], "created_at": 5, "pending_approvals": 2}], "next": "cursor"});
         let log = json!({"events": [{"type": "planned", "number": 1, "steps": [{"id": "a"}]}, {"type": ATTACK, "step": ATTACK, "number": 2, "message": ATTACK, "duration_ms": 1500}]});
         let events = |Path(run): Path<String>, headers: http::HeaderMap, uri: http::Uri| async move {
             let last = headers.get("last-event-id").and_then(|value| value.to_str().ok()).unwrap_or("none");
@@ -81,7 +65,7 @@ impl Fixture {
             .route("/api/v1/runs/{run}/cancel", recorder("cancel", resolved.clone()))
             .route("/api/v1/runs/{run}/resume", recorder("resume", resolved.clone()))
             .route("/api/v1/runs/{run}/resolve", recorder("resolve", resolved.clone()))
-            .route("/api/v1/approvals/{approval}", recorder("approval", resolved));
+            .route("/api/v1/runs/{run}/approve", recorder("approve", resolved));
         let console = Console::new(ConsoleConfig::new(api, Arc::new(OpenAccess), [3; 32])).router();
         let first = console
             .clone()
@@ -113,12 +97,21 @@ impl Fixture {
 
     /// Submits a form with the CSRF token of a page; returns where it leads.
     async fn submit(&self, path: &str, fields: &str) -> String {
+        let (status, headers, text) = self.submit_form(path, fields).await;
+        assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+        headers[header::LOCATION].to_str().unwrap().to_owned()
+    }
+
+    /// Submits a form; returns its status.
+    async fn submit_any(&self, path: &str, fields: &str) -> StatusCode {
+        self.submit_form(path, fields).await.0
+    }
+
+    async fn submit_form(&self, path: &str, fields: &str) -> (StatusCode, http::HeaderMap, String) {
         let page = self.page("/console/chat").await;
         let csrf = page.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
         let request = Request::post(path).header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
-        let (status, headers, text) = self.send(request, format!("csrf={csrf}&{fields}")).await;
-        assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
-        headers[header::LOCATION].to_str().unwrap().to_owned()
+        self.send(request, format!("csrf={csrf}&{fields}")).await
     }
 }
 
@@ -135,12 +128,6 @@ fn found(id: &str, run: Value) -> Response {
 fn run_with(steps: &Value) -> Value {
     json!({"run": "01RUN", "state": "suspended", "agent": "analyst", "question": "How many?", "conversation": "talk", "created_at": 1_000,
         "answer": null, "sources": ["count (native)"], "plan": null, "steps": steps, "pending_approvals": [], "unknown_steps": [], "usage": {}, "event_count": 2})
-}
-
-fn assert_harmless(page: &str) {
-    for piece in ["<script>alert", "<img", "onerror=alert(1)>", "\u{202e}", "\u{1b}"] {
-        assert!(!page.contains(piece), "{piece:?} is in the page");
-    }
 }
 
 #[tokio::test]
@@ -165,27 +152,28 @@ async fn a_run_shows_its_plan_steps_approvals_and_actions() {
         "path was repaired",
         "Verified · confidence 90 %",
         "may `send_mail` be called? {&#34;to&#34;:&#34;all&#34;}",
-        "Always in this run",
-        "&#34;amount&#34;:3",
-        r#"<noscript><meta http-equiv="refresh""#,
+        "Allow for this run",
+        "&#34;amount&#34;: 3",
         r#"action="/console/runs/01RUN/cancel""#,
     ] {
         assert!(page.contains(expected), "{expected} is missing in {page}");
     }
+    assert!(!page.contains("/resume\""), "the run waits for a decision");
+    assert!(!page.contains("http-equiv=\"refresh\""), "an approval that is being read stays in place");
     let fragment = fixture.page("/console/runs/01RUN/fragment").await;
     assert!(fragment.trim_start().starts_with("<div") && fragment.contains("data-step=\"send\""));
     assert!(fixture.page("/console/runs/01RUN?view=timeline").await.contains("tl-retried"));
     assert!(fixture.page("/console/runs/01RUN?view=events").await.contains("<code>planned</code>"));
-    assert!(fixture.page("/console/runs/01RUN?lang=zh").await.contains("本次运行始终允许"));
+    assert!(fixture.page("/console/runs/01RUN?lang=zh").await.contains("本次运行均允许"));
 }
 
 #[tokio::test]
 async fn decisions_reach_the_api_and_lead_back() {
     let fixture = Fixture::new(run_with(&json!([]))).await;
     let run = "/console/runs/01RUN";
-    assert_eq!(fixture.submit(&format!("{run}/approve"), "approval=7&decision=run").await, run);
+    assert_eq!(fixture.submit(&format!("{run}/approve"), "approval=7&decision=allow-run").await, run);
     assert_eq!(
-        fixture.submit(&format!("{run}/approve"), "approval=8&decision=whatever&origin=chat").await,
+        fixture.submit(&format!("{run}/approve"), "approval=8&decision=deny&return_to=chat").await,
         "/console/chat?conversation=talk"
     );
     fixture.submit(&format!("{run}/resolve"), "step=pay&outcome=not_done").await;
@@ -193,8 +181,8 @@ async fn decisions_reach_the_api_and_lead_back() {
     fixture.submit(&format!("{run}/resume"), "").await;
     let received = fixture.received.lock().unwrap().clone();
     let expected = [
-        ("approval", json!({"allow": true, "scope": "run"})),
-        ("approval", json!({"allow": false})),
+        ("approve", json!({"approval": 7, "allow": true, "scope": "run"})),
+        ("approve", json!({"approval": 8, "allow": false})),
         ("resolve", json!({"step": "pay", "outcome": "not_done"})),
         ("cancel", json!({})),
         ("resume", json!({})),
@@ -202,10 +190,57 @@ async fn decisions_reach_the_api_and_lead_back() {
     assert_eq!(received, expected.map(|(path, body)| (path.to_owned(), body)));
 }
 
+/// A run with an approval whose text nobody reads to its end, and one with a short text.
+fn run_with_long_approval() -> Value {
+    let mut run = run_with(&json!([]));
+    run["pending_approvals"] = json!([
+        {"approval": 7, "run": "01RUN", "tool": "send_mail", "text": "a".repeat(30_000)},
+        {"approval": 8, "run": "01RUN", "tool": "send_mail", "text": "short"},
+    ]);
+    run
+}
+
+#[tokio::test]
+async fn a_call_that_cannot_be_read_whole_can_only_be_denied() {
+    let fixture = Fixture::new(run_with_long_approval()).await;
+    for path in ["/console/runs/01RUN", "/console/chat?conversation=talk"] {
+        let page = fixture.page(path).await;
+        assert_eq!(page.matches("value=\"deny\"").count(), 2, "{path}");
+        assert_eq!(page.matches("value=\"allow\"").count(), 1, "{path}");
+        assert!(page.contains("can only be denied") && page.contains("you may deny calls"), "{path}");
+    }
+    let approve = "/console/runs/01RUN/approve";
+    for decision in ["allow", "allow-run"] {
+        let status = fixture.submit_any(approve, &format!("approval=7&decision={decision}")).await;
+        assert_eq!(status, StatusCode::FORBIDDEN, "{decision}");
+    }
+    assert!(fixture.received.lock().unwrap().is_empty(), "no decision reached the API");
+    fixture.submit(approve, "approval=7&decision=deny").await;
+    fixture.submit(approve, "approval=8&decision=allow").await;
+    assert_eq!(fixture.received.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn incomplete_forms_change_nothing() {
+    let fixture = Fixture::new(run_with(&json!([]))).await;
+    for (action, fields) in [
+        ("approve", "approval=7"),
+        ("approve", "approval=7&decision=once"),
+        ("approve", "decision=deny"),
+        ("approve", "approval=seven&decision=deny"),
+        ("resolve", "step=pay"),
+        ("resolve", "step=pay&outcome=maybe"),
+    ] {
+        let status = fixture.submit_any(&format!("/console/runs/01RUN/{action}"), fields).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{action} {fields}");
+    }
+    assert!(fixture.received.lock().unwrap().is_empty());
+}
+
 #[tokio::test]
 async fn a_forged_decision_is_refused() {
     let fixture = Fixture::new(run_with(&json!([]))).await;
-    for fields in ["approval=7&decision=once", "csrf=x&approval=7&decision=once"] {
+    for fields in ["approval=7&decision=allow", "csrf=x&approval=7&decision=allow"] {
         let (status, _, _) =
             fixture.send(Request::post("/console/runs/01RUN/approve"), fields.to_owned()).await;
         assert_eq!(status, StatusCode::FORBIDDEN);
@@ -224,6 +259,8 @@ async fn a_question_starts_a_run_in_a_conversation() {
     let body =
         json!({"question": "How many?", "conversation": conversation, "agent": "analyst", "plan_only": true});
     assert_eq!(fixture.received.lock().unwrap()[0], ("runs".to_owned(), body));
+    let run = fixture.page("/console/runs/01RUN").await;
+    assert!(run.contains("action=\"/console/runs/01RUN/resume\""), "nobody is waited for");
     let chat = fixture.page("/console/chat?conversation=talk").await;
     assert!(chat.contains("How many?") && chat.contains(r#"name="conversation" value="talk""#));
     assert!(chat.contains(r#"data-events="/console/runs/01RUN/events""#), "{chat}");
@@ -287,12 +324,12 @@ async fn hostile_texts_are_harmless_on_every_page() {
         &chat,
     ];
     for path in paths {
-        assert_harmless(&fixture.page(path).await);
+        assert_harmless(&fixture.page(path).await, path);
     }
     let (status, _, text) =
         fixture.send(Request::get("/console/runs/%3Cscript%3Ealert(1)%3C%2Fscript%3E"), String::new()).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
-    assert_harmless(&text);
+    assert_harmless(&text, "missing run");
 }
 
 #[tokio::test]
@@ -328,4 +365,51 @@ async fn the_page_of_a_plan_with_200_steps_stays_below_100_kb() {
     assert!(page.contains(r#"<details id="step-read_file_130" open"#), "a step can be opened on its page");
     assert!(page.contains(&"x".repeat(2_000)), "with its whole output");
     assert_eq!(page.matches("data-step=").count(), 200, "the graph has all steps");
+}
+
+/// Links within a page have a target, and links to another page of the list say which.
+#[tokio::test]
+async fn links_to_steps_lead_to_their_page() {
+    let steps: Vec<Value> = (0..200)
+        .map(|number| json!({"id": format!("s{number}"), "tool": "t", "depends_on": if number < 20 { vec![] } else { vec![format!("s{}", number - 20), "missing".to_owned()] },
+            "state": "done", "started_at": 1_000 + number, "duration_ms": 5}))
+        .collect();
+    let fixture = Fixture::new(run_with(&json!(steps))).await;
+    for path in [
+        "/console/runs/01RUN",
+        "/console/runs/01RUN?from=100",
+        "/console/runs/01RUN?view=timeline&from=30",
+        "/console/runs/01RUN?view=events&from=30",
+        "/console/chat?conversation=talk",
+    ] {
+        let page = fixture.page(path).await;
+        for link in page.split("href=\"#").skip(1) {
+            let id = link.split('"').next().unwrap();
+            assert!(page.contains(&format!("id=\"{id}\"")), "{path} links to #{id}, which it does not have");
+        }
+    }
+    let timeline = fixture.page("/console/runs/01RUN?view=timeline&from=30").await;
+    assert!(timeline.contains(r#"href="?view=timeline&amp;from=0#step-s0""#));
+    assert!(timeline.contains(r#"<ol class="step-list" start="31">"#));
+    assert!(timeline.contains("?view=timeline&#38;from=40#steps-title"), "the pager keeps the view");
+    assert!(timeline.contains("100 further steps"), "hidden rows are mentioned");
+    assert!(
+        fixture
+            .page("/console/chat?conversation=talk")
+            .await
+            .contains("/console/runs/01RUN?from=190#step-s199")
+    );
+}
+
+#[tokio::test]
+async fn a_query_that_cannot_be_read_is_ignored() {
+    let fixture = Fixture::new(run_with(&json!([]))).await;
+    for path in [
+        "/console/runs/01RUN?from=x&from=3&after=y",
+        "/console/runs?after=a&after=b&state=%ff",
+        "/console/chat?conversation=a&conversation=b",
+        "/console/runs/01RUN/fragment?from=-1",
+    ] {
+        fixture.page(path).await;
+    }
 }

@@ -16,11 +16,15 @@ async fn visitors_without_a_session_are_sent_to_the_sign_in_page() {
         ("/", "/console/sign-in"),
         ("/console/tools", "/console/sign-in?next=%2Fconsole%2Ftools"),
         ("/console/nothing", "/console/sign-in?next=%2Fconsole%2Fnothing"),
+        (
+            "/console/chat?conversation=a%26b",
+            "/console/sign-in?next=%2Fconsole%2Fchat%3Fconversation%3Da%2526b",
+        ),
     ] {
         let page = fixture.send(Method::GET, path, &[("cookie", "toolyard_console=AAAA")], "").await;
         assert_eq!((page.status, page.location()), (StatusCode::SEE_OTHER, target), "{path}");
     }
-    let page = fixture.send(Method::POST, "/console/approvals/7", &[], "decision=allow").await;
+    let page = fixture.send(Method::POST, "/console/runs/01RUN/approve", &[], "decision=allow").await;
     assert_eq!((page.status, page.location()), (StatusCode::SEE_OTHER, "/console/sign-in"));
     assert!(fixture.changes().is_empty());
 }
@@ -39,7 +43,7 @@ async fn the_access_token_signs_in_as_caller() {
     let page = fixture.send(Method::POST, "/console/sign-in", &[], &body).await;
     assert_eq!((page.status, page.location()), (StatusCode::SEE_OTHER, "/console/tools"));
     let cookie = page.headers["set-cookie"].to_str().unwrap();
-    assert!(cookie.ends_with("; Path=/; Max-Age=43200; HttpOnly; SameSite=Strict"), "{cookie}");
+    assert!(cookie.ends_with("; Path=/; Max-Age=43200; HttpOnly; SameSite=Lax"), "{cookie}");
     assert!(!cookie.contains(TOKEN));
     assert!(fixture.get("/", &page.session().unwrap()).await.body.contains("Caller"));
     let page = fixture.send(Method::POST, "/console/sign-in", &[("x-forwarded-proto", "https")], &body).await;
@@ -118,7 +122,11 @@ async fn forged_forms_change_nothing() {
     let other = fixture.get("/", &fixture.operator().await).await.csrf();
     let paths = [
         "/console/sign-out",
-        "/console/approvals/7",
+        "/console/runs/01RUN/approve",
+        "/console/runs/01RUN/resolve",
+        "/console/runs/01RUN/cancel",
+        "/console/runs/01RUN/resume",
+        "/console/chat",
         "/console/add-agent",
         "/console/agents/clerk",
         "/console/agents/clerk/remove",
@@ -128,7 +136,8 @@ async fn forged_forms_change_nothing() {
     ];
     for path in paths {
         for token in ["", "x", &other] {
-            let body = format!("csrf={token}&decision=allow&server=x&name=x");
+            let body =
+                format!("csrf={token}&decision=allow&approval=7&outcome=done&question=x&server=x&name=x");
             assert_eq!(fixture.post(path, &session, &body).await.status, StatusCode::FORBIDDEN, "{path}");
         }
         for header in [
@@ -153,11 +162,12 @@ async fn requests_to_the_api_have_the_role_of_the_session() {
         [(fixture.operator().await, Role::Operator), (fixture.caller().await, Role::Caller)]
     {
         let csrf = fixture.get("/", &session).await.csrf();
-        let body = format!("csrf={csrf}&decision=allow-run");
-        assert_eq!(fixture.post("/console/approvals/7", &session, &body).await.status, StatusCode::OK);
+        let body = format!("csrf={csrf}&approval=7&decision=allow-run&return_to=approvals");
+        let page = fixture.post("/console/runs/01RUN/approve", &session, &body).await;
+        assert_eq!(page.location(), "/console/approvals?decided=allow-run");
         let (sent, _, path, body) = fixture.changes().pop().unwrap();
-        assert_eq!((sent, path.as_str()), (role, "/api/v1/approvals/7"));
-        assert_eq!(body, serde_json::json!({"allow": true, "scope": "run"}));
+        assert_eq!((sent, path.as_str()), (role, "/api/v1/runs/01RUN/approve"));
+        assert_eq!(body, serde_json::json!({"approval": 7, "allow": true, "scope": "run"}));
     }
 }
 
@@ -168,8 +178,12 @@ async fn without_authentication_everybody_is_a_caller_with_a_session() {
     let session = page.session().unwrap();
     assert_eq!(page.headers.get_all("set-cookie").iter().count(), 2, "session and language");
     assert!(page.body.contains("普通访问"));
-    let forged = fixture.post("/console/approvals/7", &session, "decision=deny").await;
+    let forged = fixture.post("/console/runs/01RUN/approve", &session, "approval=7&decision=deny").await;
     assert_eq!(forged.status, StatusCode::FORBIDDEN);
+    let asset =
+        page.body.split("href=\"").find(|part| part.contains(".css")).unwrap().split('"').next().unwrap();
+    let asset = fixture.send(Method::GET, asset, &[], "").await;
+    assert_eq!((asset.status, asset.session()), (StatusCode::OK, None), "caches keep no session");
     let operator = fixture.operator().await;
     assert!(fixture.get("/", &operator).await.body.contains("Operator"), "a link still signs in as operator");
 }

@@ -21,4 +21,49 @@ texts! { AuditText {
     result_hash: "Result", "结果";
     record_hash: "Record", "记录";
     call_id: "Call", "调用";
+    outcome_ok: "ok", "成功";
+    outcome_failed: "failed", "失败";
+    outcome_timeout: "timeout", "超时";
+    outcome_refused: "refused", "被拒绝";
+    outcome_quarantined: "quarantined", "已隔离";
+    outcome_invalid_arguments: "invalid arguments", "参数无效";
+    outcome_unknown_tool: "unknown tool", "未知工具";
+    outcome_unknown_source: "unknown source", "未知来源";
+    outcome_unknown_capability: "unknown capability", "未知能力";
+    outcome_unavailable: "unavailable", "不可用";
+    outcome_audit_unavailable: "audit log unavailable", "审计日志不可用";
+    outcome_circuit_open: "circuit open", "已熔断";
+    outcome_response_lost: "response lost", "响应丢失";
+    outcome_outcome_unknown: "outcome unknown", "结果未知";
+    outcome_internal: "internal error", "内部错误";
 } }
+
+impl AuditText {
+    /// The name of an outcome; `None` for records with a text of their own.
+    pub(crate) fn known_outcome(&self, outcome: &str) -> Option<&'static str> {
+        let name = match outcome {
+            "ok" => self.outcome_ok,
+            "failed" => self.outcome_failed,
+            "timeout" => self.outcome_timeout,
+            "refused" => self.outcome_refused,
+            "quarantined" => self.outcome_quarantined,
+            "invalid_arguments" => self.outcome_invalid_arguments,
+            "unknown_tool" => self.outcome_unknown_tool,
+            "unknown_source" => self.outcome_unknown_source,
+            "unknown_capability" => self.outcome_unknown_capability,
+            "unavailable" => self.outcome_unavailable,
+            "audit_unavailable" => self.outcome_audit_unavailable,
+            "circuit_open" => self.outcome_circuit_open,
+            "response_lost" => self.outcome_response_lost,
+            "outcome_unknown" => self.outcome_outcome_unknown,
+            "internal" => self.outcome_internal,
+            _ => return None,
+        };
+        Some(name)
+    }
+
+    /// The name of an outcome; the word of the API if it is not known.
+    pub(crate) fn outcome_name(&self, outcome: &str) -> String {
+        self.known_outcome(outcome).unwrap_or(outcome).to_owned()
+    }
+}

@@ -20,5 +20,6 @@ texts! { ChatText {
     empty_question: "The question is empty.", "问题不能为空。";
     empty_question_hint: "Write a question and ask again.", "请输入问题后再提交。";
     missing: "No recent run belongs to this conversation.", "最近的运行中没有属于此会话的记录。";
+    older: "Only the latest {} questions are shown.", "仅显示最近 {} 个问题。";
     plan_here: "The plan appears here as soon as the agent has made one.", "智能体制定计划后会显示在这里。";
 } }

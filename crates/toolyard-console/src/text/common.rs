@@ -26,12 +26,16 @@ texts! { CommonText {
     theme_light: "Light", "浅色";
     theme_dark: "Dark", "深色";
     hint: "Hint", "提示";
-    failed: "That did not work", "操作未成功";
+    failed: "The request failed", "操作未成功";
     not_found: "Page not found", "页面不存在";
     not_found_hint: "Use the navigation to continue.", "请通过导航继续浏览。";
     not_offered: "This gateway does not offer this.", "此网关不提供该功能。";
     forged_form: "The form was refused: it does not belong to your session.", "表单被拒绝：它不属于您当前的会话。";
     forged_form_hint: "Open the page again and repeat the action.", "请重新打开页面后再试。";
+    method_not_allowed: "This address does not accept such a request.", "此地址不接受这类请求。";
+    incomplete: "Some data could not be read.", "部分数据无法读取。";
+    waiting_approvals: "waiting for approval", "项待审批";
+    invalid_form: "The form has a missing or unknown value, so nothing was changed.", "表单缺少必要的值或包含未知的值，因此未做任何更改。";
     name: "Name", "名称";
     description: "Description", "描述";
     source: "Source", "来源";

@@ -1,4 +1,4 @@
-//! What the pages say, in English and Chinese. A text without a translation does not compile.
+//! Texts of the pages, in English and Chinese. A text without a translation does not compile.
 //!
 //! Each page has a file with a list of texts, `name: "English", "中文";`. A `{}` in a text is replaced by [`fill`].
 
@@ -34,6 +34,7 @@ mod approvals;
 mod audit;
 mod chat;
 mod common;
+mod failures;
 mod language;
 mod overview;
 mod runs;
@@ -48,6 +49,7 @@ pub(crate) use approvals::ApprovalsText;
 pub(crate) use audit::AuditText;
 pub(crate) use chat::ChatText;
 pub(crate) use common::{CommonText, NavigationText};
+pub(crate) use failures::FailureText;
 pub(crate) use language::Language;
 pub(crate) use overview::OverviewText;
 pub(crate) use runs::RunsText;
@@ -65,6 +67,7 @@ pub(crate) fn fill(text: &str, value: impl std::fmt::Display) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::svg::step_state::DrawingWords;
 
     #[test]
     fn translations_are_there_and_have_the_same_placeholders() {
@@ -74,6 +77,7 @@ mod tests {
             AuditText::ALL,
             ChatText::ALL,
             CommonText::ALL,
+            FailureText::ALL,
             NavigationText::ALL,
             OverviewText::ALL,
             RunsText::ALL,
@@ -83,6 +87,11 @@ mod tests {
             ToolsText::ALL,
             WelcomeText::ALL,
         ];
+        let words = DrawingWords::ENGLISH.all().into_iter().zip(DrawingWords::CHINESE.all());
+        for (english, chinese) in words {
+            assert_eq!(english.is_empty(), chinese.is_empty(), "{english}");
+            assert_eq!(english.matches("{n}").count(), chinese.matches("{n}").count(), "{english}");
+        }
         for (name, english, chinese) in all.into_iter().flatten() {
             assert!(!english.is_empty() && !chinese.is_empty(), "{name}");
             assert_eq!(english.matches("{}").count(), chinese.matches("{}").count(), "{name}");

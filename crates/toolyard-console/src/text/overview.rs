@@ -33,5 +33,14 @@ texts! { OverviewText {
     recent_runs: "Recent runs", "最近的运行";
     no_runs: "No agent has run yet.", "尚无智能体运行。";
     ask: "Ask an agent", "向智能体提问";
-    no_question: "(no question)", "（无问题）";
+    calls_hour: "{} calls in the last hour", "最近一小时 {} 次调用";
+    failures_hour: "{} failures in the last hour", "最近一小时 {} 次失败";
+    chart_table: "Numbers as a table", "以表格显示数据";
+    period: "Period", "时段";
+    minutes_ago: "{} to {} min ago", "{} 至 {} 分钟前";
+    tool: "Tool", "工具";
+    server: "Server", "服务器";
+    tool_count: "Tools", "工具数";
+    median: "Median", "中位耗时";
+    question: "Question", "问题";
 } }

@@ -6,7 +6,7 @@ texts! { RunsText {
     question: "Question", "问题";
     agent: "Agent", "智能体";
     created: "Started", "开始时间";
-    usage_text: "{} input and {} output tokens", "输入 {} 个词元，输出 {} 个词元";
+    usage_text: "{} input and {} output tokens", "输入 {} 个 Token，输出 {} 个 Token";
     all_states: "All", "全部";
     all_agents: "All agents", "全部智能体";
     filter: "Filter", "筛选";
@@ -16,13 +16,14 @@ texts! { RunsText {
     not_offered: "This gateway has no agents.", "此网关没有智能体。";
     not_offered_hint: "Configure a language model in toolyard.toml; agents are served as soon as there is one.", "请在 toolyard.toml 中配置语言模型，配置后即可使用智能体。";
     state_running: "Running", "运行中";
-    state_suspended: "Needs you", "等待处理";
+    state_suspended: "Waiting for a decision", "等待处理";
     state_answered: "Answered", "已回答";
     state_partial: "Partly done", "部分完成";
     state_planned: "Planned", "已计划";
     state_failed: "Failed", "失败";
     state_cancelled: "Cancelled", "已取消";
     state_limit_reached: "Limit reached", "达到上限";
+    state_other: "Unknown state", "未知状态";
     pending_approvals: "{} to approve", "{} 项待批准";
     run: "Run", "运行";
     answer: "Answer", "回答";
@@ -37,6 +38,7 @@ texts! { RunsText {
     no_timeline: "No step has been started.", "还没有步骤开始执行。";
     no_events: "This gateway does not offer the events of a run.", "此网关不提供运行事件。";
     hidden_steps: "{} further steps are in the list below only.", "另有 {} 个步骤只在下方列表中显示。";
+    hidden_rows: "{} further steps are in the list below only.", "另有 {} 个步骤只在下方列表中显示。";
     hidden_dependencies: "{} dependencies are not drawn.", "有 {} 条依赖关系未画出。";
     steps: "Steps", "步骤";
     steps_range: "{} to {} of {}", "第 {} 至 {} 个，共 {} 个";
@@ -57,11 +59,6 @@ texts! { RunsText {
     notes: "Notes", "备注";
     event_number: "No.", "序号";
     event_type: "Event", "事件";
-    approval_title: "Approval needed", "需要批准";
-    approval_text: "The agent wants to make this call. Read all of it before you allow it.", "智能体希望执行以下调用。批准前请阅读全部内容。";
-    allow_once: "Allow once", "允许一次";
-    allow_run: "Always in this run", "本次运行始终允许";
-    deny: "Deny", "拒绝";
     unknown_title: "Outcome unknown", "结果未知";
     unknown_text: "This call was interrupted. Check whether it took effect; the run then continues.", "此调用被中断。请确认它是否已生效，之后运行会继续。";
     resolve_done: "It took effect", "已生效";

@@ -18,7 +18,7 @@ texts! { SettingsText {
     not_offered: "This gateway does not show its settings.", "此网关不显示其设置。";
     not_offered_hint: "In a terminal, toolyard doctor checks them.", "可在终端运行 toolyard doctor 进行检查。";
     session: "Your session", "您的会话";
-    session_help: "It ends after twelve hours, when you sign out, or when the access token changes.", "会话在 12 小时后、退出登录或访问令牌更换时结束。";
+    session_help: "It ends after twelve hours, when you sign out, or when the access token changes. The gateway forgets a sign-out when it restarts: to end all sessions for good, change the access token.", "会话在 12 小时后、退出登录或访问令牌更换时结束。网关重启后不再记得退出操作：如需彻底结束所有会话，请更换访问令牌。";
     role: "Role", "角色";
 } }
 

@@ -18,7 +18,7 @@ texts! { ToolsText {
     changes: "may change data", "可能修改数据";
     destructive: "may destroy data", "可能破坏数据";
     idempotent: "repeatable", "可重复";
-    open_world: "reaches outside", "访问外部";
+    open_world: "open world", "访问外部系统";
     denied: "denied", "已禁用";
     no_tools: "There are no tools yet.", "还没有工具。";
     no_tools_hint: "Add a server, or import the servers of your editors.", "请添加服务器，或从编辑器导入服务器。";
@@ -27,7 +27,7 @@ texts! { ToolsText {
     no_description: "This tool has no description.", "该工具没有描述。";
     kind: "Kind", "类型";
     call_as: "Called as", "调用名";
-    not_callable: "not by a name of its own", "无法直接按名称调用";
+    not_callable: "no callable name", "无法直接按名称调用";
     capabilities: "Capabilities", "能力";
     statistics: "Statistics", "统计";
     never_called: "This tool has not been called yet.", "该工具尚未被调用过。";
@@ -56,4 +56,20 @@ texts! { ToolsText {
     error_integer: "This is not a whole number.", "这不是整数。";
     error_choice: "This is not one of the choices.", "该值不在可选范围内。";
     error_json: "This is not valid JSON.", "这不是有效的 JSON。";
+    kind_native: "native", "内置";
+    kind_skill: "skill", "技能";
+    kind_mcp: "MCP server", "MCP 服务器";
 } }
+
+impl ToolsText {
+    /// The name of the kind of a source; the word of the API if it is not known.
+    pub(crate) fn kind_name(&self, kind: &str) -> String {
+        let known = match kind {
+            "native" => self.kind_native,
+            "skill" => self.kind_skill,
+            "mcp" => self.kind_mcp,
+            other => other,
+        };
+        known.to_owned()
+    }
+}

@@ -18,7 +18,7 @@ use toolyard_core::ResultsUsage;
 use toolyard_hub::{BreakerState, SourceStatus};
 use toolyard_mcp_client::ServerState;
 use toolyard_telemetry::metrics::{
-    BreakerGauge, ExpositionFormat, Gauges, LabelDetail, ResultsGauges, SourceGauges,
+    BreakerGauge, ExpositionFormat, Gauges, LabelDetail, Metrics, ResultsGauges, SourceGauges,
 };
 
 use super::{ApiState, extract::AuthenticatedCaller};

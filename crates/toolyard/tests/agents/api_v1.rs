@@ -52,6 +52,13 @@ async fn an_approval_for_the_run_covers_later_calls_of_its_tool_only() {
     // The approval is listed a moment before the run is suspended.
     let suspended = async || api.get("/api/v1/runs?state=suspended&agent=assistant").await.1;
     poll_until(async || suspended().await["runs"][0]["pending_approvals"] == 1).await;
+    // By then, the log of the run has the parts of the text.
+    let (_, list) = api.get("/api/v1/approvals").await;
+    let pending = &list["approvals"][0];
+    let arguments: Value = serde_json::from_str(pending["arguments"].as_str().unwrap()).unwrap();
+    assert!(arguments.is_object() && pending["notes"].is_array(), "{pending}");
+    let effects = pending["effects"].as_str().unwrap();
+    assert!(!effects.is_empty() && pending["text"].as_str().unwrap().contains(effects), "{pending}");
 
     let path = |approval: &Value| format!("/api/v1/approvals/{}", approval["approval"]);
     let (status, error) = api.post(&path(&first), &json!({"allow": false, "scope": "run"})).await;

@@ -16,7 +16,7 @@ fn browser() -> Client {
 
 fn session_cookie(response: &Response) -> String {
     let cookie = response.headers()["set-cookie"].to_str().unwrap();
-    assert!(cookie.contains("; HttpOnly; SameSite=Strict"), "{cookie}");
+    assert!(cookie.contains("; HttpOnly; SameSite=Lax"), "{cookie}");
     cookie.split(';').next().unwrap().to_owned()
 }
 

@@ -10,7 +10,7 @@ use super::{
     },
     store::{Decision, PendingApproval, PendingDecisions, close, decide, poll_decisions, store_request},
 };
-use crate::{AgentError, ApprovalRequest, ApprovalState, RunEvent, StepRun};
+use crate::{AgentError, ApprovalDetails, ApprovalRequest, ApprovalState, RunEvent, StepRun};
 
 impl RunDriver<'_> {
     /// Requests an approval; the watcher is asked as soon as the request is stored.
@@ -84,7 +84,19 @@ impl RunDriver<'_> {
                 TaskOutcome::HousekeepingDone
             });
         }
-        self.record(RunEvent::ApprovalRequested { step, approval_id: request.id, text, tool, call })?;
+        let details = Some(Box::new(ApprovalDetails {
+            effects: request.effects.clone(),
+            arguments: request.arguments.clone(),
+            notes: request.notes.clone(),
+        }));
+        self.record(RunEvent::ApprovalRequested {
+            step,
+            approval_id: request.id,
+            text,
+            tool,
+            call,
+            details,
+        })?;
         self.queue_decision(request);
         Ok(())
     }

@@ -1,9 +1,10 @@
-//! What a visitor does about a run: approve, deny, resolve, cancel, resume.
+//! Changes that a visitor makes to a run: approve, deny, resolve, cancel, resume.
 
 use axum::{
     extract::{Path, State},
     response::{IntoResponse as _, Redirect, Response},
 };
+use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::{
@@ -11,7 +12,9 @@ use crate::{
     form_fields::SignedForm,
     format::url_encode,
     page::{Section, render_failure},
+    pages::approval_card::{Decision, ReturnTo, is_too_long},
     router::ConsoleState,
+    text::ApprovalsText,
 };
 
 /// Decides on a call that waits for approval.
@@ -20,14 +23,37 @@ pub(super) async fn decide(
     Path(run): Path<String>,
     form: SignedForm,
 ) -> Response {
-    let body = match form.fields.get("decision") {
-        "once" => json!({"allow": true, "scope": "once"}),
-        "run" => json!({"allow": true, "scope": "run"}),
-        // Anything else must not allow a call.
-        _ => json!({"allow": false}),
+    let (Some(decision), Ok(approval)) = (Decision::parse(&form.fields), form.fields.get("approval").parse())
+    else {
+        return form.render_invalid(Section::Approvals);
     };
-    let approval: i64 = form.fields.get("approval").parse().unwrap_or_default();
-    act(&console, &form, &run, &format!("/approvals/{approval}"), &body).await
+    let role = form.visitor.role();
+    let run_path = format!("/runs/{}", url_encode(&run));
+    if decision.is_allowed() {
+        // The page does not offer it, but another client of the form may.
+        let is_unreadable = match console.api.get::<RunDetails>(role, &run_path).await {
+            Ok(details) => {
+                let mut pending = details.pending_approvals.iter();
+                pending.any(|pending| pending.approval == approval && is_too_long(pending))
+            }
+            Err(failure) => return render_failure(&form.visitor, Section::Approvals, &failure),
+        };
+        if is_unreadable {
+            let text = ApprovalsText::of(form.visitor.language());
+            let failure = ApiFailure::translated(StatusCode::FORBIDDEN, text.too_long, None);
+            return render_failure(&form.visitor, Section::Approvals, &failure);
+        }
+    }
+    let path = format!("{run_path}/approve");
+    if let Err(failure) = console.api.post::<Value>(role, &path, &decision.body(approval)).await {
+        return render_failure(&form.visitor, Section::Approvals, &failure);
+    }
+    match ReturnTo::parse(&form.fields) {
+        ReturnTo::Approvals => {
+            Redirect::to(&format!("/console/approvals?decided={}", decision.name())).into_response()
+        }
+        ReturnTo::Run | ReturnTo::Chat => lead_back(&console, &form, &run).await,
+    }
 }
 
 /// Records whether a step with an unknown outcome took effect.
@@ -36,9 +62,12 @@ pub(super) async fn resolve(
     Path(run): Path<String>,
     form: SignedForm,
 ) -> Response {
-    let outcome = if form.fields.get("outcome") == "not_done" { "not_done" } else { "done" };
+    let outcome = form.fields.get("outcome");
+    if !["done", "not_done"].contains(&outcome) {
+        return form.render_invalid(Section::Runs);
+    }
     let body = json!({"step": form.fields.get("step"), "outcome": outcome});
-    act(&console, &form, &run, &format!("/runs/{}/resolve", url_encode(&run)), &body).await
+    post_and_redirect(&console, &form, &run, "resolve", &body).await
 }
 
 pub(super) async fn cancel(
@@ -46,7 +75,7 @@ pub(super) async fn cancel(
     Path(run): Path<String>,
     form: SignedForm,
 ) -> Response {
-    act(&console, &form, &run, &format!("/runs/{}/cancel", url_encode(&run)), &json!({})).await
+    post_and_redirect(&console, &form, &run, "cancel", &json!({})).await
 }
 
 pub(super) async fn resume(
@@ -54,20 +83,31 @@ pub(super) async fn resume(
     Path(run): Path<String>,
     form: SignedForm,
 ) -> Response {
-    act(&console, &form, &run, &format!("/runs/{}/resume", url_encode(&run)), &json!({})).await
+    post_and_redirect(&console, &form, &run, "resume", &json!({})).await
 }
 
 /// Sends a request to the API, then leads back to the page of the form.
-async fn act(console: &ConsoleState, form: &SignedForm, run: &str, path: &str, body: &Value) -> Response {
-    let role = form.visitor.role();
-    let done: Result<Value, ApiFailure> = console.api.post(role, path, body).await;
-    if let Err(failure) = done {
-        return render_failure(&form.visitor, Section::Runs, &failure);
+async fn post_and_redirect(
+    console: &ConsoleState,
+    form: &SignedForm,
+    run: &str,
+    action: &str,
+    body: &Value,
+) -> Response {
+    let path = format!("/runs/{}/{action}", url_encode(run));
+    let done: Result<Value, ApiFailure> = console.api.post(form.visitor.role(), &path, body).await;
+    match done {
+        Ok(_) => lead_back(console, form, run).await,
+        Err(failure) => render_failure(&form.visitor, Section::Runs, &failure),
     }
+}
+
+/// A redirect to the page of the run, or to the chat with its conversation.
+async fn lead_back(console: &ConsoleState, form: &SignedForm, run: &str) -> Response {
     let run_path = format!("/runs/{}", url_encode(run));
-    if form.fields.get("origin") == "chat"
+    if ReturnTo::parse(&form.fields) == ReturnTo::Chat
         && let Ok(RunDetails { conversation: Some(conversation), .. }) =
-            console.api.get(role, &run_path).await
+            console.api.get(form.visitor.role(), &run_path).await
     {
         let target = format!("/console/chat?conversation={}", url_encode(&conversation));
         return Redirect::to(&target).into_response();

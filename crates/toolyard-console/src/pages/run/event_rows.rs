@@ -9,7 +9,7 @@ pub(crate) const EVENTS_PER_PAGE: usize = 150;
 /// Characters of the text of a row.
 const MAX_TEXT_CHARS: usize = 200;
 
-/// An event.
+/// One row of the table of events.
 #[derive(Debug)]
 pub(crate) struct EventRow {
     pub(crate) number: Option<i64>,
@@ -20,7 +20,7 @@ pub(crate) struct EventRow {
 }
 
 /// Fields that tell most about an event, the most important first.
-const TELLING_FIELDS: [&str; 15] = [
+const SUMMARY_FIELDS: [&str; 15] = [
     "outcome",
     "state",
     "resolution",
@@ -42,7 +42,7 @@ impl EventRow {
     pub(crate) fn of_event(event: &Value) -> Self {
         let text_of = |name: &str| event.get(name).and_then(Value::as_str);
         let mut parts: Vec<String> = Vec::new();
-        for value in TELLING_FIELDS.iter().filter_map(|name| event.get(name)) {
+        for value in SUMMARY_FIELDS.iter().filter_map(|name| event.get(name)) {
             parts.extend(match value {
                 Value::String(text) => Some(text.split_whitespace().collect::<Vec<_>>().join(" ")),
                 Value::Null => None,

@@ -1,35 +1,38 @@
-//! The page of a run: question, answer, plan as a graph, steps, timeline, events, and what a visitor may do about it.
+//! The page of a run: question, answer, plan as a graph, steps, timeline, events, and forms to decide, cancel and resume.
 
 mod actions;
 mod event_rows;
 mod run_model;
+mod run_state;
 mod step_model;
 
 use askama::Template;
 use axum::{
     Router,
-    extract::{Path, Query, State},
-    response::{IntoResponse as _, Response},
+    extract::{Path, State},
+    response::{IntoResponse as _, Redirect, Response},
     routing::{get, post},
 };
 use http::{HeaderMap, HeaderName, Method, header};
-use serde::Deserialize;
 
 use event_rows::{EVENTS_PER_PAGE, EventRow};
-pub(super) use run_model::{GraphModel, RunModel, run_state};
-use run_model::{RunPart, StepPage, page_query, page_start, timeline_of};
+pub(super) use run_model::{GraphModel, RunModel, page_start};
+use run_model::{RunPart, StepPage, TimelineModel, timeline_of};
+pub(super) use run_state::RunState;
 
 use crate::{
     api::{ApiFailure, EventLog, RunDetails},
+    form_fields::FormFields,
     format::{shorten, url_encode},
-    page::{Page, Section, render, render_failure},
+    page::{Page, Section, fragment_response, page_response},
+    pages::approval_card::{ApprovalCard, ReturnTo},
     request_context::Visitor,
     router::ConsoleState,
-    text::RunsText,
+    text::{ApprovalsText, RunsText},
 };
 
-/// What the API says about the type and the buffering of an event stream.
-const PASSED_ON_HEADERS: [HeaderName; 3] =
+/// Headers of an event stream that tell its type and that it must not be buffered.
+const FORWARDED_HEADERS: [HeaderName; 3] =
     [header::CONTENT_TYPE, header::CACHE_CONTROL, HeaderName::from_static("x-accel-buffering")];
 /// Width for which the graph is laid out.
 const GRAPH_WIDTH: i32 = 1_080;
@@ -38,21 +41,41 @@ pub(super) fn routes() -> Router<ConsoleState> {
     Router::new()
         .route("/console/runs/{run}", get(show))
         .route("/console/runs/{run}/fragment", get(show_fragment))
-        .route("/console/runs/{run}/events", get(pass_on_events))
-        .route("/console/runs/{run}/approve", post(actions::decide))
-        .route("/console/runs/{run}/resolve", post(actions::resolve))
-        .route("/console/runs/{run}/cancel", post(actions::cancel))
-        .route("/console/runs/{run}/resume", post(actions::resume))
+        .route("/console/runs/{run}/events", get(forward_events))
+        .route("/console/runs/{run}/approve", post(actions::decide).get(redirect_to_run))
+        .route("/console/runs/{run}/resolve", post(actions::resolve).get(redirect_to_run))
+        .route("/console/runs/{run}/cancel", post(actions::cancel).get(redirect_to_run))
+        .route("/console/runs/{run}/resume", post(actions::resume).get(redirect_to_run))
 }
 
-/// What a visitor wants to see of a run.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+/// The language links of a failure page lead here.
+async fn redirect_to_run(Path(run): Path<String>) -> Redirect {
+    Redirect::to(&format!("/console/runs/{}", url_encode(&run)))
+}
+
+/// The parts of a run that a visitor looks at.
+#[derive(Debug, Clone, Default)]
 struct RunQuery {
-    view: String,
+    part: RunPart,
+    /// Position of the first step in the list.
     from: usize,
+    /// The step that is shown with all of its details.
     step: Option<String>,
+    /// Number of the event after which the list of events starts.
     after: Option<i64>,
+}
+
+impl RunQuery {
+    /// Values that cannot be read are ignored.
+    fn parse(query: &str) -> Self {
+        let fields = FormFields::parse(query.as_bytes());
+        Self {
+            part: RunPart::parse(fields.get("view")),
+            from: fields.get("from").parse().unwrap_or_default(),
+            step: fields.find("step").map(str::to_owned),
+            after: fields.get("after").parse().ok(),
+        }
+    }
 }
 
 /// The parts of the page that change while a run is under way.
@@ -60,15 +83,13 @@ struct RunContent {
     run: RunModel,
     part: RunPart,
     graph: Option<GraphModel>,
-    timeline: Option<String>,
+    timeline: Option<TimelineModel>,
     events: Option<Vec<EventRow>>,
     /// The number after which the next page of events starts.
     next_events: Option<i64>,
     steps: StepPage,
     /// The query of this page, for its fragment.
     query: String,
-    /// Where forms lead back to.
-    origin: &'static str,
 }
 
 #[derive(Template)]
@@ -76,6 +97,7 @@ struct RunContent {
 struct RunPage {
     page: Page,
     text: &'static RunsText,
+    approvals_text: &'static ApprovalsText,
     content: RunContent,
 }
 
@@ -84,62 +106,53 @@ struct RunPage {
 struct RunFragment {
     page: Page,
     text: &'static RunsText,
+    approvals_text: &'static ApprovalsText,
     content: RunContent,
 }
 
-async fn show(
-    visitor: Visitor,
-    State(console): State<ConsoleState>,
-    Path(run): Path<String>,
-    Query(query): Query<RunQuery>,
-) -> Response {
-    match load(&console, &visitor, &run, query).await {
-        Ok(content) => {
-            let text = RunsText::of(visitor.language());
-            let title = format!("{} {}", text.run, shorten(&content.run.question, 60));
-            render(&RunPage { page: Page::new(&visitor, Section::Runs, title), text, content })
-        }
-        Err(failure) => render_failure(&visitor, Section::Runs, &failure),
-    }
+async fn show(visitor: Visitor, State(console): State<ConsoleState>, Path(run): Path<String>) -> Response {
+    let text = RunsText::of(visitor.language());
+    let loaded = load(&console, &visitor, &run).await.map(|content| {
+        let title = format!("{} {}", text.run, shorten(&content.run.heading, 60));
+        let page = Page::new(&visitor, Section::Runs, title);
+        RunPage { page, text, approvals_text: ApprovalsText::of(visitor.language()), content }
+    });
+    page_response(&visitor, Section::Runs, loaded)
 }
 
 async fn show_fragment(
     visitor: Visitor,
     State(console): State<ConsoleState>,
     Path(run): Path<String>,
-    Query(query): Query<RunQuery>,
 ) -> Response {
-    match load(&console, &visitor, &run, query).await {
-        Ok(content) => {
-            let text = RunsText::of(visitor.language());
-            render(&RunFragment { page: Page::new(&visitor, Section::Runs, text.run), text, content })
-        }
-        Err(failure) => failure.status.into_response(),
-    }
+    let text = RunsText::of(visitor.language());
+    let loaded = load(&console, &visitor, &run).await.map(|content| {
+        let page = Page::new(&visitor, Section::Runs, text.run);
+        RunFragment { page, text, approvals_text: ApprovalsText::of(visitor.language()), content }
+    });
+    fragment_response(loaded)
 }
 
-async fn load(
-    console: &ConsoleState,
-    visitor: &Visitor,
-    run: &str,
-    query: RunQuery,
-) -> Result<RunContent, ApiFailure> {
+async fn load(console: &ConsoleState, visitor: &Visitor, run: &str) -> Result<RunContent, ApiFailure> {
     let language = visitor.language();
+    let query = RunQuery::parse(&visitor.context.query);
     let path = format!("/runs/{}", url_encode(run));
     let details: RunDetails = console.api.get(visitor.role(), &path).await?;
-    let run = RunModel::new(details, RunsText::of(language));
-    let part = RunPart::parse(&query.view);
+    let run = RunModel::new(details, language, ReturnTo::Run);
+    let part = query.part;
     // A step that is opened decides which page of the list is shown.
     let opened = query.step.as_ref().and_then(|id| run.steps.iter().position(|step| step.id == *id));
     let from = opened.unwrap_or(query.from.min(run.steps.len().saturating_sub(1)));
     let from = page_start(from, run.steps.len());
+    let page_of = |position| part.page_query(position, from, run.steps.len());
     let (mut graph, mut timeline, mut events, mut next_events) = (None, None, None, None);
     match part {
         RunPart::Plan => {
-            let page_of = |position| page_query(position, from, run.steps.len());
             graph = GraphModel::of_steps(&run.steps, GRAPH_WIDTH, language, &page_of);
         }
-        RunPart::Timeline => timeline = timeline_of(&run.steps, toolyard_core::unix_millis(), language),
+        RunPart::Timeline => {
+            timeline = timeline_of(&run.steps, toolyard_core::unix_millis(), language, &page_of);
+        }
         RunPart::Events => {
             let path = match query.after {
                 Some(after) => format!("{path}/log?after={after}"),
@@ -155,23 +168,23 @@ async fn load(
         }
     }
     let drawn_bytes = graph.as_ref().map_or(0, |graph| graph.svg.len())
-        + timeline.as_ref().map_or(0, String::len)
+        + timeline.as_ref().map_or(0, |timeline| timeline.svg.len())
         + events.as_ref().map_or(0, |rows| rows.len() * 400)
         + run.answer.as_ref().map_or(0, String::len)
-        + run.approvals.iter().map(|approval| approval.text.len() + 1_200).sum::<usize>();
-    let steps = StepPage::new(&run.steps, from, query.step, drawn_bytes, language);
+        + run.approvals.iter().map(ApprovalCard::byte_count).sum::<usize>();
+    let steps = StepPage::new(&run.steps, part, from, query.step, drawn_bytes, language);
     let query = visitor.context.query.clone();
-    Ok(RunContent { run, part, graph, timeline, events, next_events, steps, query, origin: "run" })
+    Ok(RunContent { run, part, graph, timeline, events, next_events, steps, query })
 }
 
 /// The event stream of the API, unchanged.
-async fn pass_on_events(
+async fn forward_events(
     visitor: Visitor,
     State(console): State<ConsoleState>,
     Path(run): Path<String>,
-    Query(query): Query<RunQuery>,
     headers: HeaderMap,
 ) -> Response {
+    let query = RunQuery::parse(&visitor.context.query);
     let mut forwarded = HeaderMap::new();
     if let Some(last) = headers.get("last-event-id") {
         forwarded.insert("last-event-id", last.clone());
@@ -182,14 +195,14 @@ async fn pass_on_events(
         path.push_str("?after=");
         path.push_str(&after.to_string());
     }
-    match console.api.respond(visitor.role(), Method::GET, &path, forwarded, None).await {
+    match console.api.send_raw(visitor.role(), Method::GET, &path, forwarded, None).await {
         Ok(response) => {
             let (parts, body) = response.into_parts();
             let mut answer = Response::new(body);
             *answer.status_mut() = parts.status;
             // The gateway marks streams by an extension; without it, the body would be collected before it is sent.
             *answer.extensions_mut() = parts.extensions;
-            for name in PASSED_ON_HEADERS {
+            for name in FORWARDED_HEADERS {
                 if let Some(value) = parts.headers.get(&name) {
                     answer.headers_mut().insert(name, value.clone());
                 }

@@ -1,13 +1,19 @@
 //! A run as a page shows it: pure functions from the API's answer to texts and drawings.
 
-use super::step_model::{DetailBudget, StepModel, plan_step};
+use std::collections::HashMap;
+
+use super::{
+    run_state::RunState,
+    step_model::{DetailBudget, StepModel, plan_step},
+};
 use crate::{
-    api::{PendingApproval, RunDetails, StepView, UnknownStepView},
+    api::{RunDetails, StepView, UnknownStepView},
     format::{count, url_encode},
+    pages::approval_card::{ApprovalCard, ReturnTo, approval_cards},
     svg::{
-        plan_graph::{PlanStep, draw_linked_plan},
+        plan_graph::{PlanStep, draw_plan},
         step_state::{DrawingWords, STEP_STATES, StepState},
-        timeline::{Period, TimelineRow, draw_timeline},
+        timeline::{MAX_TIMELINE_ROWS, Period, TimelineRow, draw_timeline},
     },
     text::{Language, RunsText, fill},
 };
@@ -30,21 +36,7 @@ pub(crate) fn drawing_words(language: Language) -> &'static DrawingWords {
     }
 }
 
-/// The class and the word for the state of a run.
-pub(crate) fn run_state(state: &str, text: &'static RunsText) -> (&'static str, &'static str) {
-    match state {
-        "running" => ("running", text.state_running),
-        "suspended" => ("approval", text.state_suspended),
-        "answered" => ("done", text.state_answered),
-        "partial" => ("degraded", text.state_partial),
-        "planned" => ("waiting", text.state_planned),
-        "cancelled" => ("skipped", text.state_cancelled),
-        "limit_reached" => ("failed", text.state_limit_reached),
-        _ => ("failed", text.state_failed),
-    }
-}
-
-/// What a visitor looks at.
+/// The part of a run that a visitor looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum RunPart {
     #[default]
@@ -61,9 +53,24 @@ impl RunPart {
             _ => Self::Plan,
         }
     }
+
+    /// The query of the page with this part and the steps from a position on.
+    fn query(self, from: usize) -> String {
+        match self {
+            Self::Plan => format!("?from={from}"),
+            Self::Timeline => format!("?view=timeline&from={from}"),
+            Self::Events => format!("?view=events&from={from}"),
+        }
+    }
+
+    /// The query that leads to the page of a step; empty if it is the page that starts at `from`.
+    pub(crate) fn page_query(self, position: usize, from: usize, steps_total: usize) -> String {
+        let start = page_start(position, steps_total);
+        if start == from { String::new() } else { self.query(start) }
+    }
 }
 
-/// A run.
+/// A run with its texts.
 #[derive(Debug)]
 pub(crate) struct RunModel {
     pub(crate) id: String,
@@ -74,8 +81,12 @@ pub(crate) struct RunModel {
     /// Whether events may follow.
     pub(crate) is_active: bool,
     pub(crate) is_suspended: bool,
+    /// Whether the run is suspended and waits for nobody, such as after a restart of the gateway.
+    pub(crate) can_resume: bool,
     pub(crate) agent: Option<String>,
     pub(crate) question: String,
+    /// The question, or the id of the run without one.
+    pub(crate) heading: String,
     pub(crate) conversation: Option<String>,
     pub(crate) created_at: i64,
     pub(crate) answer: Option<String>,
@@ -83,32 +94,43 @@ pub(crate) struct RunModel {
     pub(crate) message: Option<String>,
     pub(crate) hint: Option<String>,
     pub(crate) usage: Option<String>,
-    pub(crate) approvals: Vec<PendingApproval>,
+    pub(crate) approvals: Vec<ApprovalCard>,
+    /// How many approvals are not shown.
+    pub(crate) more_approvals: Option<String>,
     pub(crate) unknown_steps: Vec<UnknownStepView>,
     pub(crate) event_count: u64,
     pub(crate) steps: Vec<StepView>,
+    /// The page to which forms lead back.
+    pub(crate) return_to: ReturnTo,
 }
 
 impl RunModel {
-    pub(crate) fn new(mut details: RunDetails, text: &'static RunsText) -> Self {
+    pub(crate) fn new(mut details: RunDetails, language: Language, return_to: ReturnTo) -> Self {
+        let text = RunsText::of(language);
         let steps = details.take_steps();
-        let (state_class, state_label) = run_state(&details.state, text);
+        let state = RunState::of_api(&details.state);
+        let is_suspended = state == RunState::Suspended;
+        let has_decisions = !details.pending_approvals.is_empty() || !details.unknown_steps.is_empty();
+        let question = details.question.unwrap_or_default();
         let usage = &details.usage;
-        let usage = (usage.input_tokens + usage.output_tokens > 0).then(|| {
+        let usage = (usage.input_tokens > 0 || usage.output_tokens > 0).then(|| {
             let tokens = fill(&fill(text.usage_text, count(usage.input_tokens)), count(usage.output_tokens));
             match usage.cost_micros {
                 Some(micros) if micros > 0 => format!("{tokens} · {}", dollars(micros)),
                 _ => tokens,
             }
         });
+        let (approvals, more_approvals) = approval_cards(details.pending_approvals, language, return_to);
         Self {
             path: format!("/console/runs/{}", url_encode(&details.run)),
-            state_class,
-            state_label,
-            is_active: matches!(details.state.as_str(), "running" | "suspended"),
-            is_suspended: details.state == "suspended",
+            state_class: state.class(),
+            state_label: state.label(text),
+            is_active: state.is_active(),
+            is_suspended,
+            can_resume: is_suspended && !has_decisions,
             agent: details.agent,
-            question: details.question.unwrap_or_default(),
+            heading: if question.trim().is_empty() { details.run.clone() } else { question.clone() },
+            question,
             conversation: details.conversation,
             created_at: details.created_at,
             answer: details.answer.filter(|answer| !answer.is_empty()),
@@ -116,11 +138,13 @@ impl RunModel {
             message: details.message,
             hint: details.hint,
             usage,
-            approvals: details.pending_approvals,
+            approvals,
+            more_approvals,
             unknown_steps: details.unknown_steps,
             event_count: details.event_count,
             id: details.run,
             steps,
+            return_to,
         }
     }
 
@@ -170,7 +194,7 @@ impl GraphModel {
         }
         let (words, text) = (drawing_words(language), RunsText::of(language));
         let drawn: Vec<PlanStep> = steps.iter().map(plan_step).collect();
-        let graph = draw_linked_plan(&drawn, available_width, words, page_of);
+        let graph = draw_plan(&drawn, available_width, words, page_of);
         let entry = |state| LegendEntry {
             state,
             label: words.state(state),
@@ -188,11 +212,26 @@ impl GraphModel {
     }
 }
 
-/// The timeline of the steps that were started; `None` if none was.
-pub(crate) fn timeline_of(steps: &[StepView], now: i64, language: Language) -> Option<String> {
+/// A drawn timeline.
+#[derive(Debug)]
+pub(crate) struct TimelineModel {
+    pub(crate) svg: String,
+    /// Says that steps are missing in the drawing.
+    pub(crate) note: Option<String>,
+}
+
+/// The timeline of the steps that were started; `None` if none was. `page_of` returns the query of the page that lists the
+/// step at a position.
+pub(crate) fn timeline_of(
+    steps: &[StepView],
+    now: i64,
+    language: Language,
+    page_of: &dyn Fn(usize) -> String,
+) -> Option<TimelineModel> {
     let mut rows: Vec<TimelineRow> = steps
         .iter()
-        .filter_map(|step| {
+        .enumerate()
+        .filter_map(|(position, step)| {
             let attempts: Vec<Period> = step
                 .attempts
                 .iter()
@@ -212,6 +251,7 @@ pub(crate) fn timeline_of(steps: &[StepView], now: i64, language: Language) -> O
                 end.map(|end| u64::try_from(end.saturating_sub(started_at)).unwrap_or_default());
             Some(TimelineRow {
                 id: step.id.clone(),
+                page: page_of(position),
                 state,
                 period: Period { started_at, duration_ms },
                 attempts,
@@ -219,7 +259,12 @@ pub(crate) fn timeline_of(steps: &[StepView], now: i64, language: Language) -> O
         })
         .collect();
     rows.sort_by_key(|row| row.period.started_at);
-    (!rows.is_empty()).then(|| draw_timeline(&rows, now, 1_120, drawing_words(language)))
+    if rows.is_empty() {
+        return None;
+    }
+    let hidden = rows.len().saturating_sub(MAX_TIMELINE_ROWS);
+    let note = (hidden > 0).then(|| fill(RunsText::of(language).hidden_rows, hidden));
+    Some(TimelineModel { svg: draw_timeline(&rows, now, 1_120, drawing_words(language)), note })
 }
 
 /// One page of the list of steps.
@@ -228,8 +273,12 @@ pub(crate) struct StepPage {
     pub(crate) steps: Vec<StepModel>,
     /// Such as `51 to 60 of 200`; `None` if the page has all steps.
     pub(crate) range: Option<String>,
-    pub(crate) earlier: Option<usize>,
-    pub(crate) later: Option<usize>,
+    /// The number of the first step.
+    pub(crate) first_number: usize,
+    /// The query of the page with the steps before.
+    pub(crate) earlier: Option<String>,
+    /// The query of the page with the steps after.
+    pub(crate) later: Option<String>,
 }
 
 /// The position of the first step on the page with the step at `position`.
@@ -242,16 +291,11 @@ fn page_size(steps_total: usize) -> usize {
     if steps_total <= MAX_STEPS_ON_ONE_PAGE { MAX_STEPS_ON_ONE_PAGE } else { STEPS_PER_PAGE }
 }
 
-/// The query that leads to the page of a step, if it is not the page that starts at `from`.
-pub(crate) fn page_query(position: usize, from: usize, steps_total: usize) -> String {
-    let start = page_start(position, steps_total);
-    if start == from { String::new() } else { format!("?from={start}") }
-}
-
 impl StepPage {
     /// The steps from position `from` on, with details as long as the page stays small.
     pub(crate) fn new(
         steps: &[StepView],
+        part: RunPart,
         from: usize,
         opened_step: Option<String>,
         other_bytes: usize,
@@ -262,18 +306,26 @@ impl StepPage {
         let rows = shown.len() * STEP_ROW_BYTES;
         let remaining_bytes = PAGE_BYTES.saturating_sub(FRAME_BYTES + other_bytes + rows);
         let mut budget = DetailBudget { remaining_bytes, opened_step };
-        let query = if from == 0 { String::new() } else { format!("?from={from}") };
         let steps_total = steps.len();
+        let positions: HashMap<&str, usize> =
+            steps.iter().enumerate().map(|(position, step)| (step.id.as_str(), position)).collect();
+        // Dependencies may be on another page of the list.
+        let page_of = |id: &str| {
+            let position = positions.get(id)?;
+            Some(part.page_query(*position, from, steps_total))
+        };
+        let query = part.query(from);
         let described: Vec<StepModel> =
-            shown.map(|step| budget.describe(step, &query, words, text)).collect();
+            shown.map(|step| budget.describe(step, &query, &page_of, words, text)).collect();
         let end = from + described.len();
         let range = (described.len() < steps_total)
             .then(|| fill(&fill(&fill(text.steps_range, from + 1), end), steps_total));
         Self {
             steps: described,
             range,
-            earlier: from.checked_sub(page_size(steps_total)),
-            later: (end < steps_total).then_some(end),
+            first_number: from + 1,
+            earlier: from.checked_sub(page_size(steps_total)).map(|start| part.query(start)),
+            later: (end < steps_total).then(|| part.query(end)),
         }
     }
 }

@@ -2,11 +2,9 @@
 
 use std::{borrow::Cow, fmt::Write as _};
 
-use serde_json::Value;
-
 use crate::{
     api::StepView,
-    format::{duration, percent, pretty_json, shorten, url_encode},
+    format::{duration, percent, pretty_json_text, shorten, url_encode},
     svg::{
         plan_graph::PlanStep,
         step_state::{DrawingWords, StepState},
@@ -41,7 +39,8 @@ pub(crate) struct StepModel {
 /// Input, output and attempts of a step.
 #[derive(Debug)]
 pub(crate) struct StepDetails {
-    pub(crate) depends_on: Vec<(String, String)>,
+    /// Ids of steps, each with a link to its details if the plan has it.
+    pub(crate) depends_on: Vec<(String, Option<String>)>,
     pub(crate) input: Option<String>,
     pub(crate) output: Option<String>,
     pub(crate) error: Option<String>,
@@ -76,13 +75,17 @@ impl StepDetails {
             self.attempts.iter().map(|attempt| 200 + attempt.error.as_ref().map_or(0, String::len)).sum();
         let issues = self.verification.iter().flat_map(|verification| &verification.issues);
         let lists: usize = issues.chain(&self.notes).map(|text| text.len() + 40).sum();
-        let links: usize = self.depends_on.iter().map(|(id, anchor)| id.len() + anchor.len() + 30).sum();
+        let links: usize = self
+            .depends_on
+            .iter()
+            .map(|(id, link)| id.len() + link.as_ref().map_or(0, String::len) + 30)
+            .sum();
         // Markup, and characters that are longer when escaped.
         400 + (texts + attempts + lists + links) * 11 / 10
     }
 }
 
-/// What a list of steps has room for.
+/// The room that a page has for details of steps.
 #[derive(Debug)]
 pub(crate) struct DetailBudget {
     pub(crate) remaining_bytes: usize,
@@ -96,13 +99,14 @@ impl DetailBudget {
         &mut self,
         step: &StepView,
         page_query: &str,
+        page_of: &dyn Fn(&str) -> Option<String>,
         words: &DrawingWords,
         text: &'static RunsText,
     ) -> StepModel {
         let state = StepState::of_api(&step.state);
         let is_opened = self.opened_step.as_deref() == Some(&step.id);
         let limit = if is_opened { usize::MAX } else { MAX_LISTED_CHARS };
-        let details = details_of(step, limit, text);
+        let details = details_of(step, limit, page_of, text);
         let size = details.byte_count();
         let has_room = is_opened || size <= self.remaining_bytes;
         if has_room {
@@ -128,7 +132,16 @@ impl DetailBudget {
     }
 }
 
-fn details_of(step: &StepView, limit: usize, text: &'static RunsText) -> StepDetails {
+fn details_of(
+    step: &StepView,
+    limit: usize,
+    page_of: &dyn Fn(&str) -> Option<String>,
+    text: &'static RunsText,
+) -> StepDetails {
+    let link = |id: &String| {
+        let href = page_of(id).map(|page| format!("{page}#{}", step_anchor(id)));
+        (shorten(id, 80).into_owned(), href)
+    };
     let shortened = |text: String| match shorten(&text, limit) {
         Cow::Borrowed(_) => text,
         Cow::Owned(short) => short,
@@ -151,28 +164,15 @@ fn details_of(step: &StepView, limit: usize, text: &'static RunsText) -> StepDet
         }
     });
     StepDetails {
-        depends_on: step.depends_on.iter().take(40).map(|id| (id.clone(), step_anchor(id))).collect(),
-        input: value_text(&step.arguments).map(shortened),
-        output: value_text(&step.output).map(shortened),
+        depends_on: step.depends_on.iter().take(40).map(link).collect(),
+        input: pretty_json_text(&step.arguments).map(shortened),
+        output: pretty_json_text(&step.output).map(shortened),
         error: step.error.clone().map(shortened),
         hint: step.hint.clone(),
         attempts: attempts.collect(),
         verification,
         notes: step.notes.clone(),
     }
-}
-
-/// JSON with indentation; text that is JSON is indented, too. Nothing for null and an empty text.
-fn value_text(value: &Value) -> Option<String> {
-    let text = match value {
-        Value::Null => return None,
-        Value::String(text) if text.trim_start().starts_with(['{', '[']) => {
-            serde_json::from_str::<Value>(text).map_or_else(|_| text.clone(), |value| pretty_json(&value))
-        }
-        Value::String(text) => text.clone(),
-        value => pretty_json(value),
-    };
-    (!text.is_empty()).then_some(text)
 }
 
 /// The step as its graph shows it.

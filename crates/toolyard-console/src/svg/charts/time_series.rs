@@ -10,25 +10,25 @@ const MAX_POINTS: usize = 720;
 
 /// One line of a chart.
 #[derive(Debug, Clone, Copy)]
-pub struct Series<'a> {
-    /// What is counted.
-    pub name: &'a str,
+pub(crate) struct Series<'a> {
+    /// The name of the series, such as `calls`.
+    pub(crate) name: &'a str,
     /// The class that colours it: `calls`, `failures` or one of your own, letters only.
-    pub class: &'static str,
+    pub(crate) class: &'static str,
     /// One number per interval, oldest first.
-    pub values: &'a [f64],
+    pub(crate) values: &'a [f64],
 }
 
 /// An area chart with a time axis.
-pub struct TimeSeries<'a> {
-    /// What a screen reader says.
-    pub title: &'a str,
+pub(crate) struct TimeSeries<'a> {
+    /// The name of the chart for screen readers.
+    pub(crate) title: &'a str,
     /// The lines, the one in the back first. All have the same intervals.
-    pub series: &'a [Series<'a>],
+    pub(crate) series: &'a [Series<'a>],
     /// Labels of the time axis, oldest first, evenly spaced.
-    pub time_labels: &'a [&'a str],
-    /// What a pointer shows at an interval; empty texts are left out.
-    pub point_title: &'a dyn Fn(usize) -> String,
+    pub(crate) time_labels: &'a [&'a str],
+    /// The tooltip of an interval; empty texts are left out.
+    pub(crate) point_title: &'a dyn Fn(usize) -> String,
 }
 
 impl std::fmt::Debug for TimeSeries<'_> {
@@ -68,7 +68,7 @@ fn area(outline: &str, first_x: f64, last_x: f64, bottom: f64) -> String {
 }
 
 /// A line of 120 × 32 pixels without axes. `title` says what it shows, with its latest number; `class` colours it.
-pub fn draw_sparkline(values: &[f64], class: &'static str, title: &str) -> String {
+pub(crate) fn draw_sparkline(values: &[f64], class: &'static str, title: &str) -> String {
     let values = latest(values);
     let highest = values.iter().copied().map(drawable).fold(1.0, f64::max);
     let mut svg = format!(
@@ -95,7 +95,7 @@ const TOP: f64 = 10.0;
 const BOTTOM: f64 = 26.0;
 
 /// Draws an area chart of 720 × 200 pixels, which a page may scale.
-pub fn draw_time_series(chart: &TimeSeries<'_>) -> String {
+pub(crate) fn draw_time_series(chart: &TimeSeries<'_>) -> String {
     let count = chart.series.iter().map(|series| latest(series.values).len()).max().unwrap_or_default();
     let highest = chart.series.iter().flat_map(|series| latest(series.values)).copied().map(drawable);
     let highest = highest.fold(0.0, f64::max);

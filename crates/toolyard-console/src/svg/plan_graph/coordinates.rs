@@ -1,7 +1,7 @@
 //! Positions of units across the direction of the edges: near the mean of their neighbours, in the given order, without
 //! overlaps.
 
-use super::{dag::neighbours, layout::Unit};
+use super::{dag::neighbours, layout::LayoutNode};
 
 /// Sweeps over all layers.
 const SWEEPS: usize = 10;
@@ -10,7 +10,7 @@ const SWEEPS: usize = 10;
 /// the neighbours among all that keep the order and `gap`.
 pub(super) fn assign_cross_positions(
     layers: &[Vec<usize>],
-    units: &mut [Unit],
+    units: &mut [LayoutNode],
     before: &[Vec<usize>],
     after: &[Vec<usize>],
     gap: i32,
@@ -37,22 +37,27 @@ pub(super) fn assign_cross_positions(
             let Some(layer) = layers.get(if is_downward { position } else { count - 1 - position }) else {
                 continue;
             };
-            let desires: Vec<Desire> = layer
+            let preferences: Vec<PreferredPosition> = layer
                 .iter()
                 .map(|&unit| {
                     let (near, far) = if is_downward { (before, after) } else { (after, before) };
                     // The last sweep balances both sides.
                     let far = if sweep == SWEEPS { neighbours(far, unit) } else { &[] };
-                    desire_of(unit, units, neighbours(near, unit), far)
+                    preferred_position(unit, units, neighbours(near, unit), far)
                 })
                 .collect();
-            place_layer(layer, units, &desires, gap);
+            place_layer(layer, units, &preferences, gap);
         }
     }
 }
 
 /// Puts all bends of an edge on one line, where their neighbours leave room for it.
-pub(super) fn straighten_edges(edges: &[Vec<usize>], layers: &[Vec<usize>], units: &mut [Unit], gap: i32) {
+pub(super) fn straighten_edges(
+    edges: &[Vec<usize>],
+    layers: &[Vec<usize>],
+    units: &mut [LayoutNode],
+    gap: i32,
+) {
     let mut places = vec![(0_usize, 0_usize); units.len()];
     for (layer, members) in layers.iter().enumerate() {
         for (position, &unit) in members.iter().enumerate() {
@@ -93,13 +98,13 @@ pub(super) fn straighten_edges(edges: &[Vec<usize>], layers: &[Vec<usize>], unit
     }
 }
 
-/// Where a unit wants to be, and how much.
-struct Desire {
+/// The position that a node prefers because of its neighbours, with a weight.
+struct PreferredPosition {
     centre: i64,
     weight: i64,
 }
 
-fn desire_of(unit: usize, units: &[Unit], near: &[usize], far: &[usize]) -> Desire {
+fn preferred_position(unit: usize, units: &[LayoutNode], near: &[usize], far: &[usize]) -> PreferredPosition {
     let centre_of = |unit: usize| units.get(unit).map_or(0, |unit| i64::from(unit.cross));
     let is_bend = |unit: usize| units.get(unit).is_some_and(|unit| unit.steps.is_empty());
     let (mut sum, mut weight) = (0, 0);
@@ -114,26 +119,26 @@ fn desire_of(unit: usize, units: &[Unit], near: &[usize], far: &[usize]) -> Desi
         weight += pull;
     }
     match sum.checked_div(weight) {
-        Some(centre) => Desire { centre, weight },
-        None => Desire { centre: centre_of(unit), weight: 1 },
+        Some(centre) => PreferredPosition { centre, weight },
+        None => PreferredPosition { centre: centre_of(unit), weight: 1 },
     }
 }
 
 /// Neighbouring units of a layer that touch each other.
-struct Cluster {
+struct Block {
     sum: i64,
     weight: i64,
     units: usize,
 }
 
-impl Cluster {
+impl Block {
     fn position(&self) -> i64 {
         self.sum.div_euclid(self.weight)
     }
 }
 
 /// Isotonic regression (pool adjacent violators) on positions from which the space before each unit is subtracted.
-fn place_layer(layer: &[usize], units: &mut [Unit], desires: &[Desire], gap: i32) {
+fn place_layer(layer: &[usize], units: &mut [LayoutNode], preferences: &[PreferredPosition], gap: i32) {
     let mut offsets = Vec::with_capacity(layer.len());
     let (mut offset, mut previous_size) = (0_i64, None);
     for &unit in layer {
@@ -145,25 +150,24 @@ fn place_layer(layer: &[usize], units: &mut [Unit], desires: &[Desire], gap: i32
         previous_size = Some(size);
         offsets.push(offset);
     }
-    let mut clusters: Vec<Cluster> = Vec::with_capacity(layer.len());
-    for (desire, offset) in desires.iter().zip(&offsets) {
-        let sum = (desire.centre - offset) * desire.weight;
-        clusters.push(Cluster { sum, weight: desire.weight, units: 1 });
-        while let [.., earlier, last] = clusters.as_slice() {
+    let mut blocks: Vec<Block> = Vec::with_capacity(layer.len());
+    for (preference, offset) in preferences.iter().zip(&offsets) {
+        let sum = (preference.centre - offset) * preference.weight;
+        blocks.push(Block { sum, weight: preference.weight, units: 1 });
+        while let [.., earlier, last] = blocks.as_slice() {
             if earlier.position() <= last.position() {
                 break;
             }
-            let merged = Cluster {
+            let merged = Block {
                 sum: earlier.sum + last.sum,
                 weight: earlier.weight + last.weight,
                 units: earlier.units + last.units,
             };
-            clusters.truncate(clusters.len() - 2);
-            clusters.push(merged);
+            blocks.truncate(blocks.len() - 2);
+            blocks.push(merged);
         }
     }
-    let positions =
-        clusters.iter().flat_map(|cluster| std::iter::repeat_n(cluster.position(), cluster.units));
+    let positions = blocks.iter().flat_map(|block| std::iter::repeat_n(block.position(), block.units));
     for ((&unit, offset), position) in layer.iter().zip(&offsets).zip(positions) {
         if let Some(unit) = units.get_mut(unit) {
             unit.cross = i32::try_from(position + offset).unwrap_or_default();

@@ -40,9 +40,9 @@ pub(super) struct NodeSize {
     pub(super) height: i32,
 }
 
-/// What is placed as a whole: a step, a block of steps, or a bend of an edge (no steps).
+/// A part of the graph that is placed as a whole: a step, a block of steps, or a bend of an edge (no steps).
 #[derive(Debug, Clone, Default)]
-pub(super) struct Unit {
+pub(super) struct LayoutNode {
     pub(super) steps: Vec<usize>,
     pub(super) layer: usize,
     pub(super) columns: usize,
@@ -59,7 +59,7 @@ pub(super) struct Unit {
 pub(super) struct Layout {
     pub(super) direction: Direction,
     pub(super) node: NodeSize,
-    pub(super) units: Vec<Unit>,
+    pub(super) units: Vec<LayoutNode>,
     /// Edges as lists of units: the start, bends, the end.
     pub(super) edges: Vec<Vec<usize>>,
     /// The end of each layer along the direction of the edges.
@@ -93,7 +93,7 @@ impl Layout {
                 layer.push(position);
             }
         }
-        reduce_crossings(&mut layers, &before, &after);
+        reduce_crossings(&mut layers, &before, &after, &sibling_groups(dag, &units));
         let (layer_gap, cross_gap) = match direction {
             Direction::Down => (34, 18),
             Direction::Right => (46, 12),
@@ -134,7 +134,7 @@ impl Layout {
     }
 
     /// The left upper corner of a unit.
-    pub(super) fn corner(&self, unit: &Unit) -> (i32, i32) {
+    pub(super) fn corner(&self, unit: &LayoutNode) -> (i32, i32) {
         self.point(unit.main, unit.cross - unit.cross_size / 2)
     }
 
@@ -147,8 +147,19 @@ impl Layout {
     }
 }
 
+/// For each unit with steps, a number that it shares with the units that have the same predecessors; `None` for bends.
+fn sibling_groups(dag: &Dag, units: &[LayoutNode]) -> Vec<Option<usize>> {
+    let mut numbers: BTreeMap<&[usize], usize> = BTreeMap::new();
+    let group_of = |unit: &LayoutNode| {
+        let predecessors = neighbours(&dag.predecessors, *unit.steps.first()?);
+        let next = numbers.len();
+        Some(*numbers.entry(predecessors).or_insert(next))
+    };
+    units.iter().map(group_of).collect()
+}
+
 /// The steps as units, in the order of the plan. Steps with the same neighbours become a block if they are many.
-fn units_of(dag: &Dag, node: NodeSize, available_width: i32, direction: Direction) -> Vec<Unit> {
+fn units_of(dag: &Dag, node: NodeSize, available_width: i32, direction: Direction) -> Vec<LayoutNode> {
     let mut groups: BTreeMap<(&[usize], &[usize]), Vec<usize>> = BTreeMap::new();
     for step in 0..dag.layers.len() {
         let key = (neighbours(&dag.predecessors, step), neighbours(&dag.successors, step));
@@ -183,13 +194,13 @@ fn units_of(dag: &Dag, node: NodeSize, available_width: i32, direction: Directio
             Direction::Right => (width, height),
         };
         let columns = usize::try_from(columns).unwrap_or(1);
-        Unit { steps, layer, columns, main_size, cross_size, ..Unit::default() }
+        LayoutNode { steps, layer, columns, main_size, cross_size, ..LayoutNode::default() }
     };
     members.into_iter().map(unit_of).collect()
 }
 
 /// The edges between units, and how many are left out. The first edge to each unit precedes the others.
-fn unit_edges(dag: &Dag, units: &[Unit]) -> (Vec<(usize, usize)>, usize) {
+fn unit_edges(dag: &Dag, units: &[LayoutNode]) -> (Vec<(usize, usize)>, usize) {
     let mut unit_of_step = vec![0_usize; dag.layers.len()];
     for (position, unit) in units.iter().enumerate() {
         for &step in &unit.steps {
@@ -215,9 +226,9 @@ fn unit_edges(dag: &Dag, units: &[Unit]) -> (Vec<(usize, usize)>, usize) {
 }
 
 /// Adds a bend in every layer that an edge passes, and returns the edges through their bends.
-fn add_bends(units: &mut Vec<Unit>, pairs: &[(usize, usize)]) -> Vec<Vec<usize>> {
+fn add_bends(units: &mut Vec<LayoutNode>, pairs: &[(usize, usize)]) -> Vec<Vec<usize>> {
     let mut bends = 0;
-    let layer_of = |units: &[Unit], unit: usize| units.get(unit).map_or(0, |unit| unit.layer);
+    let layer_of = |units: &[LayoutNode], unit: usize| units.get(unit).map_or(0, |unit| unit.layer);
     let mut edges = Vec::with_capacity(pairs.len());
     for &(from, to) in pairs {
         let mut edge = vec![from];
@@ -227,7 +238,7 @@ fn add_bends(units: &mut Vec<Unit>, pairs: &[(usize, usize)]) -> Vec<Vec<usize>>
             }
             bends += 1;
             edge.push(units.len());
-            units.push(Unit { layer, cross_size: BEND_SIZE, ..Unit::default() });
+            units.push(LayoutNode { layer, cross_size: BEND_SIZE, ..LayoutNode::default() });
         }
         edge.push(to);
         edges.push(edge);
@@ -252,7 +263,7 @@ fn adjacency(edges: &[Vec<usize>], unit_count: usize) -> (Vec<Vec<usize>>, Vec<V
 }
 
 /// Places the layers one after the other; returns their ends and the size of the drawing.
-fn assign_main_positions(layers: &[Vec<usize>], units: &mut [Unit], gap: i32) -> (Vec<i32>, i32) {
+fn assign_main_positions(layers: &[Vec<usize>], units: &mut [LayoutNode], gap: i32) -> (Vec<i32>, i32) {
     let mut start = MARGIN;
     let mut ends = Vec::with_capacity(layers.len());
     for layer in layers {
@@ -273,7 +284,7 @@ fn assign_main_positions(layers: &[Vec<usize>], units: &mut [Unit], gap: i32) ->
 }
 
 /// Moves all units so that the first one starts at the margin; returns the size of the drawing.
-fn normalize_cross_positions(units: &mut [Unit]) -> i32 {
+fn normalize_cross_positions(units: &mut [LayoutNode]) -> i32 {
     let start = units.iter().map(|unit| unit.cross - unit.cross_size / 2).min().unwrap_or_default();
     let mut end = 0;
     for unit in units {

@@ -20,9 +20,9 @@ use render::{Detail, render};
 use super::step_state::{DrawingWords, StepState};
 
 /// Steps that are drawn; a page lists the others.
-pub const MAX_DRAWN_STEPS: usize = 240;
+pub(crate) const MAX_DRAWN_STEPS: usize = 240;
 /// Largest drawing in bytes.
-pub const MAX_GRAPH_BYTES: usize = 74_000;
+pub(crate) const MAX_GRAPH_BYTES: usize = 74_000;
 /// Plans with more steps are drawn with smaller nodes.
 const MAX_DETAILED_STEPS: usize = 60;
 /// Nodes of two and three lines; the style sheet has the places of their texts.
@@ -33,48 +33,40 @@ const MIN_DETAILED_WIDTH: i32 = 640;
 
 /// A step of a plan, as far as the graph shows it. All texts may come from a model or a server.
 #[derive(Debug, Clone, Default)]
-pub struct PlanStep {
+pub(crate) struct PlanStep {
     /// Id of the step in the plan.
-    pub id: String,
+    pub(crate) id: String,
     /// The tool that it calls; empty for a step that only reasons.
-    pub tool: String,
-    /// What the step does.
-    pub description: String,
+    pub(crate) tool: String,
+    /// A sentence about the step.
+    pub(crate) description: String,
     /// Its state.
-    pub state: StepState,
+    pub(crate) state: StepState,
     /// How long it took, if it ended.
-    pub duration_ms: Option<u64>,
+    pub(crate) duration_ms: Option<u64>,
     /// Ids of the steps that must end first.
-    pub depends_on: Vec<String>,
+    pub(crate) depends_on: Vec<String>,
 }
 
 /// A drawn plan.
 #[derive(Debug, Clone)]
-pub struct PlanGraph {
+pub(crate) struct PlanGraph {
     /// The drawing, safe to be written into a page.
-    pub svg: String,
-    /// Width in pixels.
-    pub width: i32,
-    /// Height in pixels.
-    pub height: i32,
+    pub(crate) svg: String,
     /// Steps of the plan that are not drawn.
-    pub hidden_steps: usize,
+    pub(crate) hidden_steps: usize,
     /// Dependencies that are not drawn.
-    pub hidden_dependencies: usize,
+    pub(crate) hidden_dependencies: usize,
 }
 
 /// Draws a plan for a container of about `available_width` pixels. Positions depend on the steps and their dependencies
 /// only, so that drawings of the same plan in other states are alike.
 ///
 /// Each node is a link to [`step_anchor`](super::svg_text::step_anchor) with `data-step` and `data-state`; a script
-/// updates the state by `data-state`, the `href` of its shape (`#pg-n-STATE`) and the text of the class `pg-r`.
-pub fn draw_plan(steps: &[PlanStep], available_width: i32, words: &DrawingWords) -> PlanGraph {
-    draw_linked_plan(steps, available_width, words, &|_| String::new())
-}
-
-/// As [`draw_plan`], for a page that has the details of some steps only: the link to a step starts with what `page_of`
-/// returns for its position, such as `?from=50`.
-pub fn draw_linked_plan(
+/// updates the state by `data-state`, the `href` of its shape (`#pg-n-STATE`) and the text of the class `pg-r`. The link
+/// starts with the text that `page_of` returns for the position of the step, such as `?from=50`; it is empty if the page
+/// itself has the details.
+pub(crate) fn draw_plan(
     steps: &[PlanStep],
     available_width: i32,
     words: &DrawingWords,
@@ -93,8 +85,6 @@ pub fn draw_linked_plan(
     }
     PlanGraph {
         svg: rendered.svg,
-        width: layout.width,
-        height: layout.height,
         hidden_steps: steps.len() - drawn.len(),
         hidden_dependencies: layout.hidden_edges + rendered.hidden_edges,
     }

@@ -1,13 +1,21 @@
 //! The order of units within their layers: the barycenter heuristic, which reduces crossings of edges.
 
+use std::collections::BTreeMap;
+
 use super::dag::neighbours;
 
 /// Sweeps over all layers; more hardly improve plans of this size.
 const SWEEPS: usize = 12;
 
 /// Reorders `layers` so that few edges cross. `before` and `after` have the neighbours of every unit in the layers before
-/// and after its own. Deterministic: units with equal barycenters keep their order.
-pub(super) fn reduce_crossings(layers: &mut Vec<Vec<usize>>, before: &[Vec<usize>], after: &[Vec<usize>]) {
+/// and after its own. Deterministic: units with equal barycenters keep their order. Units with the same number in `siblings`
+/// stay in the order of the plan, because a reader takes them for a list.
+pub(super) fn reduce_crossings(
+    layers: &mut Vec<Vec<usize>>,
+    before: &[Vec<usize>],
+    after: &[Vec<usize>],
+    siblings: &[Option<usize>],
+) {
     let mut positions = vec![0_usize; before.len()];
     store_positions(layers, &mut positions);
     let mut best = layers.clone();
@@ -24,6 +32,7 @@ pub(super) fn reduce_crossings(layers: &mut Vec<Vec<usize>>, before: &[Vec<usize
                 continue;
             };
             layer.sort_by_key(|&unit| barycenter(unit, toward, &positions));
+            restore_sibling_order(layer, siblings);
             for (position, &unit) in layer.iter().enumerate() {
                 if let Some(slot) = positions.get_mut(unit) {
                     *slot = position;
@@ -37,6 +46,26 @@ pub(super) fn reduce_crossings(layers: &mut Vec<Vec<usize>>, before: &[Vec<usize
         }
     }
     *layers = best;
+}
+
+/// Puts the members of each group of siblings into the order of the plan, in the slots that the group has.
+fn restore_sibling_order(layer: &mut [usize], siblings: &[Option<usize>]) {
+    let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (slot, unit) in layer.iter().enumerate() {
+        if let Some(Some(group)) = siblings.get(*unit) {
+            groups.entry(*group).or_default().push(slot);
+        }
+    }
+    for slots in groups.into_values() {
+        let mut members: Vec<usize> = slots.iter().filter_map(|&slot| layer.get(slot).copied()).collect();
+        // Units are numbered in the order of the plan.
+        members.sort_unstable();
+        for (slot, unit) in slots.into_iter().zip(members) {
+            if let Some(place) = layer.get_mut(slot) {
+                *place = unit;
+            }
+        }
+    }
 }
 
 fn store_positions(layers: &[Vec<usize>], positions: &mut [usize]) {

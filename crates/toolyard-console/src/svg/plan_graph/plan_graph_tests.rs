@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use proptest::prelude::*;
 
-use super::{dag::Dag, draw_plan, layout::Layout, *};
+use super::{dag::Dag, layout::Layout, *};
 
 fn step(id: &str, depends_on: &[&str]) -> PlanStep {
     PlanStep {
@@ -66,8 +66,17 @@ fn assert_valid_svg(svg: &str) {
     assert!(!svg.contains("style="), "no inline style, which the pages forbid");
 }
 
+fn draw(steps: &[PlanStep], width: i32, words: &DrawingWords) -> PlanGraph {
+    draw_plan(steps, width, words, &|_| String::new())
+}
+
 fn english(steps: &[PlanStep]) -> PlanGraph {
-    draw_plan(steps, 960, &DrawingWords::ENGLISH)
+    draw(steps, 960, &DrawingWords::ENGLISH)
+}
+
+/// The width of a drawing in pixels.
+fn width_of(graph: &PlanGraph) -> i32 {
+    graph.svg.split(" width=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
 }
 
 #[test]
@@ -83,7 +92,7 @@ fn a_step_shows_its_state_by_attribute_symbol_and_words() {
     assert!(svg.contains(r##"<a href="#step-fetch" data-step="fetch" data-state="failed""##), "{svg}");
     assert!(svg.contains("<title>Failed: fetch · search_documents · Searches"), "{svg}");
     assert!(svg.contains(r##"<use href="#pg-n-failed""##), "{svg}");
-    assert!(svg.contains(r#"aria-label="Plan with 1 steps: Failed 1""#), "{svg}");
+    assert!(svg.contains(r#"aria-label="Plan · Steps: 1 · Failed 1""#), "{svg}");
 }
 
 #[test]
@@ -116,6 +125,35 @@ fn a_dependency_that_follows_from_others_is_not_drawn() {
     assert_eq!(layout.edges.len(), 2);
 }
 
+/// Steps that have the same predecessors are drawn in the order of the plan.
+fn assert_siblings_in_order(steps: &[PlanStep]) {
+    let (dag, layout) = layout(steps);
+    let single: Vec<(usize, i32)> = layout
+        .units
+        .iter()
+        .filter(|unit| unit.steps.len() == 1)
+        .map(|unit| (unit.steps[0], unit.cross))
+        .collect();
+    for &(step, cross) in &single {
+        for &(other, other_cross) in &single {
+            let are_siblings = dag.predecessors[step] == dag.predecessors[other];
+            assert!(!are_siblings || step >= other || cross < other_cross, "{step} is drawn after {other}");
+        }
+    }
+}
+
+#[test]
+fn siblings_keep_the_order_of_the_plan_although_edges_cross() {
+    assert_siblings_in_order(&[
+        step("s0", &[]),
+        step("s1", &["s0"]),
+        step("s2", &["s0"]),
+        step("s3", &["s2"]),
+        step("s4", &["s0"]),
+        step("s5", &["s4", "s1"]),
+    ]);
+}
+
 #[test]
 fn a_wide_layer_becomes_one_block_with_one_edge_in_and_one_out() {
     let names: Vec<String> = (0..180).map(|number| format!("part{number}")).collect();
@@ -126,7 +164,7 @@ fn a_wide_layer_becomes_one_block_with_one_edge_in_and_one_out() {
     let graph = english(&steps);
     assert_eq!(graph.svg.matches("class=\"pg-block\"").count(), 1);
     assert!(graph.svg.contains("180 parallel steps"));
-    assert!(graph.width <= 1_000, "{} pixels wide", graph.width);
+    assert!(width_of(&graph) <= 1_000, "{} pixels wide", width_of(&graph));
     assert!(graph.svg.len() <= MAX_GRAPH_BYTES, "{} bytes", graph.svg.len());
     assert!(graph.svg.contains("search_documents"), "compact nodes still name their tools");
     assert_well_formed(&steps);
@@ -140,7 +178,7 @@ fn many_pairs_are_drawn_in_two_columns() {
         })
         .collect();
     let graph = english(&steps);
-    assert!(graph.width < 960, "{} × {}", graph.width, graph.height);
+    assert!(width_of(&graph) < 960, "{} pixels wide", width_of(&graph));
     assert_eq!(graph.hidden_dependencies, 0);
     assert_well_formed(&steps);
 }
@@ -151,7 +189,7 @@ fn two_hundred_steps_in_a_chain_stay_within_the_size_and_scroll_down() {
         .map(|number: usize| step(&format!("step_{number}"), &[&format!("step_{}", number.wrapping_sub(1))]))
         .collect();
     let graph = english(&steps);
-    assert!(graph.width < 960);
+    assert!(width_of(&graph) < 960);
     assert!(graph.svg.len() <= MAX_GRAPH_BYTES, "{} bytes", graph.svg.len());
     assert_well_formed(&steps);
 }
@@ -166,7 +204,7 @@ fn two_hundred_steps_in_a_mesh_keep_all_edges_and_tools() {
             step(&format!("s{layer}_{column}"), &before.each_ref().map(String::as_str))
         })
         .collect();
-    let graph = draw_linked_plan(&steps, 1_080, &DrawingWords::CHINESE, &|_| "?from=190".to_owned());
+    let graph = draw_plan(&steps, 1_080, &DrawingWords::CHINESE, &|_| "?from=190".to_owned());
     assert_eq!(graph.hidden_dependencies, 0);
     assert_eq!(graph.svg.matches("search_documents</text>").count(), 200);
     let edges = graph.svg.split("class=\"pg-edges\" d=\"").nth(1).unwrap().split('"').next().unwrap();
@@ -235,10 +273,15 @@ proptest! {
     }
 
     #[test]
+    fn siblings_keep_the_order_of_the_plan(steps in any_plan()) {
+        assert_siblings_in_order(&steps);
+    }
+
+    #[test]
     fn drawings_are_valid_bounded_and_deterministic(steps in any_plan(), width in -5..5_000) {
-        let graph = draw_plan(&steps, width, &DrawingWords::CHINESE);
+        let graph = draw(&steps, width, &DrawingWords::CHINESE);
         assert_valid_svg(&graph.svg);
         prop_assert!(graph.svg.len() <= MAX_GRAPH_BYTES);
-        prop_assert_eq!(graph.svg, draw_plan(&steps, width, &DrawingWords::CHINESE).svg);
+        prop_assert_eq!(graph.svg, draw(&steps, width, &DrawingWords::CHINESE).svg);
     }
 }

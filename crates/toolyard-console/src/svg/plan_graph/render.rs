@@ -6,9 +6,10 @@ use super::{
     LARGE_NODE, PlanStep,
     layout::{BLOCK_CAPTION, BLOCK_PADDING, Direction, Layout, NodeSize},
 };
+use crate::format::duration;
 use crate::svg::{
     step_state::{DrawingWords, STEP_STATES, StepState, with_number},
-    svg_text::{Font, duration_text, escaped, escaped_to_width, escaped_within, step_anchor},
+    svg_text::{Font, escaped, escaped_to_width, escaped_within, step_anchor},
 };
 
 /// Longest id in a `data-step` attribute, escaped; steps with longer ids are updated with the whole drawing.
@@ -58,7 +59,7 @@ impl Detail {
 }
 
 /// A drawing and the number of edges that it lacks.
-pub(super) struct Rendered {
+pub(super) struct GraphSvg {
     pub(super) svg: String,
     pub(super) hidden_edges: usize,
 }
@@ -69,7 +70,7 @@ pub(super) fn render(
     detail: Detail,
     words: &DrawingWords,
     page_of: &dyn Fn(usize) -> String,
-) -> Rendered {
+) -> GraphSvg {
     let mut svg = String::with_capacity(512 * steps.len() + 2_000);
     let Layout { width, height, .. } = layout;
     // Texts have their places from the style sheet, which would otherwise be repeated in every node.
@@ -102,13 +103,13 @@ pub(super) fn render(
         }
     }
     svg.push_str("</svg>");
-    Rendered { svg, hidden_edges }
+    GraphSvg { svg, hidden_edges }
 }
 
-/// Such as `Plan with 3 steps: Done 1, Waiting 2`.
+/// Such as `Plan · Steps: 3 · Done 1, Waiting 2`.
 fn summary(steps: &[PlanStep], words: &DrawingWords) -> String {
     let mut text = with_number(words.plan, steps.len());
-    let mut separator = ": ";
+    let mut separator = " · ";
     for state in STEP_STATES {
         let count = steps.iter().filter(|step| step.state == state).count();
         if count > 0 {
@@ -245,15 +246,15 @@ fn push_node(
     svg.push_str("</a>");
 }
 
-/// What a node shows at its right: the duration of a step that ended, otherwise a word for its state.
+/// The text at the right of a node: the duration of a step that ended, otherwise a word for its state.
 fn status_text(step: &PlanStep, words: &DrawingWords) -> String {
     match (step.state, step.duration_ms) {
-        (StepState::Done, Some(duration)) => duration_text(duration),
+        (StepState::Done, Some(milliseconds)) => duration(milliseconds),
         (state, _) => words.short_state(state).to_owned(),
     }
 }
 
-/// What a pointer and a screen reader learn about a step, besides its state. In large plans, only what the node does not
+/// The title of a step for pointers and screen readers, besides its state. In large plans, only what the node does not
 /// show anyway.
 fn title_of(step: &PlanStep, detail: Detail) -> String {
     let mut title = step.id.chars().take(80).collect::<String>();

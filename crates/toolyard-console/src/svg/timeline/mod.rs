@@ -8,11 +8,12 @@ use std::fmt::Write as _;
 use super::{
     charts::nice_step,
     step_state::{DrawingWords, StepState, with_number},
-    svg_text::{Font, duration_text, escaped, escaped_to_width, escaped_within, step_anchor},
+    svg_text::{Font, escaped, escaped_to_width, escaped_within, step_anchor},
 };
+use crate::format::duration;
 
 /// Rows that are drawn.
-pub const MAX_TIMELINE_ROWS: usize = 100;
+pub(crate) const MAX_TIMELINE_ROWS: usize = 100;
 /// Attempts that are drawn of one step.
 const MAX_ATTEMPTS: usize = 20;
 const ROW_HEIGHT: i32 = 26;
@@ -23,11 +24,11 @@ const RIGHT_ROOM: i32 = 70;
 
 /// A period in Unix milliseconds; without an end it lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Period {
+pub(crate) struct Period {
     /// Start.
-    pub started_at: i64,
+    pub(crate) started_at: i64,
     /// Duration, if it ended.
-    pub duration_ms: Option<u64>,
+    pub(crate) duration_ms: Option<u64>,
 }
 
 impl Period {
@@ -42,20 +43,22 @@ impl Period {
 
 /// A step that was started.
 #[derive(Debug, Clone)]
-pub struct TimelineRow {
+pub(crate) struct TimelineRow {
     /// Id of the step.
-    pub id: String,
+    pub(crate) id: String,
+    /// The query of the page that has the details of the step; empty for the same page.
+    pub(crate) page: String,
     /// Its state.
-    pub state: StepState,
+    pub(crate) state: StepState,
     /// From its start to its end.
-    pub period: Period,
+    pub(crate) period: Period,
     /// Its attempts, if there were several.
-    pub attempts: Vec<Period>,
+    pub(crate) attempts: Vec<Period>,
 }
 
-/// Draws the rows on a common time axis, in the given order. `now` (Unix milliseconds) is the end of what still runs.
+/// Draws the first [`MAX_TIMELINE_ROWS`] rows on a common time axis, in the given order. `now` (Unix milliseconds) is the end of what still runs.
 /// Each row links to the details of its step.
-pub fn draw_timeline(rows: &[TimelineRow], now: i64, width: i32, words: &DrawingWords) -> String {
+pub(crate) fn draw_timeline(rows: &[TimelineRow], now: i64, width: i32, words: &DrawingWords) -> String {
     let rows = rows.get(..MAX_TIMELINE_ROWS).unwrap_or(rows);
     let width = width.clamp(LABEL_WIDTH + RIGHT_ROOM + 200, 4_000);
     let height = AXIS_HEIGHT + ROW_HEIGHT * i32::try_from(rows.len()).unwrap_or_default() + 4;
@@ -143,11 +146,12 @@ fn push_row(svg: &mut String, row: &TimelineRow, axis: &Axis, top: i32, now: i64
     let label = escaped_to_width(&row.id, 160, Font { size_tenths: 120, is_monospace: false });
     let _ = write!(
         svg,
-        r##"<a class="tl-row" href="#{}" data-state="{token}"><title>{}: {} · {}</title><text class="tl-id" x="4" y="{}">{label}</text>"##,
+        r##"<a class="tl-row" href="{}#{}" data-state="{token}"><title>{}: {} · {}</title><text class="tl-id" x="4" y="{}">{label}</text>"##,
+        escaped(&row.page),
         step_anchor(&row.id),
         words.state(row.state),
         escaped_within(&row.id, 120),
-        duration_text(length),
+        duration(length),
         top + 17
     );
     let bar = |svg: &mut String, class: &str, start: f64, end: f64, inside: &str| {
@@ -164,7 +168,9 @@ fn push_row(svg: &mut String, row: &TimelineRow, axis: &Axis, top: i32, now: i64
             let is_last = index + 1 == row.attempts.len();
             let class = if is_last { "tl-bar" } else { "tl-bar tl-retried" };
             let title = format!("<title>{}</title>", escaped(&with_number(words.attempt, index + 1)));
-            bar(svg, class, axis.x(attempt.started_at), axis.x(attempt.end(now)), &title);
+            // An attempt without an end was replaced with its step, at the latest when the step ended.
+            let attempt_end = attempt.end(row.period.end(now));
+            bar(svg, class, axis.x(attempt.started_at), axis.x(attempt_end), &title);
         }
     } else {
         bar(svg, "tl-bar", start, end, "");
@@ -174,6 +180,6 @@ fn push_row(svg: &mut String, row: &TimelineRow, axis: &Axis, top: i32, now: i64
         r#"<text class="tl-ms" x="{:.1}" y="{}">{}</text></a>"#,
         end.max(start + 3.0) + 6.0,
         top + 17,
-        duration_text(length)
+        duration(length)
     );
 }

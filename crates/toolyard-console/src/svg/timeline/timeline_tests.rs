@@ -4,7 +4,8 @@ use super::*;
 
 fn row(id: &str, started_at: i64, duration_ms: Option<u64>) -> TimelineRow {
     let state = if duration_ms.is_some() { StepState::Done } else { StepState::Running };
-    TimelineRow { id: id.to_owned(), state, period: Period { started_at, duration_ms }, attempts: Vec::new() }
+    let period = Period { started_at, duration_ms };
+    TimelineRow { id: id.to_owned(), page: String::new(), state, period, attempts: Vec::new() }
 }
 
 #[test]
@@ -27,6 +28,22 @@ fn attempts_are_parts_of_a_row() {
     let svg = draw_timeline(&rows, 100, 800, &DrawingWords::ENGLISH);
     assert_eq!(svg.matches("tl-retried").count(), 1);
     assert!(svg.contains("<title>attempt 2</title>"));
+}
+
+#[test]
+fn an_attempt_without_an_end_ends_with_its_step() {
+    let attempts =
+        vec![Period { started_at: 0, duration_ms: None }, Period { started_at: 50, duration_ms: Some(50) }];
+    let rows = [TimelineRow { attempts, ..row("a", 0, Some(100)) }, row("b", 100, Some(300))];
+    let svg = draw_timeline(&rows, 1_000_000, 176 + 70 + 400, &DrawingWords::ENGLISH);
+    assert!(svg.contains(r#"<rect class="tl-bar tl-retried" x="176.0" y="32" width="100.0""#), "{svg}");
+}
+
+#[test]
+fn rows_link_to_the_page_of_their_step() {
+    let linked = TimelineRow { page: "?view=timeline&from=10".to_owned(), ..row("a", 0, Some(1)) };
+    let svg = draw_timeline(&[linked], 1, 800, &DrawingWords::ENGLISH);
+    assert!(svg.contains(r#"href="?view=timeline&amp;from=10#step-a""#), "{svg}");
 }
 
 #[test]

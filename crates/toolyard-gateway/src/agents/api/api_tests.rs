@@ -210,6 +210,34 @@ async fn an_unknown_outcome_is_listed_and_resolved_over_http() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn runs_are_listed_with_their_conversation_and_filtered_by_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let agents = TestAgents::in_folder(&folder).await;
+    let agent = agents.service().0.agent("assistant").unwrap();
+    for name in ["taxes", "travel", "taxes"] {
+        let id = toolyard_core::ConversationId { owner: "secret".to_owned(), name: name.to_owned() };
+        let (question, conversation) = (name.to_owned(), Some(Box::new(id)));
+        agent.create_run(RunRequest { question, conversation, ..RunRequest::default() }).await.unwrap();
+    }
+    agent.create_run(RunRequest { question: "none".to_owned(), ..RunRequest::default() }).await.unwrap();
+    let api = api(&agents);
+    let list = async |query: &str| {
+        let request = post("/runs", &[], &json!({}));
+        let request = RouteRequest { method: Method::GET, query: query.to_owned(), ..request };
+        let (status, list) = parse(api.handle(request).await);
+        assert_eq!(status, 200, "{list}");
+        assert!(!list.to_string().contains("secret"), "the owner is not shown: {list}");
+        let runs = list["runs"].as_array().unwrap().clone();
+        runs.into_iter().map(|run| run["conversation"].clone()).collect::<Vec<Value>>()
+    };
+    assert_eq!(list("conversation=taxes").await, [json!("taxes"), json!("taxes")]);
+    assert_eq!(list("conversation=other").await, Vec::<Value>::new());
+    let mut all = list("").await;
+    all.sort_by_key(ToString::to_string);
+    assert_eq!(all, [json!("taxes"), json!("taxes"), json!("travel"), Value::Null]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_resolved_run_of_a_command_is_left_to_its_user() {
     let folder = tempfile::tempdir().unwrap();
     let agents = TestAgents::in_folder(&folder).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
-use toolyard_agent::{ApprovalDecision, Run, StepRun, decide_approval, load_run};
+use toolyard_agent::{ApprovalDecision, ApprovalState, Run, StepRun, decide_approval, load_run};
 use toolyard_core::{ApprovalKind, ApprovalRecord, CallerIdentity, RunId};
 use toolyard_mcp_server::RouteResponse;
 use utoipa::ToSchema;
@@ -77,6 +77,12 @@ pub(super) struct PendingApproval {
     source: Option<String>,
     /// What the call does, with its arguments; secrets are redacted.
     text: String,
+    /// The effects of the tool in words, such as `writes, open world`; null if the run does not record them.
+    effects: Option<String>,
+    /// The arguments as JSON, shortened if they are long; secrets are redacted.
+    arguments: Option<String>,
+    /// Notes for the approver.
+    notes: Vec<String>,
     requested_at: i64,
 }
 
@@ -182,6 +188,14 @@ fn is_of_step(run: &Run, approval: &ApprovalRecord, step: &str) -> bool {
 
 impl PendingApproval {
     fn of(record: ApprovalRecord, step: Option<&StepRun>) -> Self {
+        let details = step.and_then(|step| match &step.approval {
+            ApprovalState::Requested { id, details, .. } if *id == record.id => details.clone(),
+            _ => None,
+        });
+        let (effects, arguments, notes) = match details {
+            Some(details) => (Some(details.effects), Some(details.arguments), details.notes),
+            None => (None, None, Vec::new()),
+        };
         Self {
             approval: record.id,
             run: record.run.to_string(),
@@ -189,6 +203,9 @@ impl PendingApproval {
             tool: step.map(|step| step.step.tool_type.clone()),
             source: step.and_then(|step| step.tool.source.as_ref()).map(ToString::to_string),
             text: record.text,
+            effects,
+            arguments,
+            notes,
             requested_at: record.requested_at,
         }
     }

@@ -32,6 +32,8 @@ pub(super) struct RunQuery {
     state: Option<ApiRunState>,
     /// Only runs of this agent.
     agent: Option<String>,
+    /// Only runs of this conversation.
+    conversation: Option<String>,
     /// Number of runs, 50 by default and 500 at most.
     limit: Option<usize>,
     /// `next` of the previous page.
@@ -90,6 +92,8 @@ pub(super) struct ListedRun {
     state: ApiRunState,
     agent: Option<String>,
     question: Option<String>,
+    /// The conversation that the run belongs to; null for runs without one, and for runs of older versions.
+    conversation: Option<String>,
     created_at: i64,
     /// Number of tool calls that wait for approval.
     pending_approvals: usize,
@@ -143,7 +147,11 @@ async fn read_page(
             let detail = record.detail.to_value();
             let text = |name: &str| detail.get(name).and_then(Value::as_str).map(str::to_owned);
             let agent = text("agent");
-            if query.agent.is_some() && query.agent != agent {
+            let conversation = text("conversation");
+            let is_other = |wanted: Option<&str>, found: Option<&str>| wanted.is_some() && wanted != found;
+            if is_other(query.agent.as_deref(), agent.as_deref())
+                || is_other(query.conversation.as_deref(), conversation.as_deref())
+            {
                 continue;
             }
             let Some(last) = log.last_event(&record.id).await? else { continue };
@@ -155,6 +163,7 @@ async fn read_page(
                 state,
                 agent,
                 question: text("question"),
+                conversation,
                 created_at: record.created_at,
                 pending_approvals: pending.get(&record.id).copied().unwrap_or_default(),
                 run: record.id.to_string(),

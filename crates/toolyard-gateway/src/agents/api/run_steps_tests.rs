@@ -64,6 +64,7 @@ fn approval_requested(step: &str) -> RunEvent {
         text: String::new(),
         tool: String::new(),
         call: String::new(),
+        details: None,
     }
 }
 

@@ -113,7 +113,7 @@ impl RunEventMapper {
                 let Verification { verified, confidence, issues, reported_error: _ } = verification;
                 ApiEventBody::StepVerified { step, verified, confidence, issues }
             }
-            RunEvent::ApprovalRequested { step, approval_id, text, tool: _, call: _ } => {
+            RunEvent::ApprovalRequested { step, approval_id, text, .. } => {
                 ApiEventBody::ApprovalRequested { step, approval: approval_id, text }
             }
             RunEvent::ApprovalDecided { step, allowed, always, by } => {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::Path};
 
 use serde_json::{Value, json};
-use toolyard_agent::{Permission, PlanProblem, RunLimit, RunRequest, Step};
+use toolyard_agent::{ApprovalDetails, Permission, PlanProblem, RunLimit, RunRequest, Step};
 use toolyard_core::{ConversationId, ErrorKind, Resolution};
 use toolyard_model::{ModelReply, Usage};
 
@@ -128,6 +128,11 @@ fn step_events() -> Vec<RunUpdate> {
             text: text(),
             tool: text(),
             call: text(),
+            details: Some(Box::new(ApprovalDetails {
+                effects: text(),
+                arguments: text(),
+                notes: vec![text()],
+            })),
         }),
         logged(RunEvent::ApprovalDecided { step: step(), allowed: true, always: true, by: text() }),
     ]

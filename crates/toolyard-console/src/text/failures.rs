@@ -1,0 +1,107 @@
+//! Texts of failures, by the stable codes of the API and of the console.
+
+texts! { FailureText {
+    agent_exists: "An agent with this name exists.", "同名智能体已存在。";
+    agent_not_found: "There is no agent with this name.", "没有该名称的智能体。";
+    agent_read_only: "This agent is defined in the settings file and cannot be changed here.", "该智能体定义于设置文件，无法在此修改。";
+    agent_unavailable: "The model of this agent is not available.", "该智能体的模型不可用。";
+    approval_not_found: "This call does not wait for approval any more.", "该调用已不在等待审批。";
+    approval_not_permitted: "Only the operator may allow tool calls.", "只有管理员可以批准工具调用。";
+    call_denied: "The policy of the gateway denies this call.", "网关策略拒绝了此次调用。";
+    change_not_permitted: "Only the operator may make this change.", "只有管理员可以进行此项更改。";
+    circuit_open: "Calls to this server are paused after repeated failures.", "该服务器多次失败，已暂停调用。";
+    forbidden: "The gateway refused the request.", "网关拒绝了该请求。";
+    input_required: "The tool needs further input, which the console cannot give.", "该工具需要更多输入，控制台无法提供。";
+    internal_error: "The gateway failed to answer.", "网关处理请求时出错。";
+    invalid_answer: "The console cannot read the answer of the gateway.", "控制台无法解析网关的响应。";
+    invalid_arguments: "The tool does not accept these arguments.", "该工具不接受这些参数。";
+    invalid_path: "The address contains characters that are not allowed.", "地址中包含不允许的字符。";
+    invalid_request: "The gateway does not accept the request.", "网关不接受该请求。";
+    model_not_found: "There is no agent with this name.", "没有该名称的智能体。";
+    model_unavailable: "The language model cannot be reached.", "无法连接语言模型。";
+    no_random_numbers: "The system has no random numbers.", "系统无法生成随机数。";
+    no_store: "This gateway has no store.", "此网关没有配置存储。";
+    not_offered: "This gateway does not offer this.", "此网关不提供该功能。";
+    operator_only: "Only the operator may do this.", "只有管理员可以执行此操作。";
+    outcome_unknown: "The call was interrupted; it may or may not have taken effect.", "调用被中断，无法确定是否已生效。";
+    request_too_large: "The form is too large.", "提交的内容过大。";
+    response_lost: "The response of the server was lost.", "服务器的响应已丢失。";
+    run_active: "The run is active.", "该运行正在进行。";
+    run_finished: "The run is over.", "该运行已结束。";
+    run_interrupted: "The run was interrupted.", "该运行已中断。";
+    run_not_found: "There is no such run.", "该运行不存在。";
+    run_not_resumable: "The run cannot be resumed.", "该运行无法继续。";
+    run_waits: "The run waits for a decision.", "该运行正在等待处理。";
+    server_conflicts: "Another server has this name.", "该名称已被其他服务器占用。";
+    server_exists: "The server is already configured.", "该服务器已配置。";
+    server_not_found: "There is no server with this name.", "没有该名称的服务器。";
+    settings_not_changed: "The settings could not be changed.", "无法更改设置。";
+    shutting_down: "The gateway is shutting down.", "网关正在关闭。";
+    source_not_found: "There is no source with this name.", "没有该名称的来源。";
+    source_unavailable: "The server of this tool is not available.", "该工具所属的服务器不可用。";
+    store_unavailable: "The store does not answer.", "存储没有响应。";
+    tool_ambiguous: "Several sources have a tool with this name.", "多个来源提供同名工具。";
+    tool_failed: "The tool failed.", "工具执行失败。";
+    tool_not_approved: "The definition of this tool is not approved.", "该工具的定义尚未获得批准。";
+    tool_not_found: "There is no tool with this name.", "没有该名称的工具。";
+    tool_timeout: "The tool did not answer in time.", "工具未在规定时间内响应。";
+    unexpected_status: "The gateway answered with an unexpected status.", "网关返回了意外的状态。";
+    unknown_step_not_found: "This step does not wait for a decision any more.", "该步骤已不在等待处理。";
+} }
+
+impl FailureText {
+    /// The text for a stable code; `None` if the code is not known.
+    pub(crate) fn by_code(&self, code: &str) -> Option<&'static str> {
+        let text = match code {
+            "agent_exists" => self.agent_exists,
+            "agent_not_found" => self.agent_not_found,
+            "agent_read_only" => self.agent_read_only,
+            "agent_unavailable" => self.agent_unavailable,
+            "approval_not_found" => self.approval_not_found,
+            "approval_not_permitted" => self.approval_not_permitted,
+            "call_denied" => self.call_denied,
+            "change_not_permitted" => self.change_not_permitted,
+            "circuit_open" => self.circuit_open,
+            "forbidden" => self.forbidden,
+            "input_required" => self.input_required,
+            "internal_error" | "server_error" => self.internal_error,
+            "invalid_answer" => self.invalid_answer,
+            "invalid_arguments" => self.invalid_arguments,
+            "invalid_path" => self.invalid_path,
+            "invalid_request" => self.invalid_request,
+            "model_not_found" => self.model_not_found,
+            "model_unavailable" => self.model_unavailable,
+            "no_random_numbers" => self.no_random_numbers,
+            "no_store" => self.no_store,
+            "operator_only" => self.operator_only,
+            "outcome_unknown" => self.outcome_unknown,
+            "request_too_large" => self.request_too_large,
+            "response_lost" => self.response_lost,
+            "route_not_found" => self.not_offered,
+            "run_active" => self.run_active,
+            "run_finished" => self.run_finished,
+            "run_interrupted" => self.run_interrupted,
+            "run_not_found" => self.run_not_found,
+            "run_not_resumable" => self.run_not_resumable,
+            "run_waits" => self.run_waits,
+            "server_conflicts" => self.server_conflicts,
+            "server_exists" => self.server_exists,
+            "server_not_found" => self.server_not_found,
+            "settings_not_changed" => self.settings_not_changed,
+            "shutting_down" => self.shutting_down,
+            "source_not_found" => self.source_not_found,
+            "source_unavailable" => self.source_unavailable,
+            "store_unavailable" | "approvals_unavailable" => self.store_unavailable,
+            "tool_ambiguous" => self.tool_ambiguous,
+            "tool_failed" | "tool_error" => self.tool_failed,
+            "tool_not_approved" => self.tool_not_approved,
+            "tool_not_found" => self.tool_not_found,
+            "tool_timeout" => self.tool_timeout,
+            "unexpected_status" => self.unexpected_status,
+            "unknown_step_not_found" => self.unknown_step_not_found,
+            code if code.ends_with("not_offered") => self.not_offered,
+            _ => return None,
+        };
+        Some(text)
+    }
+}
