@@ -96,6 +96,11 @@ ordered-binary:
 bench:
     cargo bench -p toolyard-hub --bench hub
 
+# Sign in at a real OpenID Connect provider, and use a gateway with its tokens in both MCP revisions
+oidc-flow:
+    cargo build -p toolyard
+    scripts/oidc-flow
+
 # Two replicas restarted in turn under many clients of both revision families
 replicas CLIENTS="1000" CALLS="100":
     cargo build --release -p toolyard

@@ -50,7 +50,7 @@
 //! | JSON as text | [`RawJson`] (unchanged bytes, cheap clones), [`JsonCursor`] (one validating pass) |
 //! | secrets | [`redact()`], [`redact_json`], [`SecretValues`] |
 //! | unsafe characters | [`sanitize`], [`escape_unsafe`], [`find_unsafe`], [`text::sanitize_json`], module [`text`] |
-//! | ports | [`Journal`], [`RunLog`], [`Approvals`], [`Audit`], [`History`], [`PastRequests`], [`Results`], [`ResultShapes`], [`ArgumentExamples`], [`ExampleRequests`], [`Servers`], [`Conversations`], [`AgentDefinitions`], [`Synthesizer`] |
+//! | ports | [`Journal`], [`RunLog`], [`Approvals`], [`Audit`], [`History`], [`PastRequests`], [`Results`], [`ResultShapes`], [`ArgumentExamples`], [`ExampleRequests`], [`Servers`], [`Conversations`], [`AgentDefinitions`], [`Authenticator`], [`CallerStore`], [`Synthesizer`] |
 //!
 //! A port is a trait that the hub or the agent needs and another crate implements: `toolyard-store` implements most of
 //! them, a language model implements [`Synthesizer`].
@@ -81,6 +81,7 @@ pub use ports::{
     argument_examples::{ArgumentExample, ArgumentExamples},
     audit::{Audit, AuditRecord, AuditUnavailable, AuditedDecision},
     authenticator::{AuthenticationError, Authenticator, Credentials},
+    callers::{CallerStore, MemoryCallerStore, StoredCaller, StoredKey},
     conversations::{
         Conversation, ConversationId, ConversationMessage, ConversationQuery, Conversations,
         InvalidConversationName,

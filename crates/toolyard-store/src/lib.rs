@@ -43,13 +43,14 @@
 //! | `runs` | run logs and approvals |
 //! | `audit` | the hash-chained audit log |
 //! | `history`, `past_requests`, `result_shapes`, `argument_examples`, `example_requests` | what routing, search and planning learn from earlier calls |
-//! | `results`, `conversations`, `agents`, `servers`, `session_key` | whole results, conversations, agents, servers and trust decisions, the key of session ids |
+//! | `results`, `conversations`, `agents`, `callers`, `servers`, `session_key` | whole results, conversations, agents, callers with API keys, servers and trust decisions, the key of session ids |
 //! | `maintenance`, `transfer` | check, vacuum and backup; export and import |
 //! | `sql` | engines, migrations and the group-commit writer |
 
 mod agents;
 mod argument_examples;
 mod audit;
+mod callers;
 mod conversations;
 mod error;
 mod example_requests;

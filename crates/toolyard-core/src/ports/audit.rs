@@ -30,6 +30,8 @@ pub enum AuditedDecision {
     ChangeSettings,
     /// An agent that is kept in the store is added, changed or removed.
     ChangeAgent,
+    /// A caller with an API key is added, gets another key or is revoked.
+    ChangeCaller,
     /// A request of a run, such as a tool call, is approved.
     Approve,
     /// A request of a run is denied.
@@ -47,6 +49,7 @@ impl AuditedDecision {
             Self::GiveName => "give name",
             Self::ChangeSettings => "change settings",
             Self::ChangeAgent => "change agent",
+            Self::ChangeCaller => "change caller",
             Self::Approve => "approve",
             Self::Deny => "deny",
         }

@@ -15,7 +15,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 use toolyard_agent::{Agent, AgentConfig, AgentError, CancelToken, Chat, RunEnd, RunRequest, RunUpdate};
-use toolyard_core::{ConversationId, ErrorKind, JournalError, RunId};
+use toolyard_core::{CallerIdentity, ConversationId, ErrorKind, JournalError, RunId};
 use toolyard_hub::Profile;
 
 use super::{
@@ -99,6 +99,26 @@ impl ActiveRuns {
             is_draining: AtomicBool::new(false),
             is_stopping: AtomicBool::new(false),
         }
+    }
+
+    /// The agent of this name, for a caller that may use it. To others, it does not exist.
+    pub(super) fn agent_for(
+        &self,
+        name: &str,
+        identity: Option<&CallerIdentity>,
+    ) -> Result<Agent, AgentLookupError> {
+        if identity.is_none_or(|identity| identity.may_use_agent(name)) {
+            self.agent(name)
+        } else {
+            Err(AgentLookupError::Unknown { name: name.to_owned(), known: self.agent_names(identity) })
+        }
+    }
+
+    /// The names of the agents that a caller may use.
+    pub(super) fn agent_names(&self, identity: Option<&CallerIdentity>) -> Vec<String> {
+        let mut names = self.config.agents.names();
+        names.retain(|name| identity.is_none_or(|identity| identity.may_use_agent(name)));
+        names
     }
 
     /// The agent of this name, restricted to the profile.

@@ -82,8 +82,9 @@ impl AskAgent {
             })?;
         let name = arguments.agent.as_deref().unwrap_or(DEFAULT_AGENT);
         self.runs.config.agents.refresh().await;
-        let agent =
-            self.runs.agent(name).map_err(|error| failure(ErrorKind::InvalidArguments, error.to_string()))?;
+        let identity = call.caller.as_deref().and_then(Caller::identity).map(|identity| &**identity);
+        let agent = self.runs.agent_for(name, identity);
+        let agent = agent.map_err(|error| failure(ErrorKind::InvalidArguments, error.to_string()))?;
         let conversation =
             arguments.conversation.as_deref().map(|name| mcp_conversation(call, name).map(Box::new));
         let request = RunRequest {

@@ -42,11 +42,6 @@ pub(super) fn distinguished(identity: &Arc<CallerIdentity>) -> Option<Arc<Caller
     identity.is_distinguished().then(|| Arc::clone(identity))
 }
 
-/// The name of an HTTP client in the audit log.
-pub(super) fn http_caller_name(identity: &CallerIdentity) -> Box<str> {
-    if identity.is_distinguished() { (&*identity.name).into() } else { "http".into() }
-}
-
 fn owner(kind: &[u8], owner_hash: &[u8; 32], client: &str) -> String {
     ContentHash::of_parts([kind, owner_hash, client.as_bytes()]).to_string()
 }

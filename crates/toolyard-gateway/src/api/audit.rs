@@ -8,7 +8,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     ApiState,
-    extract::{Admin, ApiQuery, SeesAllCallers},
+    extract::{Admin, ApiQuery},
     pagination::{cut_page, page_limit},
     queries::AuditPageQuery,
     response::{ApiResult, json_of},
@@ -39,7 +39,6 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
 #[utoipa::path(get, path = "/audit", tag = "audit", params(AuditPageQuery),
     responses((status = 200, body = AuditPage), (status = 404, body = super::openapi::ErrorBody)))]
 async fn list_audit(
-    _: SeesAllCallers,
     Admin(admin): Admin,
     ApiQuery(query): ApiQuery<AuditPageQuery>,
 ) -> ApiResult {
@@ -52,13 +51,13 @@ async fn list_audit(
 /// Verifies the hash chain of the audit log.
 #[utoipa::path(get, path = "/audit/verify", tag = "audit",
     responses((status = 200, body = AuditLogVerification), (status = 404, body = super::openapi::ErrorBody)))]
-async fn verify_audit(_: SeesAllCallers, Admin(admin): Admin) -> ApiResult {
+async fn verify_audit(Admin(admin): Admin) -> ApiResult {
     Ok(json_of(StatusCode::OK, &admin.verify_audit().await?))
 }
 
 /// Lists call statistics by tool and source.
 #[utoipa::path(get, path = "/statistics", tag = "tools", responses((status = 200, body = StatisticsList)))]
-async fn list_statistics(_: SeesAllCallers, State(state): State<ApiState>) -> ApiResult {
+async fn list_statistics(State(state): State<ApiState>) -> ApiResult {
     let statistics = state.admin.as_ref().map(|admin| admin.statistics()).unwrap_or_default();
     Ok(json_of(StatusCode::OK, &StatisticsList { statistics }))
 }

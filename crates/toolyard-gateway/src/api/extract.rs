@@ -33,25 +33,6 @@ impl<S: Sync> FromRequestParts<S> for AuthenticatedCaller {
     }
 }
 
-/// Refuses callers that are told apart from others: what it guards is about all callers.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SeesAllCallers;
-
-impl FromRequestParts<ApiState> for SeesAllCallers {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &ApiState) -> Result<Self, ApiError> {
-        match parts.extensions.get::<AuthenticatedCaller>() {
-            Some(caller) if caller.0.is_distinguished() => {
-                let error =
-                    ApiError::bad_request("this is about all callers, and only the operator may read it");
-                Err(ApiError { status: StatusCode::FORBIDDEN, code: Some("operator_only"), ..error })
-            }
-            _ => Ok(Self),
-        }
-    }
-}
-
 /// Marks a request of the operator: an extension of the request, set in process by the application for a session that was opened
 /// with the operator's secret, such as by a one-time link. No header or token of the API leads to it, so that the access token
 /// alone, which a model may have, never makes an operator.

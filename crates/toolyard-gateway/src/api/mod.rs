@@ -5,7 +5,7 @@
 //! router.rs      the routes, their layers, and what answers to unknown paths and methods
 //! extract.rs     reads requests; what cannot be read is refused in the form of the API
 //! response.rs    responses of handlers as axum responses, and these as responses of the MCP server
-//! http_caller.rs the caller of a tool over the API
+//! http_caller.rs the caller of a tool over the API; caller_access.rs what callers with credentials of their own may do
 //! request_id.rs  numbers requests for logs; trace.rs reports them to telemetry
 //! pagination.rs  pages of long lists; queries.rs has the parameters in queries
 //! openapi.rs     the OpenAPI document
@@ -16,6 +16,7 @@
 
 mod agents;
 mod audit;
+mod caller_access;
 pub(crate) mod extract;
 mod http_caller;
 mod import;

@@ -20,7 +20,9 @@ use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 
 use super::{
-    ApiState, agents, audit, import,
+    ApiState, agents, audit,
+    caller_access::check_caller,
+    import,
     metrics::{self, METRICS_PATH},
     openapi::{self, DOCUMENT_PATH, Document},
     overview,
@@ -54,7 +56,11 @@ pub(super) fn build(state: ApiState) -> Router {
     let routes = routes.route(METRICS_PATH, get(metrics::serve));
     // An alias of the routes of runs, from before there was a version in the path.
     let routes = routes.merge(run_routes().split_for_parts().0);
-    let routes = routes.fallback(unknown_path).method_not_allowed_fallback(unknown_method).with_state(state);
+    let routes = routes
+        .fallback(unknown_path)
+        .method_not_allowed_fallback(unknown_method)
+        .layer(from_fn_with_state(state.clone(), check_caller))
+        .with_state(state);
     observe(routes, telemetry)
         .layer(PropagateRequestIdLayer::x_request_id())
         .layer(SetRequestIdLayer::x_request_id(RequestNumbers::default()))

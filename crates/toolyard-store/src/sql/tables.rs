@@ -95,6 +95,11 @@ pub(crate) const TABLES: &[Table] = &[
                   sources TEXT, arguments TEXT, result TEXT, outcome TEXT, milliseconds INTEGER, hash TEXT",
     },
     Table { name: "agents", columns: "name TEXT, config TEXT, updated_at INTEGER" },
+    Table {
+        name: "callers",
+        columns: "name TEXT, key_id TEXT, secret_hash TEXT, allowed_profiles TEXT, allowed_agents TEXT, \
+                  created_at INTEGER, expires_at INTEGER, revoked_at INTEGER",
+    },
     Table { name: "audit_writers", columns: "writer TEXT, batch INTEGER" },
     Table { name: "audit_checkpoints", columns: "number INTEGER, hash TEXT, at INTEGER" },
 ];

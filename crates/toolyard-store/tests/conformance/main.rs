@@ -7,6 +7,7 @@
 )]
 
 mod agents;
+mod callers;
 #[path = "../common/mod.rs"]
 mod common;
 mod journal;
@@ -26,11 +27,12 @@ use common::{TestStore, json, repeatable_intent, write_intent};
 use sqlx::{Connection as _, Executor as _};
 use toolyard_core::{
     AgentDefinitions as _, ApprovalKind, ApprovalOutcome, Approvals, ArgumentExample, ArgumentExamples as _,
-    Audit, AuditRecord, CallRecord, ContentHash, ConversationId, ConversationMessage, Conversations,
-    ErrorKind, ExampleRequests as _, FinishedStep, History, Journal, JournalError, PastRequest, PastRequests,
-    RawJson, Resolution, ResultRef, ResultShape, ResultShapes as _, Results, ResultsError, RevisionFamily,
-    RunId, RunLog, RunState, ServerRecord, Servers, SkillDescriptionCache, SourceId, StepStart, StepState,
-    StoredDefinition, ToolExampleRequests, TrustDecision,
+    Audit, AuditRecord, CallRecord, CallerStore as _, ContentHash, ConversationId, ConversationMessage,
+    Conversations, ErrorKind, ExampleRequests as _, FinishedStep, History, Journal, JournalError,
+    PastRequest, PastRequests, RawJson, Resolution, ResultRef, ResultShape, ResultShapes as _, Results,
+    ResultsError, RevisionFamily, RunId, RunLog, RunState, ServerRecord, Servers, SkillDescriptionCache,
+    SourceId, StepStart, StepState, StoredCaller, StoredDefinition, StoredKey, ToolExampleRequests,
+    TrustDecision,
 };
 use toolyard_store::{
     AuditConfig, AuditQuery, AuditVerification, Engine, Location, ResultRetention, Store, StoreError,
@@ -38,6 +40,7 @@ use toolyard_store::{
 };
 
 use agents::*;
+use callers::*;
 use journal::*;
 use maintenance::*;
 use records::*;
@@ -62,6 +65,8 @@ on_both_engines!(
     trust_and_program_descriptions_are_stored,
     results_are_paged_deduplicated_and_expire,
     agents_are_added_replaced_and_removed,
+    callers_are_added_get_other_keys_and_are_revoked_for_ever,
+    callers_survive_export_and_import,
     runs_are_listed_page_by_page,
     conversations_are_stored_and_queried,
     messages_of_one_append_stay_together,

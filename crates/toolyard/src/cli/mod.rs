@@ -3,6 +3,7 @@
 mod ask;
 mod audit;
 mod call;
+mod callers;
 mod connect;
 mod import;
 mod lexicon;
@@ -29,6 +30,7 @@ use crate::terminal::logging::LogFormat;
 pub(crate) use ask::{AskArgs, ChatArgs};
 pub(crate) use audit::{AuditCommand, AuditFilter};
 pub(crate) use call::CallArgs;
+pub(crate) use callers::{AddCallerArgs, CallersCommand};
 pub(crate) use connect::ConnectArgs;
 pub(crate) use import::ImportArgs;
 pub(crate) use lexicon::{AddLexiconArgs, Language, LexiconCommand};
@@ -111,6 +113,9 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Serve all tools over MCP, on stdio or HTTP
     Serve(ServeArgs),
+    /// Add, list and revoke callers with API keys
+    #[command(subcommand)]
+    Callers(CallersCommand),
     /// Watch the calls, servers and runs of a running gateway
     Top(TopArgs),
     /// Open the console of the running gateway in a browser

@@ -7,6 +7,7 @@ mod agent_run;
 mod ask;
 mod audit;
 mod call;
+mod callers;
 mod chat;
 mod connect;
 mod doctor;
@@ -39,8 +40,8 @@ use self::{
 use crate::cli::SearchModelCommand;
 use crate::{
     cli::{
-        Cli, Command, ModelsCommand, PromptArgs, RunsCommand, ServersCommand, SettingsCommand, SkillsCommand,
-        StoreCommand, ToolsCommand,
+        CallersCommand, Cli, Command, ModelsCommand, PromptArgs, RunsCommand, ServersCommand,
+        SettingsCommand, SkillsCommand, StoreCommand, ToolsCommand,
     },
     completion,
     config::CliContext,
@@ -79,6 +80,7 @@ fn is_decision(command: &Command) -> bool {
                 | ServersCommand::Login { .. }
                 | ServersCommand::Logout { .. }
         ),
+        Command::Callers(command) => !matches!(command, CallersCommand::List),
         Command::Runs(command) => matches!(
             command,
             RunsCommand::Resume(_)
@@ -126,6 +128,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
         Command::Servers(command) => servers::run(command, &context, output).await,
         Command::Import(arguments) => import::run(arguments, &context, output).await,
         Command::Serve(arguments) => serve::run(arguments, &context, output).await,
+        Command::Callers(command) => callers::run(command, &context, output).await,
         Command::Top(arguments) => top::run(arguments, &context, output).await,
         Command::Open(arguments) => open::run(&arguments, &context, output).await,
         Command::Connect(arguments) => {

@@ -41,6 +41,6 @@ pub(crate) async fn record_decision_by(
 }
 
 /// The user id, which unlike the name in the environment cannot be chosen.
-pub(super) fn current_user() -> String {
+pub(crate) fn current_user() -> String {
     format!("cli (user {})", rustix::process::getuid().as_raw())
 }

@@ -23,7 +23,7 @@ mod server_files;
 mod stored_secrets;
 
 pub(crate) use context::CliContext;
-pub(crate) use decisions::record_decision;
+pub(crate) use decisions::{current_user, record_decision};
 pub(crate) use project_trust::HashedFile;
 pub(crate) use server_credentials::ServerCredentials;
 pub(crate) use server_files::UntrustedFile;

@@ -2,6 +2,7 @@
 
 mod agents;
 mod approvals;
+mod callers;
 mod calls;
 mod drain_period;
 mod error;
@@ -27,6 +28,7 @@ use toolyard_mcp_client::config::{McpServerConfig, ServerSettings};
 
 pub use agents::{AgentCapabilitySettings, AgentSettings, LanguageSetting, LimitSettings};
 pub use approvals::{ApprovalSettings, OpenWorldSetting};
+pub use callers::{OAuthSettings, ProxyIdentitySettings};
 pub use calls::{
     CallSettings, CapabilitySettings, HintSettings, OutputBudgetSettings, PreferSetting, RoutingSettings,
     SynthesisSetting,

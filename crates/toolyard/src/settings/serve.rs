@@ -11,7 +11,10 @@ use serde::{Deserialize, Serialize};
 use toolyard_core::ContentHash;
 use toolyard_hub::{Budget, CLIENT_IDLE_TIMEOUT, CLIENT_OUTPUT_BUDGET_CHARS, Profile, Surface};
 
-use super::{CallSettings, DrainPeriod, DurationSetting, SettingsError, error::resolve_secret};
+use super::{
+    CallSettings, DrainPeriod, DurationSetting, OAuthSettings, ProxyIdentitySettings, SettingsError,
+    error::resolve_secret,
+};
 
 /// Shorter tokens can be guessed.
 const MIN_TOKEN_LENGTH: usize = 16;
@@ -59,6 +62,11 @@ pub struct ServeSettings {
     pub allowed_hosts: Vec<String>,
     /// Origins of web pages that may connect, such as `https://example.com`.
     pub allowed_origins: Vec<String>,
+    /// Callers present access tokens of an OAuth 2.1 or OpenID Connect issuer, besides the gateway's own token and API keys of
+    /// `toolyard callers`.
+    pub oauth: Option<OAuthSettings>,
+    /// A proxy in front of the gateway authenticates callers and names them in a header.
+    pub proxy_identity: Option<ProxyIdentitySettings>,
     /// Subsets of the tools, each at its own endpoint `/mcp/NAME`.
     pub profiles: BTreeMap<String, ProfileSettings>,
 }

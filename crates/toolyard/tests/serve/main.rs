@@ -10,6 +10,7 @@
 
 mod access;
 mod audit;
+mod callers;
 mod client;
 mod console;
 mod draining;

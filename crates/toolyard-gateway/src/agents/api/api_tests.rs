@@ -584,5 +584,5 @@ async fn a_caller_sees_its_own_runs_only() {
     let (status, shown) = parse(api.handle(as_caller("alice", get(&format!("/runs/{run}")))).await);
     assert_eq!(status, 200, "{shown}");
     let (status, refused) = parse(api.handle(as_caller("alice", get("/api/v1/audit"))).await);
-    assert_eq!((status, &refused["error"]["code"]), (403, &json!("operator_only")));
+    assert_eq!(status, 403, "{refused}");
 }

@@ -8,7 +8,7 @@ use http::{HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use toolyard_agent::{RunEnd, RunOwner, RunRequest};
-use toolyard_core::{RunId, RunLog};
+use toolyard_core::{CallerIdentity, RunId, RunLog};
 use toolyard_mcp_server::{RouteBody, RouteRequest, RouteResponse};
 use toolyard_model::{ModelMessage, Role};
 
@@ -25,7 +25,7 @@ use crate::{
     agents::{
         active_runs::{ActiveRuns, START_TIMEOUT},
         config::AgentLookupError,
-        conversation_owner::{distinguished, http_caller_name, http_owner},
+        conversation_owner::{distinguished, http_owner},
         idempotency::{IdempotencyError, RequestCache, RequestIdentity, RequestLookup},
         run_text::run_of_suspended_notice,
         unix_time::now_milliseconds,
@@ -66,7 +66,7 @@ async fn answer(
     mut asked: AnswerRequest,
     format: impl AnswerFormat,
 ) -> Result<RouteResponse, ApiError> {
-    let agent = runs.agent(&asked.agent)?;
+    let agent = runs.agent_for(&asked.agent, Some(&request.identity))?;
     let conversation = requested_conversation(request, asked.conversation.as_deref())?;
     let owner = http_owner(request.identity.owner_hash_ref());
     let traceparent = traceparent(&request.headers);
@@ -155,14 +155,18 @@ pub(super) async fn resolve_suspended_notices(
 }
 
 /// `GET /v1/models`: agents are listed as models.
-pub(super) fn models(runs: &ActiveRuns) -> RouteResponse {
-    let models: Vec<Value> = runs.config.agents.names().iter().map(|name| model_json(name)).collect();
+pub(super) fn models(runs: &ActiveRuns, identity: &CallerIdentity) -> RouteResponse {
+    let models: Vec<Value> = runs.agent_names(Some(identity)).iter().map(|name| model_json(name)).collect();
     json_response(StatusCode::OK, &json!({"object": "list", "data": models}))
 }
 
 /// `GET /v1/models/NAME`.
-pub(super) fn model(runs: &ActiveRuns, name: &str) -> Result<RouteResponse, ApiError> {
-    let known = runs.config.agents.names();
+pub(super) fn model(
+    runs: &ActiveRuns,
+    name: &str,
+    identity: &CallerIdentity,
+) -> Result<RouteResponse, ApiError> {
+    let known = runs.agent_names(Some(identity));
     if !known.iter().any(|agent| agent == name) {
         return Err(AgentLookupError::Unknown { name: name.to_owned(), known }.into());
     }

@@ -32,7 +32,9 @@ pub(crate) use self::{
     routes::{approval_routes, openai_routes, run_routes, schema_routes},
 };
 use super::{
-    active_runs::ActiveRuns, conversation_owner::http_conversation, idempotency::RequestCache,
+    active_runs::ActiveRuns,
+    conversation_owner::http_conversation,
+    idempotency::RequestCache,
     service::AgentService,
 };
 
@@ -92,6 +94,8 @@ impl AgentApi {
     }
 }
 
+#[cfg(test)]
+mod caller_tests;
 #[cfg(test)]
 mod outage_tests;
 #[cfg(test)]

@@ -218,13 +218,17 @@ async fn complete_chat(Agents(api): Agents, requester: Requester, request: Route
 
 /// Lists the agents as models.
 #[utoipa::path(get, path = "/v1/models", tag = "openai", responses((status = 200, body = Object)))]
-async fn list_models(Agents(api): Agents) -> ApiResult {
-    Ok(completion_handlers::models(&api.runs).into())
+async fn list_models(Agents(api): Agents, caller: AuthenticatedCaller) -> ApiResult {
+    Ok(completion_handlers::models(&api.runs, &caller.0).into())
 }
 
 /// Shows an agent as a model.
 #[utoipa::path(get, path = "/v1/models/{name}", tag = "openai", params(("name" = String, Path)),
     responses((status = 200, body = Object), (status = 404, body = ErrorBody)))]
-async fn show_model(Agents(api): Agents, ApiPath(name): ApiPath<String>) -> ApiResult {
-    Ok(completion_handlers::model(&api.runs, &name)?.into())
+async fn show_model(
+    Agents(api): Agents,
+    caller: AuthenticatedCaller,
+    ApiPath(name): ApiPath<String>,
+) -> ApiResult {
+    Ok(completion_handlers::model(&api.runs, &name, &caller.0)?.into())
 }

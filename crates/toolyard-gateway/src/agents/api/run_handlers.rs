@@ -33,7 +33,7 @@ use super::{
 use crate::{
     agents::{
         active_runs::{ActiveRuns, START_TIMEOUT},
-        conversation_owner::{distinguished, http_caller_name, http_owner},
+        conversation_owner::{distinguished, http_owner},
         idempotency::{RequestCache, RequestIdentity, RequestLookup},
     },
     api::{
@@ -59,7 +59,7 @@ pub(super) async fn start(
     }
     let history = history("history", &start.history)?;
     let name = start.agent.as_deref().unwrap_or(DEFAULT_AGENT);
-    let agent = runs.agent(name)?;
+    let agent = runs.agent_for(name, Some(&request.identity))?;
     let conversation = requested_conversation(request, start.conversation.as_deref())?;
     let owner = http_owner(request.identity.owner_hash_ref());
     let traceparent = traceparent(&request.headers);

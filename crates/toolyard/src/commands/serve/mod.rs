@@ -1,6 +1,7 @@
 //! `toolyard serve`: serves the gateway over HTTP or stdio.
 
 mod banner;
+mod callers;
 mod console;
 mod drain;
 mod operator;
@@ -35,6 +36,7 @@ use toolyard_telemetry::metrics::Metrics;
 
 pub(super) use self::secrets::stored_token;
 use self::{
+    callers::CallerAuthentication,
     operator::OperatorSettings,
     readiness::GatewayReadiness,
     reload::{RunningGateway, RunningHttp},
@@ -134,7 +136,7 @@ async fn run_http(
     let profiles = http_profiles(serve)?;
     readiness::check_required_servers(&serve.required_servers, &context.servers)?;
     let secrets = Secrets::load(serve, context).await?;
-    let access = SharedAccessRules::new(reload::access_rules(arguments, serve, &secrets));
+    let (access, callers) = access(arguments, serve, &secrets, context)?;
     let is_interactive = std::io::stdin().is_terminal();
     // Without a terminal, SIGHUP does not mean that one was closed.
     let hangups = HangupSignals::listen();
@@ -192,10 +194,23 @@ async fn run_http(
         toolyard: &toolyard,
         server,
         agents,
-        http: Some(RunningHttp { access, readiness, main_tools, settings, is_interactive, hangups }),
+        http: Some(RunningHttp { access, callers, readiness, main_tools, settings, is_interactive, hangups }),
         requests,
     };
     gateway.serve(listener, http, drain_period, is_interactive, output).await
+}
+
+/// Which requests are accepted, and what tells their callers apart.
+fn access(
+    arguments: &ServeArgs,
+    serve: &ServeSettings,
+    secrets: &Secrets,
+    context: &CliContext,
+) -> Result<(SharedAccessRules, CallerAuthentication), CliError> {
+    let callers = CallerAuthentication::default();
+    let authenticator = callers.build(serve, context.store.as_ref())?;
+    let rules = reload::access_rules(arguments, serve, secrets, authenticator);
+    Ok((SharedAccessRules::new(rules), callers))
 }
 
 impl RunningGateway<'_> {

@@ -9,10 +9,11 @@ use toolyard::{
     hub::Profile,
     settings::{AuditSetting, ServeSettings},
 };
-use toolyard_core::{AuditedDecision, ContentHash, SourceId};
+use toolyard_core::{AuditedDecision, Authenticator, ContentHash, SourceId};
 use toolyard_mcp_server::{Access, AccessRules, AccessToken, McpServer, SharedAccessRules};
 
 use super::{
+    callers::CallerAuthentication,
     gateway_config, http_profiles,
     operator::OperatorSettings,
     readiness::{GatewayReadiness, check_required_servers},
@@ -42,6 +43,7 @@ pub(super) struct RunningGateway<'a> {
 /// What a gateway on HTTP has besides.
 pub(super) struct RunningHttp {
     pub(super) access: SharedAccessRules,
+    pub(super) callers: CallerAuthentication,
     pub(super) readiness: Arc<GatewayReadiness>,
     /// The tools of the main endpoint, as the HTTP API offers them.
     pub(super) main_tools: MainTools,
@@ -145,7 +147,11 @@ async fn reload(
         server_problems: context.server_problems.clone(),
     };
     let rules = match &gateway.http {
-        Some(_) => Some(access_rules(gateway.arguments, &serve, &Secrets::load(&serve, &context).await?)),
+        Some(http) => {
+            let authenticator = http.callers.build(&serve, context.store.as_ref())?;
+            let secrets = Secrets::load(&serve, &context).await?;
+            Some(access_rules(gateway.arguments, &serve, &secrets, authenticator))
+        }
         None => None,
     };
     let profiles = gateway.named_profiles(&serve)?;
@@ -172,11 +178,17 @@ async fn reload(
 }
 
 /// Which requests are accepted.
-pub(super) fn access_rules(arguments: &ServeArgs, serve: &ServeSettings, secrets: &Secrets) -> AccessRules {
+pub(super) fn access_rules(
+    arguments: &ServeArgs,
+    serve: &ServeSettings,
+    secrets: &Secrets,
+    authenticator: Option<Arc<dyn Authenticator>>,
+) -> AccessRules {
     let mut rules = AccessRules::new(match arguments.no_auth {
         true => Access::Open,
         false => Access::Token(AccessToken::new(secrets.token())),
     });
+    rules.authenticator = authenticator;
     rules.hosts = serve.allowed_hosts.iter().chain(&arguments.allow_host).cloned().collect();
     rules.origins = serve.allowed_origins.iter().chain(&arguments.allow_origin).cloned().collect();
     rules

@@ -1,0 +1,159 @@
+//! What callers with credentials of their own may do with agents.
+
+use std::time::Duration;
+
+use http::{HeaderMap, Method};
+use serde_json::{Value, json};
+use toolyard_agent::DEFAULT_AGENT;
+use toolyard_core::{Caller, ErrorKind, ServiceCall, ToolCallRequest};
+use toolyard_mcp_server::{HttpRoutes as _, RouteBody};
+
+use super::*;
+use crate::{
+    HttpApi,
+    agents::{ask_agent::AskAgent, testing::TestAgents},
+};
+
+fn caller(name: &str, agents: Option<&[&str]>) -> Arc<CallerIdentity> {
+    let mut identity = CallerIdentity::principal("https://id.example", name);
+    identity.allowed_agents = agents.map(|agents| agents.iter().map(|agent| (*agent).to_owned()).collect());
+    Arc::new(identity)
+}
+
+async fn send(
+    api: &HttpApi,
+    identity: &Arc<CallerIdentity>,
+    method: Method,
+    path: &str,
+    body: Value,
+) -> (u16, Value) {
+    let request = RouteRequest {
+        method,
+        path: path.to_owned(),
+        query: String::new(),
+        headers: HeaderMap::new(),
+        identity: Arc::clone(identity),
+        body: match body {
+            Value::Null => String::new(),
+            body => body.to_string(),
+        },
+    };
+    let response = api.handle(request).await;
+    match response.body {
+        RouteBody::Json(bytes) => (response.status.as_u16(), serde_json::from_slice(&bytes).unwrap()),
+        RouteBody::Events { .. } | RouteBody::Empty => (response.status.as_u16(), Value::Null),
+    }
+}
+
+fn model_names(models: &Value) -> Vec<&str> {
+    models["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn agents_that_a_caller_may_not_use_do_not_exist_for_it() {
+    let agents = TestAgents::in_memory().with_agent("clerk", &[]).with_agent("auditor", &[]);
+    let api = HttpApi::of_agents(agents.service());
+    let (all, limited) = (caller("ada", None), caller("ci", Some(&["clerk"])));
+    let (_, models) = send(&api, &limited, Method::GET, "/v1/models", Value::Null).await;
+    assert_eq!(model_names(&models), ["clerk"]);
+    let (_, models) = send(&api, &all, Method::GET, "/v1/models", Value::Null).await;
+    assert_eq!(model_names(&models).len(), 3);
+    assert_eq!(send(&api, &limited, Method::GET, "/v1/models/auditor", Value::Null).await.0, 404);
+    let chat = |agent: &str| json!({"model": agent, "messages": [{"role": "user", "content": "hello"}]});
+    let respond = |agent: &str| json!({"model": agent, "input": "hello"});
+    let run = |agent: &str| json!({"agent": agent, "question": "hello"});
+    for (path, body) in [
+        ("/v1/chat/completions", chat("auditor")),
+        ("/v1/responses", respond("auditor")),
+        ("/runs", run("auditor")),
+        ("/api/v1/runs", run("auditor")),
+        // The default agent is not one of the caller's.
+        ("/api/v1/runs", json!({"question": "hello"})),
+    ] {
+        let (status, answer) = send(&api, &limited, Method::POST, path, body.clone()).await;
+        assert_eq!(status, 404, "{path}: {answer}");
+        assert!(
+            !answer.to_string().contains(DEFAULT_AGENT) || body.to_string().contains("question"),
+            "{answer}"
+        );
+    }
+    assert_eq!(send(&api, &limited, Method::POST, "/runs", run("clerk")).await.0, 202);
+    assert_eq!(send(&api, &all, Method::POST, "/runs", run("auditor")).await.0, 202);
+}
+
+#[derive(Debug)]
+struct McpCaller(Arc<CallerIdentity>);
+
+impl Caller for McpCaller {
+    fn session_id(&self) -> u64 {
+        1
+    }
+
+    fn identity(&self) -> Option<&Arc<CallerIdentity>> {
+        Some(&self.0)
+    }
+}
+
+#[tokio::test]
+async fn ask_agent_is_limited_like_the_http_api() {
+    let agents = TestAgents::in_memory().with_agent("clerk", &[]).with_agent("auditor", &[]);
+    let ask_agent = AskAgent::new(agents.service());
+    let ask = async |agent: &str| {
+        let request = ToolCallRequest::new("ask_agent", json!({"question": "hello", "agent": agent}));
+        let caller = Some(Arc::new(McpCaller(caller("ci", Some(&["clerk"])))) as _);
+        ask_agent.call(&ServiceCall { request, caller, caller_name: "ci".into() }).await
+    };
+    assert!(ask("clerk").await.is_ok());
+    let refused = ask("auditor").await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidArguments);
+    assert!(refused.to_string().contains("`auditor` does not exist"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_run_exists_for_its_caller_only() {
+    let agents = TestAgents::in_memory();
+    let api = HttpApi::of_agents(agents.service());
+    let (ada, eve) = (caller("ada", None), caller("eve", None));
+    let (_, started) = send(&api, &ada, Method::POST, "/api/v1/runs", json!({"question": "hello"})).await;
+    let run = started["run"].as_str().unwrap();
+    for _ in 0..500 {
+        let (_, shown) = send(&api, &ada, Method::GET, &format!("/api/v1/runs/{run}"), Value::Null).await;
+        if shown["state"] == "answered" {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let (status, shown) = send(&api, &ada, Method::GET, &format!("/runs/{run}"), Value::Null).await;
+    assert_eq!((status, &shown["answer"]), (200, &json!("done")), "{shown}");
+    for (method, path) in [
+        (Method::GET, format!("/runs/{run}")),
+        (Method::GET, format!("/api/v1/runs/{run}")),
+        (Method::GET, format!("/api/v1/runs/{run}/")),
+        (Method::GET, format!("/api/v1/runs/{run}/events")),
+        (Method::GET, format!("/api/v1/runs/{run}/log")),
+        (Method::POST, format!("/api/v1/runs/{run}/cancel")),
+        (Method::POST, format!("/api/v1/runs/{run}/approve")),
+        (Method::POST, format!("/api/v1/runs/{run}/resume")),
+    ] {
+        let (status, answer) = send(&api, &eve, method, &path, json!({})).await;
+        assert_eq!(status, 404, "{path}: {answer}");
+        assert!(!answer.to_string().contains("hello") && !answer.to_string().contains("done"), "{answer}");
+    }
+    // The gateway's own token sees all runs.
+    let local = Arc::new(CallerIdentity::local_token([1; 32]));
+    assert_eq!(send(&api, &local, Method::GET, &format!("/runs/{run}"), Value::Null).await.0, 200);
+    let (status, list) = send(&api, &eve, Method::GET, "/api/v1/runs", Value::Null).await;
+    assert_eq!((status, &list["runs"]), (200, &json!([])));
+}
+
+#[tokio::test]
+async fn callers_of_other_profiles_may_not_use_the_api() {
+    let api = HttpApi::of_agents(TestAgents::in_memory().service());
+    let mut identity = CallerIdentity::principal("https://id.example", "ci");
+    identity.allowed_profiles = Some(vec!["office".to_owned()]);
+    let identity = Arc::new(identity);
+    for path in ["/v1/models", "/api/v1/tools", "/api/v1/agents"] {
+        assert_eq!(send(&api, &identity, Method::GET, path, Value::Null).await.0, 403, "{path}");
+    }
+    assert_eq!(send(&api, &identity, Method::GET, "/api/openapi.json", Value::Null).await.0, 200);
+}

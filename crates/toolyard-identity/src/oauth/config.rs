@@ -1,0 +1,166 @@
+//! [`OAuthConfig`]: the issuer of access tokens, and what a token must have.
+
+use std::time::Duration;
+
+use url::{Host, Url};
+
+use super::token::TokenPolicy;
+
+/// How much the clocks of issuer and gateway may differ, unless configured otherwise.
+pub const DEFAULT_CLOCK_SKEW: Duration = Duration::from_secs(60);
+/// A larger difference would accept tokens long after they expired.
+const MAX_CLOCK_SKEW: Duration = Duration::from_mins(10);
+
+/// How callers authenticate by OAuth.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OAuthConfig {
+    /// The issuer's URL, exactly as it is in tokens.
+    pub issuer: String,
+    /// The URL by which clients know this gateway (RFC 8707), such as `https://tools.example.com/mcp`.
+    pub resource: String,
+    /// Accepted audiences of tokens; if empty, `resource`.
+    pub audiences: Vec<String>,
+    /// Scopes that every token must have.
+    pub scopes: Vec<String>,
+    /// The claim with the name for the audit log; by default `sub`, which users cannot choose themselves.
+    pub name_claim: Option<String>,
+    /// The claim with the groups; by default `groups`. Dots lead into objects: `realm_access.roles`.
+    pub groups_claim: Option<String>,
+    /// How much the clocks may differ.
+    pub clock_skew: Duration,
+}
+
+/// A configuration that cannot work, or that is not safe.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OAuthConfigError {
+    /// The issuer is not a URL that keys may be read from.
+    #[error("invalid issuer `{url}`: {reason}")]
+    Issuer {
+        /// The configured URL.
+        url: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The resource is not the URL of a gateway.
+    #[error("invalid resource `{url}`: {reason}")]
+    Resource {
+        /// The configured URL.
+        url: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A scope cannot be part of a token.
+    #[error("invalid scope `{0}`: scopes have neither spaces nor quotes")]
+    Scope(String),
+    /// The clock skew is too large.
+    #[error("clock_skew may be at most 10 minutes")]
+    ClockSkew,
+    /// The HTTP client cannot be built.
+    #[error("documents of the issuer cannot be read: TLS is not available on this machine")]
+    HttpClient,
+}
+
+impl OAuthConfig {
+    /// A configuration with defaults for everything else.
+    pub fn new(issuer: &str, resource: &str) -> Self {
+        Self {
+            issuer: issuer.to_owned(),
+            resource: resource.to_owned(),
+            audiences: Vec::new(),
+            scopes: Vec::new(),
+            name_claim: None,
+            groups_claim: None,
+            clock_skew: DEFAULT_CLOCK_SKEW,
+        }
+    }
+
+    /// Checks all values.
+    pub fn check(&self) -> Result<(), OAuthConfigError> {
+        let check_url = |url: &str| {
+            let parsed = Url::parse(url).map_err(|_| "it is not a URL")?;
+            check_address(&parsed)?;
+            if parsed.fragment().is_some() || parsed.query().is_some() {
+                return Err("it has a query or a fragment");
+            }
+            Ok(())
+        };
+        check_url(&self.issuer)
+            .map_err(|reason| OAuthConfigError::Issuer { url: self.issuer.clone(), reason })?;
+        check_url(&self.resource)
+            .map_err(|reason| OAuthConfigError::Resource { url: self.resource.clone(), reason })?;
+        let is_scope = |scope: &&String| {
+            scope.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
+                && !scope.is_empty()
+        };
+        if let Some(scope) = self.scopes.iter().find(|scope| !is_scope(scope)) {
+            return Err(OAuthConfigError::Scope(scope.clone()));
+        }
+        if self.clock_skew > MAX_CLOCK_SKEW { Err(OAuthConfigError::ClockSkew) } else { Ok(()) }
+    }
+
+    pub(crate) fn policy(&self) -> TokenPolicy {
+        let audiences = match self.audiences.as_slice() {
+            [] => vec![self.resource.clone()],
+            audiences => audiences.to_vec(),
+        };
+        TokenPolicy {
+            issuer: self.issuer.clone(),
+            audiences,
+            scopes: self.scopes.clone(),
+            name_claim: self.name_claim.clone(),
+            groups_claim: self.groups_claim.clone(),
+            clock_skew: self.clock_skew,
+        }
+    }
+}
+
+/// Whether documents may be read from a URL: HTTPS, or HTTP on this machine.
+pub(crate) fn check_address(url: &Url) -> Result<(), &'static str> {
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("it has a user name or a password");
+    }
+    let is_loopback = match url.host() {
+        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => return Err("it has no host"),
+    };
+    match url.scheme() {
+        "https" => Ok(()),
+        "http" if is_loopback => Ok(()),
+        _ => Err("use https; http is only for this machine"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_scopes_and_clock_skew_are_checked() {
+        let config = OAuthConfig::new("https://id.example", "https://tools.example/mcp");
+        assert_eq!(config.check(), Ok(()));
+        assert_eq!(OAuthConfig::new("http://127.0.0.1:1/x", "http://localhost/mcp").check(), Ok(()));
+        for issuer in [
+            "id.example",
+            "http://id.example",
+            "ftp://id.example",
+            "https://a:b@id.example",
+            "https://id.example?x",
+            "https://id.example#x",
+            "",
+        ] {
+            let checked = OAuthConfig { issuer: issuer.to_owned(), ..config.clone() }.check();
+            assert!(matches!(checked, Err(OAuthConfigError::Issuer { .. })), "{issuer}");
+            let checked = OAuthConfig { resource: issuer.to_owned(), ..config.clone() }.check();
+            assert!(matches!(checked, Err(OAuthConfigError::Resource { .. })), "{issuer}");
+        }
+        for scope in ["", "a b", "a\"", "ä"] {
+            let checked = OAuthConfig { scopes: vec![scope.to_owned()], ..config.clone() }.check();
+            assert_eq!(checked, Err(OAuthConfigError::Scope(scope.to_owned())));
+        }
+        let clock_skew = Duration::from_secs(601);
+        assert_eq!(OAuthConfig { clock_skew, ..config }.check(), Err(OAuthConfigError::ClockSkew));
+    }
+}

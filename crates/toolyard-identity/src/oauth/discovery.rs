@@ -1,0 +1,129 @@
+//! Finds the issuer's keys by its metadata: RFC 8414 and OpenID Connect discovery, in the order that MCP prescribes.
+
+use serde::Deserialize;
+use url::Url;
+
+use super::{
+    config::check_address,
+    fetch::{FetchError, MetadataSource},
+    key_set::{KeySet, KeySetError},
+};
+
+/// Keys of the issuer cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum DiscoveryError {
+    #[error("failed to read {0}")]
+    Fetch(#[from] FetchError),
+    #[error("issuer `{issuer}` has no metadata at any of its well-known addresses")]
+    NoMetadata { issuer: String },
+    #[error("{url}: invalid metadata: {reason}")]
+    InvalidMetadata { url: String, reason: String },
+    #[error("{url}: invalid keys: {error}")]
+    InvalidKeys { url: String, error: KeySetError },
+}
+
+/// What is needed of the issuer's metadata.
+#[derive(Deserialize)]
+struct IssuerMetadata {
+    issuer: String,
+    jwks_uri: String,
+}
+
+/// Reads the issuer's metadata, then its keys. Returns the keys and their text.
+pub(crate) async fn read_keys(
+    source: &dyn MetadataSource,
+    issuer: &str,
+) -> Result<(KeySet, String), DiscoveryError> {
+    let url = find_key_url(source, issuer).await?;
+    let text = source.read(&url).await?;
+    let keys = KeySet::parse(&text).map_err(|error| DiscoveryError::InvalidKeys { url, error })?;
+    Ok((keys, text))
+}
+
+async fn find_key_url(source: &dyn MetadataSource, issuer: &str) -> Result<String, DiscoveryError> {
+    for url in metadata_urls(issuer) {
+        match source.read(&url).await {
+            Ok(text) => return key_url(&text, issuer, url),
+            Err(FetchError::NotFound { .. }) => {}
+            // Another error may be temporary. It must not lead to another document.
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(DiscoveryError::NoMetadata { issuer: issuer.to_owned() })
+}
+
+/// The URL of the keys, if the document is the issuer's own.
+fn key_url(text: &str, issuer: &str, url: String) -> Result<String, DiscoveryError> {
+    let metadata: IssuerMetadata = match serde_json::from_str(text) {
+        Ok(metadata) => metadata,
+        Err(error) => return Err(DiscoveryError::InvalidMetadata { url, reason: error.to_string() }),
+    };
+    let invalid = |reason: String| Err(DiscoveryError::InvalidMetadata { url, reason });
+    // RFC 8414, section 3.3: otherwise, an attacker could pose as another issuer.
+    if metadata.issuer != issuer {
+        return invalid(format!("they are of issuer `{}`, not of `{issuer}`", metadata.issuer));
+    }
+    match Url::parse(&metadata.jwks_uri).map_err(|_| "it is not a URL").and_then(|url| check_address(&url)) {
+        Ok(()) => Ok(metadata.jwks_uri),
+        Err(reason) => invalid(format!("jwks_uri `{}`: {reason}", metadata.jwks_uri)),
+    }
+}
+
+/// Where metadata may be, the preferred address first.
+fn metadata_urls(issuer: &str) -> Vec<String> {
+    let issuer = issuer.trim_end_matches('/');
+    let authority_end = issuer.find("://").map_or(0, |at| at + 3);
+    let path_start = issuer.get(authority_end..).and_then(|rest| rest.find('/')).map(|at| authority_end + at);
+    let (origin, path) = path_start.and_then(|at| issuer.split_at_checked(at)).unwrap_or((issuer, ""));
+    let mut urls = vec![
+        format!("{origin}/.well-known/oauth-authorization-server{path}"),
+        format!("{origin}/.well-known/openid-configuration{path}"),
+    ];
+    if !path.is_empty() {
+        urls.push(format!("{issuer}/.well-known/openid-configuration"));
+    }
+    urls
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_is_looked_for_in_the_order_of_mcp() {
+        assert_eq!(
+            metadata_urls("https://id.example/tenant/7/"),
+            [
+                "https://id.example/.well-known/oauth-authorization-server/tenant/7",
+                "https://id.example/.well-known/openid-configuration/tenant/7",
+                "https://id.example/tenant/7/.well-known/openid-configuration",
+            ]
+        );
+        assert_eq!(
+            metadata_urls("http://127.0.0.1:9/"),
+            [
+                "http://127.0.0.1:9/.well-known/oauth-authorization-server",
+                "http://127.0.0.1:9/.well-known/openid-configuration",
+            ]
+        );
+    }
+
+    #[test]
+    fn metadata_of_another_issuer_and_unsafe_key_addresses_are_refused() {
+        let read = |issuer: &str, keys: &str| {
+            let text = serde_json::json!({"issuer": issuer, "jwks_uri": keys}).to_string();
+            key_url(&text, "https://id.example", "https://id.example/m".to_owned())
+        };
+        assert_eq!(read("https://id.example", "https://k.example/j").unwrap(), "https://k.example/j");
+        for (issuer, keys) in [
+            ("https://id.example/", "https://k.example/j"),
+            ("https://evil.example", "https://k.example/j"),
+            ("https://id.example", "http://k.example/j"),
+            ("https://id.example", "file:///etc/passwd"),
+            ("https://id.example", "not a url"),
+        ] {
+            assert!(read(issuer, keys).is_err(), "{issuer} {keys}");
+        }
+        assert!(key_url("[]", "https://id.example", String::new()).is_err());
+    }
+}

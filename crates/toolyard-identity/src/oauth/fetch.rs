@@ -1,0 +1,80 @@
+//! [`MetadataSource`]: reads documents of the issuer.
+
+use std::{fmt, time::Duration};
+
+use reqwest::{Client, StatusCode, header, redirect::Policy};
+use toolyard_core::BoxFuture;
+
+use super::config::OAuthConfigError;
+
+/// Longer documents are not read.
+const MAX_DOCUMENT_BYTES: usize = 512 << 10;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A document of the issuer cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FetchError {
+    /// There is no such document.
+    #[error("{url}: not found")]
+    NotFound {
+        /// The URL of the document.
+        url: String,
+    },
+    /// The request failed.
+    #[error("{url}: {reason}")]
+    Failed {
+        /// The URL of the document.
+        url: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Reads documents of the issuer: its metadata and its keys.
+pub trait MetadataSource: Send + Sync + fmt::Debug {
+    /// The text of a document.
+    fn read<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<String, FetchError>>;
+}
+
+/// Reads documents over HTTP. It follows no redirects: keys come from where the operator said, or from where that document says.
+#[derive(Debug, Clone)]
+pub struct HttpMetadataSource(Client);
+
+impl HttpMetadataSource {
+    /// A source with a connection pool of its own.
+    pub fn new() -> Result<Self, OAuthConfigError> {
+        let client = Client::builder()
+            .redirect(Policy::none())
+            .referer(false)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(REQUEST_TIMEOUT)
+            .build();
+        client.map(Self).map_err(|_| OAuthConfigError::HttpClient)
+    }
+}
+
+impl MetadataSource for HttpMetadataSource {
+    fn read<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<String, FetchError>> {
+        Box::pin(async move {
+            let failed = |reason: String| FetchError::Failed { url: url.to_owned(), reason };
+            let without_url = |error: reqwest::Error| failed(error.without_url().to_string());
+            let request = self.0.get(url).header(header::ACCEPT, "application/json");
+            let mut response = request.send().await.map_err(without_url)?;
+            match response.status() {
+                StatusCode::OK => {}
+                StatusCode::NOT_FOUND => return Err(FetchError::NotFound { url: url.to_owned() }),
+                status => return Err(failed(format!("status {status}"))),
+            }
+            let mut body = Vec::new();
+            while let Some(chunk) = response.chunk().await.map_err(without_url)? {
+                if body.len() + chunk.len() > MAX_DOCUMENT_BYTES {
+                    return Err(failed(format!("longer than {MAX_DOCUMENT_BYTES} bytes")));
+                }
+                body.extend_from_slice(&chunk);
+            }
+            String::from_utf8(body).map_err(|_| failed("not UTF-8".to_owned()))
+        })
+    }
+}

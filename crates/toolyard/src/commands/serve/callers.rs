@@ -1,0 +1,132 @@
+//! How callers are told apart: API keys in the store, access tokens, and what a trusted proxy says.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use toolyard::settings::{OAuthSettings, ProxyIdentitySettings, ServeSettings};
+use toolyard_core::Authenticator;
+use toolyard_identity::{
+    AddressRange, CallerAuthenticator, DEFAULT_CLOCK_SKEW, HttpMetadataSource, InvalidAddressRange,
+    OAuthConfig, OAuthConfigError, OAuthVerifier, ProxyIdentity,
+};
+use toolyard_store::Store;
+
+use crate::error::CliError;
+
+const OAUTH_TABLE: &str = "[serve.oauth]";
+const PROXY_TABLE: &str = "[serve.proxy_identity]";
+
+/// Builds authenticators from settings. When settings are reloaded, what is known about unchanged ones stays: keys of the issuer, and
+/// verified tokens.
+#[derive(Debug, Default)]
+pub(super) struct CallerAuthentication {
+    oauth: Mutex<Option<Arc<OAuthVerifier>>>,
+}
+
+impl CallerAuthentication {
+    /// The authenticator; `None` if only the gateway's own token counts.
+    pub(super) fn build(
+        &self,
+        serve: &ServeSettings,
+        store: Option<&Store>,
+    ) -> Result<Option<Arc<dyn Authenticator>>, CliError> {
+        if store.is_none() && serve.oauth.is_none() && serve.proxy_identity.is_none() {
+            return Ok(None);
+        }
+        let mut authenticator = CallerAuthenticator::new();
+        if let Some(store) = store {
+            // Keys may be added while the gateway runs.
+            authenticator = authenticator.with_api_keys(Arc::new(store.clone()));
+        }
+        if let Some(settings) = &serve.oauth {
+            authenticator = authenticator.with_oauth(self.verifier(settings)?);
+        }
+        if let Some(settings) = &serve.proxy_identity {
+            authenticator = authenticator.with_proxy(proxy_identity(settings)?);
+        }
+        Ok(Some(Arc::new(authenticator)))
+    }
+
+    fn verifier(&self, settings: &OAuthSettings) -> Result<Arc<OAuthVerifier>, CliError> {
+        let config = oauth_config(settings);
+        let mut known = self.oauth.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(verifier) = known.as_ref().filter(|verifier| *verifier.config() == config) {
+            return Ok(Arc::clone(verifier));
+        }
+        let source = Arc::new(HttpMetadataSource::new().map_err(oauth_error)?);
+        let verifier = Arc::new(OAuthVerifier::new(config, source).map_err(oauth_error)?);
+        *known = Some(Arc::clone(&verifier));
+        Ok(verifier)
+    }
+}
+
+fn oauth_config(settings: &OAuthSettings) -> OAuthConfig {
+    OAuthConfig {
+        audiences: settings.audience.clone(),
+        scopes: settings.scopes.clone(),
+        name_claim: settings.name_claim.clone(),
+        groups_claim: settings.groups_claim.clone(),
+        clock_skew: settings.clock_skew.map_or(DEFAULT_CLOCK_SKEW, |skew| skew.0),
+        ..OAuthConfig::new(&settings.issuer, &settings.resource)
+    }
+}
+
+fn proxy_identity(settings: &ProxyIdentitySettings) -> Result<ProxyIdentity, CliError> {
+    let ranges: Result<Vec<AddressRange>, InvalidAddressRange> =
+        settings.trusted_addresses.iter().map(|text| text.parse()).collect();
+    let ranges =
+        ranges.map_err(|error| CliError::usage(format!("{PROXY_TABLE} trusted_addresses: {error}")))?;
+    if ranges.is_empty() {
+        return Err(CliError::usage(format!("{PROXY_TABLE} trusted_addresses is empty"))
+            .with_hint("name the address of the proxy, such as 10.0.0.5, or remove the table"));
+    }
+    for name in std::iter::once(&settings.subject_header).chain(&settings.groups_header) {
+        if http::HeaderName::try_from(name.as_str()).is_err() {
+            return Err(CliError::usage(format!("{PROXY_TABLE} `{name}` is not the name of a header")));
+        }
+    }
+    Ok(ProxyIdentity::new(ranges, &settings.subject_header, settings.groups_header.as_deref()))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the signature that map_err needs")]
+fn oauth_error(error: OAuthConfigError) -> CliError {
+    CliError::usage(format!("{OAUTH_TABLE} {error}"))
+        .with_hint("see docs/guide/callers.md; all settings: toolyard settings schema")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(text: &str) -> ServeSettings {
+        toolyard::settings::Settings::parse(text, std::path::Path::new("toolyard.toml")).unwrap().serve
+    }
+
+    #[test]
+    fn an_unchanged_issuer_keeps_its_keys_and_tokens_when_settings_are_reloaded() {
+        let text = "[serve.oauth]\nissuer = 'https://id.example'\nresource = 'https://tools.example/mcp'\n";
+        let authentication = CallerAuthentication::default();
+        let verifier = |text: &str| authentication.verifier(settings(text).oauth.as_ref().unwrap()).unwrap();
+        let first = verifier(text);
+        assert!(Arc::ptr_eq(&first, &verifier(text)));
+        assert!(!Arc::ptr_eq(&first, &verifier(&format!("{text}scopes = ['x']\n"))));
+    }
+
+    #[test]
+    fn settings_that_cannot_work_are_refused() {
+        let build = |text: &str| CallerAuthentication::default().build(&settings(text), None);
+        assert!(build("").unwrap_or_else(|_| panic!()).is_none());
+        for text in [
+            "[serve.oauth]\nissuer = 'http://id.example'\nresource = 'https://tools.example/mcp'",
+            "[serve.oauth]\nissuer = 'https://id.example'\nresource = 'tools'",
+            "[serve.oauth]\nissuer = 'https://id.example'\nresource = 'https://tools.example'\nclock_skew = '1h'",
+            "[serve.proxy_identity]\ntrusted_addresses = []\nsubject_header = 'X-User'",
+            "[serve.proxy_identity]\ntrusted_addresses = ['proxy']\nsubject_header = 'X-User'",
+            "[serve.proxy_identity]\ntrusted_addresses = ['10.0.0.1']\nsubject_header = 'X User'",
+        ] {
+            assert!(build(text).is_err(), "{text}");
+        }
+        let good =
+            "[serve.proxy_identity]\ntrusted_addresses = ['10.0.0.0/8', '::1']\nsubject_header = 'X-User'";
+        assert!(build(good).unwrap_or_else(|_| panic!()).is_some());
+    }
+}
