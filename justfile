@@ -54,6 +54,7 @@ instructions:
     scripts/instructions
     scripts/wire-instructions
     scripts/metrics-instructions
+    scripts/policy-instructions
 
 # Instructions of a gateway call with and without traces
 telemetry-cost:

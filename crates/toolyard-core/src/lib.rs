@@ -81,6 +81,7 @@ pub use ports::{
     argument_examples::{ArgumentExample, ArgumentExamples},
     audit::{Audit, AuditRecord, AuditUnavailable, AuditedDecision},
     authenticator::{AuthenticationError, Authenticator, Credentials},
+    call_policy::{CallPolicy, PolicyDecision, PolicyGrounds, PolicyRequest, PolicySubject, PolicyTool},
     callers::{CallerStore, MemoryCallerStore, StoredCaller, StoredKey},
     conversations::{
         Conversation, ConversationId, ConversationMessage, ConversationQuery, Conversations,

@@ -8,9 +8,9 @@ use std::{
 use arc_swap::ArcSwap;
 use tokio::{sync::watch, time::Instant};
 use toolyard_core::{
-    Capability, ErrorKind, ExampleRequests, PastRequest, PastRequests, QuarantineNotice, RawJson, Results,
-    SourceId, SourceInfo, SourceKind, SuccessRate, Synthesizer, Tool, ToolCallRequest, ToolError, ToolOutput,
-    telemetry::Telemetry,
+    CallPolicy, Capability, ErrorKind, ExampleRequests, PastRequest, PastRequests, QuarantineNotice, RawJson,
+    Results, SourceId, SourceInfo, SourceKind, SuccessRate, Synthesizer, Tool, ToolCallRequest, ToolError,
+    ToolOutput, telemetry::Telemetry,
 };
 use toolyard_search::{MAX_PAST_REQUESTS, SearchIndex};
 
@@ -19,6 +19,7 @@ use crate::{
         argument_check::{CheckedCandidates, check_arguments},
         attempt::Call,
         audit::audit_record,
+        authorize::remove_denied,
         dispatch::{DispatchOutcome, dispatch},
         failure::CallFailure,
         operation::CallOperation,
@@ -40,7 +41,7 @@ use crate::{
         capability_selection::{Selection, SelectionError, select},
         explain::{ambiguous_capability, describe_route, describe_skipped, other_sources_hint},
         order::{describe_order, order},
-        route::{RouteCase, remove_denied, route_within},
+        route::{RouteCase, route_within},
     },
     search_index::LazySearchIndex,
     source_status::SourceStatus,
@@ -56,6 +57,7 @@ pub struct ToolHub {
     search: LazySearchIndex,
     config: HubConfig,
     call_settings: ArcSwap<CallSettings>,
+    policy: ArcSwap<Option<Arc<dyn CallPolicy>>>,
 }
 
 /// Settings of calls that can be replaced while the hub runs.
@@ -79,7 +81,8 @@ impl ToolHub {
         let search = LazySearchIndex::new(config.empty_index());
         let (limits, retry, synthesizer) = (config.limits, config.retry, config.synthesizer.clone());
         let call_settings = ArcSwap::from_pointee(CallSettings { limits, retry, synthesizer });
-        Self { registry, search, config, call_settings }
+        let policy = ArcSwap::from_pointee(config.policy.clone());
+        Self { registry, search, config, call_settings, policy }
     }
 
     /// Replaces the settings while the hub runs. Calls that are being executed keep the settings they began with.
@@ -90,6 +93,21 @@ impl ToolHub {
         for entry in self.registry.snapshot().sources() {
             self.search.mark_changed(&entry.source.info.id);
         }
+    }
+
+    /// Replaces the policy while the hub runs; clients learn of it with the next change of tools ([`Self::reconfigure`]).
+    pub fn set_policy(&self, policy: Option<Arc<dyn CallPolicy>>) {
+        self.policy.store(Arc::new(policy));
+    }
+
+    /// Whether a policy decides about calls.
+    pub fn has_policy(&self) -> bool {
+        self.policy.load().is_some()
+    }
+
+    /// Decides about calls, besides the `deny` rules.
+    pub fn policy(&self) -> Option<Arc<dyn CallPolicy>> {
+        Option::clone(&self.policy.load())
     }
 
     /// Registers a source with its tools, or replaces its tools. Running calls are not affected.
@@ -299,7 +317,7 @@ impl ToolHub {
     pub(crate) fn prepare(&self, call: &Call<'_>) -> Result<PreparedCall, CallFailure> {
         let snapshot = self.registry.snapshot();
         let mut route = route_within(&snapshot, call.request, call.profile)?;
-        remove_denied(&mut route.candidates)?;
+        remove_denied(self.policy.load().as_deref(), call, &mut route.candidates)?;
         let CheckedCandidates { mut accepting, rejecting, first_error } =
             check_arguments(std::mem::take(&mut route.candidates), &call.request.arguments);
         call.log_decision("route", None, || {
@@ -345,7 +363,7 @@ impl ToolHub {
     ) -> Result<ToolOutput, CallFailure> {
         let mut found = self.registry.snapshot().find_by_capability(capability.as_str());
         found.retain(|tool| is_allowed(tool) && call.profile.is_none_or(|profile| profile.offers(tool)));
-        remove_denied(&mut found)?;
+        remove_denied(self.policy.load().as_deref(), call, &mut found)?;
         let arguments = parse_arguments(&call.request.arguments)?;
         let Selection { candidates, rejecting } =
             select(&found, &arguments).map_err(|error| match error {
@@ -462,6 +480,8 @@ impl ToolHub {
             caller: options.caller.as_ref(),
             caller_name: &options.caller_name,
             profile: options.profile.as_deref(),
+            agent: options.agent.as_deref(),
+            identity: options.identity.as_ref().or_else(|| options.caller.as_ref()?.identity()),
             idempotency_key: None,
             attempts: AtomicU32::new(0),
             telemetry,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use toolyard_core::{
-    Audit, CapabilityTable, ExampleRequests, History, PastRequests, Results, Synthesizer,
+    Audit, CallPolicy, CapabilityTable, ExampleRequests, History, PastRequests, Results, Synthesizer,
     telemetry::Telemetry,
 };
 use toolyard_search::{
@@ -50,6 +50,8 @@ pub struct HubConfig {
     pub example_requests: Option<Arc<dyn ExampleRequests>>,
     /// Receives the calls that have ended.
     pub telemetry: Option<Arc<dyn Telemetry>>,
+    /// Decides about calls, besides the `deny` rules; `None` allows them.
+    pub policy: Option<Arc<dyn CallPolicy>>,
 }
 
 /// The settings of a hub that can be replaced while it runs.
@@ -85,6 +87,7 @@ impl Default for HubConfig {
             past_requests: None,
             example_requests: None,
             telemetry: None,
+            policy: None,
         }
     }
 }

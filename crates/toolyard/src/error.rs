@@ -131,6 +131,9 @@ impl From<Error> for CliError {
             Error::Call(error) => error.into(),
             Error::Agents(error) => error.into(),
             Error::Agent(error) => (*error).into(),
+            Error::Policy(error) => {
+                Self::usage(error.to_string()).with_hint("check them: toolyard policy check")
+            }
             Error::AuditWithoutStore => Self::failed(error.to_string())
                 .with_hint("set `store` in toolyard.toml, or make its folder writable"),
             other => Self::failed(other.to_string()),

@@ -70,6 +70,8 @@ mod gateway_config;
 #[cfg(feature = "agent")]
 mod models;
 #[cfg(feature = "agent")]
+mod policy;
+#[cfg(feature = "agent")]
 mod reload;
 #[cfg(feature = "gateway")]
 mod serve;
@@ -91,6 +93,8 @@ pub use agent_handle::{AgentAnswer, AgentHandle, Approver, RunHandle, describe_e
 pub use agents::{Agents, AgentsError, ChatError};
 #[cfg(feature = "agent")]
 pub use models::{Models, ModelsError};
+#[cfg(feature = "agent")]
+pub use policy::{PolicyLoadError, load_policy, load_policy_files};
 #[cfg(feature = "agent")]
 pub use reload::{ReloadReport, ReloadedSettings};
 #[cfg(feature = "gateway")]

@@ -66,7 +66,10 @@ impl Toolyard {
             Some(environment) => Some(self.reload_skills(environment).await?),
             None => None,
         };
+        let policy = crate::policy::hub_policy(&settings, std::path::Path::new("."))?;
+        let previous_policy = self.hub().policy();
         // Before the servers: tools of a new server must not be offered without the rules about them.
+        self.hub().set_policy(policy);
         self.hub().reconfigure(hub_settings(&settings, &models));
         let servers = match self.reload_servers(servers).await {
             Ok(changes) => changes,
@@ -74,6 +77,7 @@ impl Toolyard {
             Err(error) => {
                 let (settings, agents) =
                     (self.reloadable.current_settings.load(), self.reloadable.agents.current());
+                self.hub().set_policy(previous_policy);
                 self.hub().reconfigure(hub_settings(&settings, &agents.models));
                 return Err(error);
             }

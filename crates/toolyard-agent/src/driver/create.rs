@@ -70,7 +70,8 @@ impl Agent {
         let conversation = request.conversation.as_ref().map(|id| &id.name);
         let mut detail = json!({"agent": request.agent, "question": question, "caller": request.caller,
             "conversation": conversation});
-        if let (Some(identity), Some(detail)) = (&request.identity, detail.as_object_mut()) {
+        let owner = request.identity.as_ref().filter(|identity| identity.is_distinguished());
+        if let (Some(identity), Some(detail)) = (owner, detail.as_object_mut()) {
             detail.insert(OWNER_FIELD.to_owned(), json!(identity.owner()));
         }
         if let (Some(fingerprint), Some(detail)) = (&request.fingerprint, detail.as_object_mut()) {

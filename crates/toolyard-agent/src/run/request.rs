@@ -38,7 +38,8 @@ pub struct RunRequest {
     /// of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Box<RunOwner>>,
-    /// Who asked, if callers are told apart: tools are called in this caller's name, and nobody else sees the run.
+    /// Who asked: tools are called in this caller's name, policies decide about it, and no other caller sees the run. Absent for
+    /// the user of this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<Arc<CallerIdentity>>,
     /// Stop after planning; call no tool.

@@ -6,6 +6,7 @@ pub(crate) mod approvals;
 pub(crate) mod argument_examples;
 pub(crate) mod audit;
 pub(crate) mod authenticator;
+pub(crate) mod call_policy;
 pub(crate) mod callers;
 pub(crate) mod conversations;
 pub(crate) mod example_requests;

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::{BoxFuture, Caller, RawJson, ToolCallRequest, ToolError, ToolOutput};
+use crate::{BoxFuture, Caller, CallerIdentity, RawJson, ToolCallRequest, ToolError, ToolOutput};
 
 /// Lists tools and executes calls of them.
 pub trait ToolService: Send + Sync + fmt::Debug {
@@ -21,10 +21,12 @@ pub trait ToolService: Send + Sync + fmt::Debug {
 }
 
 /// The client that a catalogue is for.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ClientInfo {
     /// The name that the client gives itself, such as `claude-code`. It is not verified.
     pub name: Option<String>,
+    /// Who uses it; `None` for the person at this machine.
+    pub identity: Option<Arc<CallerIdentity>>,
 }
 
 /// The tools listed to a client.

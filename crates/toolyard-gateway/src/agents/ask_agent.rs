@@ -18,7 +18,7 @@ use toolyard_core::{
 
 use super::{
     active_runs::{ActiveRun, ActiveRuns, START_TIMEOUT},
-    conversation_owner::{distinguished, mcp_conversation, mcp_owner},
+    conversation_owner::{run_identity, mcp_conversation, mcp_owner},
     run_observer::{RunClient, RunMessage},
     run_text::{progress_line, suspended_notice},
     service::AgentService,
@@ -93,7 +93,7 @@ impl AskAgent {
                 .map_err(|error| failure(ErrorKind::InvalidArguments, error.to_string()))?,
             caller: (&*call.caller_name).into(),
             owner: Some(Box::new(RunOwner(mcp_owner(call)))),
-            identity: call.caller.as_deref().and_then(Caller::identity).and_then(distinguished),
+            identity: call.caller.as_deref().and_then(Caller::identity).and_then(run_identity),
             traceparent: call.caller.as_deref().and_then(Caller::span).map(|span| span.to_string().into()),
             ..agent.request(arguments.question)
         };

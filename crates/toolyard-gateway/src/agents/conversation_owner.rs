@@ -37,9 +37,9 @@ pub(super) fn mcp_owner(call: &ServiceCall) -> String {
     owner(MCP_OWNER, &owner_hash, &call.caller_name)
 }
 
-/// The identity of a caller that is told apart from others.
-pub(super) fn distinguished(identity: &Arc<CallerIdentity>) -> Option<Arc<CallerIdentity>> {
-    identity.is_distinguished().then(|| Arc::clone(identity))
+/// The identity that a run is recorded with: none for the local token, which is the user of this machine.
+pub(super) fn run_identity(identity: &Arc<CallerIdentity>) -> Option<Arc<CallerIdentity>> {
+    (identity.is_distinguished() || identity.is_anonymous()).then(|| Arc::clone(identity))
 }
 
 fn owner(kind: &[u8], owner_hash: &[u8; 32], client: &str) -> String {

@@ -7,8 +7,8 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use toolyard_core::{
-    BoxFuture, Catalogue, ClientInfo, ErrorKind, Journal, ListedTool, RawJson, ServiceCall, ToolCallRequest,
-    ToolError, ToolOutput, ToolService,
+    BoxFuture, CallPolicy, CallerIdentity, Catalogue, ClientInfo, ErrorKind, Journal, ListedTool, RawJson,
+    ServiceCall, ToolCallRequest, ToolError, ToolOutput, ToolService,
 };
 
 use toolyard_hub::{
@@ -18,6 +18,7 @@ use toolyard_hub::{
 
 use super::{
     exposed_tools::{ExposedTool, ExposedTools},
+    permitted_tools::{PermittedCatalogues, ToolPermissions, is_same_policy},
     raw_result::{sanitize_error, sanitize_output},
     search_surface_calls::{self, FoundTool, SearchQuery},
     search_surface_definitions,
@@ -39,6 +40,8 @@ pub struct HubService {
     /// version tells which one a client has seen.
     full: ArcSwapOption<CachedCatalogue>,
     search: ArcSwapOption<CachedCatalogue>,
+    /// What of the full catalogue callers may call, if a policy decides that.
+    permitted: PermittedCatalogues,
     /// Journals every call; the text is the owner of the leases.
     journal: Option<(Arc<dyn Journal>, String)>,
     /// Held while `exposed` or a catalogue is rebuilt; not needed to read them.
@@ -47,6 +50,8 @@ pub struct HubService {
 
 struct CachedCatalogue {
     snapshot: Arc<Snapshot>,
+    /// The policy then: with another one, callers may see other tools.
+    policy: Option<Arc<dyn CallPolicy>>,
     catalogue: Arc<Catalogue>,
 }
 
@@ -66,6 +71,7 @@ impl HubService {
             exposed: ArcSwapOption::empty(),
             full: ArcSwapOption::empty(),
             search: ArcSwapOption::empty(),
+            permitted: PermittedCatalogues::default(),
             journal: None,
             rebuild: Mutex::default(),
         }
@@ -148,13 +154,19 @@ impl HubService {
             Some(cached) => cached.catalogue.version + 2,
             None => surface.first_version(),
         };
-        let tools = surface.tools(&exposed);
+        let (tools, policy) = (surface.tools(&exposed), self.hub.policy());
         let catalogue = match before.as_ref() {
-            Some(cached) if cached.catalogue.tools == tools => Arc::clone(&cached.catalogue),
+            Some(cached)
+                if cached.catalogue.tools == tools
+                    && is_same_policy(cached.policy.as_ref(), policy.as_ref()) =>
+            {
+                Arc::clone(&cached.catalogue)
+            }
             _ => Arc::new(Catalogue { version, tools }),
         };
         let snapshot = Arc::clone(&exposed.snapshot);
-        cache.store(Some(Arc::new(CachedCatalogue { snapshot, catalogue: Arc::clone(&catalogue) })));
+        let cached = CachedCatalogue { snapshot, policy, catalogue: Arc::clone(&catalogue) };
+        cache.store(Some(Arc::new(cached)));
         catalogue
     }
 
@@ -164,8 +176,15 @@ impl HubService {
         options.budget = self.profile.budget;
         options.caller = call.caller.clone();
         options.keep_structured_valid = true;
-        options.profile = (!self.profile.allows_everything()).then(|| Arc::clone(&self.profile));
+        let is_needed = !self.profile.allows_everything() || self.hub.has_policy();
+        options.profile = is_needed.then(|| Arc::clone(&self.profile));
         options
+    }
+
+    /// What the caller may call; `None` if no policy decides that.
+    fn permissions(&self, identity: Option<&Arc<CallerIdentity>>) -> Option<ToolPermissions> {
+        let profile = Arc::clone(&self.profile.name);
+        self.hub.policy().map(|policy| ToolPermissions { policy, identity: identity.cloned(), profile })
     }
 
     async fn execute(&self, request: &ToolCallRequest, call: &ServiceCall) -> Result<ToolOutput, ToolError> {
@@ -216,21 +235,27 @@ impl HubService {
         }
     }
 
-    async fn search(&self, request: &ToolCallRequest) -> Result<ToolOutput, ToolError> {
-        let query = search_surface_calls::search_query(request)?;
+    async fn search(&self, call: &ServiceCall) -> Result<ToolOutput, ToolError> {
+        let query = search_surface_calls::search_query(&call.request)?;
+        let permissions = self.permissions(call.caller.as_ref().and_then(|caller| caller.identity()));
         self.hub.wait_until_searchable().await;
         let (hub, exposed) = (Arc::clone(&self.hub), self.exposed());
         let search = tokio::task::spawn_blocking(move || {
-            let found = search_exposed(&hub, &exposed, &query);
+            let is_permitted =
+                |tool: &ExposedTool| permissions.as_ref().is_none_or(|all| all.may_call(tool, &exposed));
+            let found = search_exposed(&hub, &exposed, &query, is_permitted);
             search_surface_calls::search_results(&query, &found, &exposed)
         });
         search.await.map_err(|_| ToolError::new(ErrorKind::Internal, "the search panicked"))
     }
 
-    fn describe_tool(&self, request: &ToolCallRequest) -> Result<ToolOutput, ToolError> {
-        let name = search_surface_calls::described_name(request)?;
+    fn describe_tool(&self, call: &ServiceCall) -> Result<ToolOutput, ToolError> {
+        let name = search_surface_calls::described_name(&call.request)?;
         let exposed = self.exposed();
-        let tool = exposed.find(&name).ok_or_else(|| unknown_tool(&name, &exposed))?;
+        let permissions = self.permissions(call.caller.as_ref().and_then(|caller| caller.identity()));
+        let is_permitted =
+            |tool: &&ExposedTool| permissions.as_ref().is_none_or(|all| all.may_call(tool, &exposed));
+        let tool = exposed.find(&name).filter(is_permitted).ok_or_else(|| unknown_tool(&name, &exposed))?;
         Ok(ToolOutput::text(tool.definition().definition.get()).exempt_from_budget())
     }
 }
@@ -245,7 +270,13 @@ impl ToolService for HubService {
             }
             Surface::Auto => ResolvedSurface::Full,
         };
-        self.surface_catalogue(surface)
+        let catalogue = self.surface_catalogue(surface);
+        match self.permissions(client.identity.as_ref()) {
+            Some(permissions) if surface == ResolvedSurface::Full => {
+                self.permitted.get(catalogue, permissions, &self.exposed())
+            }
+            _ => catalogue,
+        }
     }
 
     fn changed(&self, seen_version: u64) -> BoxFuture<'_, u64> {
@@ -275,8 +306,8 @@ impl ToolService for HubService {
     fn call<'a>(&'a self, call: &'a ServiceCall) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             match call.request.tool_name.as_str() {
-                SEARCH_TOOLS => self.search(&call.request).await,
-                DESCRIBE_TOOL => self.describe_tool(&call.request),
+                SEARCH_TOOLS => self.search(call).await,
+                DESCRIBE_TOOL => self.describe_tool(call),
                 CALL_TOOL => {
                     let inner = search_surface_calls::inner_call(&call.request)?;
                     if RESERVED_NAMES.contains(&inner.tool_name.as_str()) {
@@ -318,7 +349,12 @@ impl fmt::Debug for HubService {
 }
 
 /// Exposed tools among the search results of the hub. Searches again with a larger limit if too few results are exposed.
-fn search_exposed<'a>(hub: &ToolHub, exposed: &'a ExposedTools, query: &SearchQuery) -> Vec<FoundTool<'a>> {
+fn search_exposed<'a>(
+    hub: &ToolHub,
+    exposed: &'a ExposedTools,
+    query: &SearchQuery,
+    is_permitted: impl Fn(&ExposedTool) -> bool,
+) -> Vec<FoundTool<'a>> {
     let max_results = query.max_results();
     let mut limit = max_results;
     loop {
@@ -328,7 +364,8 @@ fn search_exposed<'a>(hub: &ToolHub, exposed: &'a ExposedTools, query: &SearchQu
             // A hit stands for its duplicates too; the first exposed one is shown, and the others are named.
             let duplicates = std::iter::once(&hit.tool).chain(&hit.duplicates);
             let mut same: Vec<&ExposedTool> = Vec::new();
-            for tool in duplicates.filter_map(|tool| exposed.find_candidate(tool)) {
+            let found = duplicates.filter_map(|tool| exposed.find_candidate(tool));
+            for tool in found.filter(|tool| is_permitted(tool)) {
                 let is_known = |known: &&ExposedTool| std::ptr::eq(*known, tool);
                 let is_found =
                     |found: &FoundTool<'_>| is_known(&found.tool) || found.same.iter().any(is_known);

@@ -4,6 +4,7 @@
 //! hub_service.rs                 HubService, which the MCP server serves
 //! main_tools.rs                  the tools of the main endpoint for the HTTP API
 //! exposed_tools.rs               the tools of a profile under the names that clients see
+//! permitted_tools.rs             what of them a caller may call, if a policy decides that
 //! definition.rs                  the definition of a tool under its exposed name
 //! raw_result.rs                  removes unsafe characters from results and stores their unchanged form
 //! surface_choice.rs              the cheaper surface for a client
@@ -15,6 +16,7 @@ mod definition;
 mod exposed_tools;
 mod hub_service;
 mod main_tools;
+mod permitted_tools;
 mod raw_result;
 mod search_surface_calls;
 mod search_surface_definitions;

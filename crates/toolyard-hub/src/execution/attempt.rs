@@ -14,8 +14,8 @@ use std::{
 use futures_util::FutureExt as _;
 use tokio::time::{Instant, sleep, timeout_at};
 use toolyard_core::{
-    CallContext, CallRecord, Caller, ErrorKind, ExtendableDeadline, History, OutputMeta, SourceId,
-    SourceSignal, ToolCallRequest, ToolError, ToolOutput,
+    CallContext, CallRecord, Caller, CallerIdentity, ErrorKind, ExtendableDeadline, History, OutputMeta,
+    SourceId, SourceSignal, ToolCallRequest, ToolError, ToolOutput,
     telemetry::{SpanContext, Telemetry},
 };
 
@@ -54,6 +54,10 @@ pub(crate) struct Call<'a> {
     pub(crate) caller_name: &'a Arc<str>,
     /// Restricts the candidates, if set.
     pub(crate) profile: Option<&'a Profile>,
+    /// The agent that makes the call.
+    pub(crate) agent: Option<&'a str>,
+    /// For whom the call is made.
+    pub(crate) identity: Option<&'a Arc<CallerIdentity>>,
     /// Set for journaled calls only.
     pub(crate) idempotency_key: Option<Arc<str>>,
     pub(crate) attempts: AtomicU32,

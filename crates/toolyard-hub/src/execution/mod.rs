@@ -2,12 +2,14 @@
 //!
 //! - `dispatch`: carries out the strategy; `race` and `gather` call several candidates at once.
 //! - `attempt`: one candidate with breaker, concurrency limit, deadline and retries; `failure` combines errors.
+//! - `authorize`: which candidates the caller may call.
 //! - `argument_check`: which candidates accept the arguments; `validate`: arguments against one JSON Schema; `schema_patterns` drops patterns that do not compile.
 //! - `journaled`: a call as a step of a run; `audit`: a call as an audit record; `options`: settings of one call.
 
 pub(crate) mod argument_check;
 pub(crate) mod attempt;
 pub(crate) mod audit;
+pub(crate) mod authorize;
 pub(crate) mod dispatch;
 pub(crate) mod failure;
 pub(crate) mod gather;

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use toolyard_core::{Caller, ContentHash, Synthesizer, telemetry::SpanContext};
+use toolyard_core::{Caller, CallerIdentity, ContentHash, Synthesizer, telemetry::SpanContext};
 
 use crate::{
     output::budget::Budget,
@@ -47,6 +47,10 @@ pub struct CallOptions {
     pub synthesizer: Option<Arc<dyn Synthesizer>>,
     /// The span that causes the call, in place of the span of `caller`.
     pub span: Option<SpanContext>,
+    /// The agent that makes the call, for policies.
+    pub agent: Option<Arc<str>>,
+    /// For whom the call is made, for policies, in place of the identity of `caller`.
+    pub identity: Option<Arc<CallerIdentity>>,
 }
 
 impl Default for CallOptions {
@@ -71,6 +75,8 @@ impl CallOptions {
             approved_definitions: None,
             synthesizer: None,
             span: None,
+            agent: None,
+            identity: None,
         }
     }
 
@@ -131,6 +137,18 @@ impl CallOptions {
     /// Sets the span that causes the call.
     pub fn caused_by(mut self, span: Option<SpanContext>) -> Self {
         self.span = span;
+        self
+    }
+
+    /// Sets the agent that makes the call.
+    pub fn by_agent(mut self, agent: impl Into<Arc<str>>) -> Self {
+        self.agent = Some(agent.into());
+        self
+    }
+
+    /// Sets for whom the call is made.
+    pub fn on_behalf_of_identity(mut self, identity: Option<Arc<CallerIdentity>>) -> Self {
+        self.identity = identity;
         self
     }
 

@@ -7,8 +7,8 @@ use std::{
 
 use serde_json::Value;
 use toolyard_core::{
-    Capability, CapabilityTable, EffectiveHints, Param, SourceId, SourceInfo, SourceKind, Tool, ToolError,
-    ToolKind, ToolSpec, are_compatible,
+    Capability, CapabilityTable, EffectiveHints, Param, PolicyTool, SourceId, SourceInfo, SourceKind, Tool,
+    ToolError, ToolKind, ToolSpec, are_compatible,
 };
 
 use crate::{
@@ -54,6 +54,7 @@ pub struct ToolCandidate {
     pub(crate) health: Arc<Health>,
     params: OnceLock<Vec<Param>>,
     validator: OnceLock<Validator>,
+    policy_tool: OnceLock<PolicyTool>,
 }
 
 /// A registered source; its health is kept when its tools are replaced.
@@ -106,6 +107,7 @@ impl ToolCandidate {
             health,
             params: OnceLock::new(),
             validator: OnceLock::new(),
+            policy_tool: OnceLock::new(),
             source: Arc::clone(source),
             yields_to,
             tool,
@@ -125,6 +127,14 @@ impl ToolCandidate {
     /// Parameters, parsed from the schema once.
     pub fn params(&self) -> &[Param] {
         self.params.get_or_init(|| self.spec().params())
+    }
+
+    /// The tool as policies see it.
+    pub fn policy_tool(&self) -> &PolicyTool {
+        self.policy_tool.get_or_init(|| {
+            let (name, source) = (Arc::clone(&self.name), self.source_id().clone());
+            PolicyTool::new(name, source, self.source.info.trusted, self.hints, self.capabilities.clone())
+        })
     }
 
     /// Whether the two are equivalent: declared by the operator, or both trusted with compatible schemas, unless their

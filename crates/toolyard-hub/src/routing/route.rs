@@ -162,16 +162,6 @@ fn named(
     )))
 }
 
-/// Removes the candidates whose calls the operator denies; an error if there were some and no other is left.
-pub(crate) fn remove_denied(candidates: &mut Vec<Arc<ToolCandidate>>) -> Result<(), ToolError> {
-    let denied = candidates.iter().find(|candidate| candidate.denied).map(Arc::clone);
-    candidates.retain(|candidate| !candidate.denied);
-    let Some(denied) = denied.filter(|_| candidates.is_empty()) else { return Ok(()) };
-    let error = ToolError::new(ErrorKind::Refused, "the operator's rules deny calls of this tool");
-    let error = error.on_tool(&denied.name).on_source(denied.source_id());
-    Err(error.with_operator_hint("the rule is in `[approvals] deny` of toolyard.toml"))
-}
-
 /// The error for a name whose owner does not offer it now, if the profile offers another tool of that name.
 fn name_not_owned(
     snapshot: &Snapshot,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use toolyard_core::{
-    CallerIdentity, RevisionFamily,
+    CallerIdentity, ClientInfo, RevisionFamily,
     telemetry::{SpanContext, Transport},
 };
 use toolyard_mcp::{JsonObject, RequestId, input_method::input_method};
@@ -46,6 +46,11 @@ pub(crate) struct IncomingRequest {
 impl IncomingRequest {
     pub(crate) fn scope(&self) -> SessionScope<'_> {
         SessionScope { profile: &self.endpoint.profile, owner_hash: self.identity.owner_hash_ref() }
+    }
+
+    /// The client and who uses it: its list of tools depends on both.
+    pub(crate) fn client_info(&self) -> ClientInfo {
+        ClientInfo { identity: Some(Arc::clone(&self.identity)), ..self.peer.client.clone() }
     }
 
     /// The name in the audit log: that of the caller if callers are told apart, else the one that the client claims.

@@ -91,7 +91,7 @@ impl McpServer {
                 let _ = tokio::time::timeout(server.config.list_timeout, readiness.settled()).await;
                 missing_sources = readiness.missing_sources();
             }
-            let catalogue = incoming.endpoint.catalogue(&incoming.peer.client);
+            let catalogue = incoming.endpoint.catalogue(&incoming.client_info());
             if incoming.peer.initialized_at.is_some() {
                 server
                     .clients

@@ -40,7 +40,7 @@ fn validate_mirrored_parameters(
     incoming: &IncomingRequest,
     tool: &str,
 ) -> Result<(), Outcome> {
-    let catalogue = incoming.endpoint.catalogue(&incoming.peer.client);
+    let catalogue = incoming.endpoint.catalogue(&incoming.client_info());
     let parameters = catalogue.mirrored_parameters(tool);
     if parameters.is_empty() {
         return Ok(());

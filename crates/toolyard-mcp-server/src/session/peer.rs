@@ -37,7 +37,7 @@ impl Peer {
         Self {
             revision,
             caller_name: client.as_deref().unwrap_or("an MCP client").into(),
-            client: ClientInfo { name: client },
+            client: ClientInfo { name: client, identity: None },
             capabilities,
             raw_capabilities: None,
             session_number,

@@ -9,6 +9,7 @@ mod import;
 mod lexicon;
 mod models;
 mod open;
+mod policy;
 mod prompt;
 mod runs;
 #[cfg(feature = "embedding")]
@@ -36,6 +37,7 @@ pub(crate) use import::ImportArgs;
 pub(crate) use lexicon::{AddLexiconArgs, Language, LexiconCommand};
 pub(crate) use models::{AddModelArgs, ModelsCommand};
 pub(crate) use open::OpenArgs;
+pub(crate) use policy::{ExplainArgs, PolicyCommand};
 pub(crate) use prompt::{PromptArgs, PromptFormat};
 pub(crate) use runs::{ApprovalArgs, ResumeArgs, RunsCommand, StepResolution};
 #[cfg(feature = "embedding")]
@@ -125,6 +127,9 @@ pub(crate) enum Command {
     /// Show, search, verify and export the audit log of tool calls
     #[command(subcommand)]
     Audit(AuditCommand),
+    /// Check, test and explain policies: who may call which tool
+    #[command(subcommand)]
+    Policy(PolicyCommand),
     /// List, show, resume, approve and cancel agent runs
     #[command(subcommand)]
     Runs(RunsCommand),

@@ -17,6 +17,7 @@ mod line_diff;
 mod local_gateway;
 mod models;
 mod open;
+mod policy;
 mod prompt;
 mod runs;
 #[cfg(feature = "embedding")]
@@ -118,6 +119,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
     match cli.command {
         Command::Audit(command) => audit::run(command, require_store(&context)?, output).await,
         Command::Runs(command) => runs::run(command, &context, output).await,
+        Command::Policy(command) => Box::pin(policy::run(command, &context, output)).await,
         Command::Models(command) => models::run(command, &context, output).await,
         Command::Store(command) => store::run(command, require_store(&context)?, output).await,
         Command::Lexicon(command) => lexicon::run(command, &context, output).await,

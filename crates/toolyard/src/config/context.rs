@@ -107,7 +107,7 @@ impl CliContext {
         // A file that came with a project has fewer rights than the user's own.
         let (file, store) = (project_file.as_ref(), operator_store.as_ref());
         let project_settings = ProjectSettings::read(file, &operator, store, opens_stores).await?;
-        let (layers, settings) = project_settings.merge(&operator)?;
+        let (layers, mut settings) = project_settings.merge(&operator)?;
         let project_path = file.map(HashedFile::path);
         let project = project_folder(&current_folder, project_path);
         let mut collected = ServerCollection::default();
@@ -122,10 +122,13 @@ impl CliContext {
         let ProjectSettings { layer: project_layer, store, .. } = project_settings;
         let settings_files =
             [operator_file.as_deref(), project_path].into_iter().flatten().map(Path::to_owned).collect();
-        let mut paths =
-            SettingsPaths { skills: skill_folders(&user_folders.config_dir(), &project), model: None };
+        let mut paths = SettingsPaths {
+            skills: skill_folders(&user_folders.config_dir(), &project),
+            ..SettingsPaths::default()
+        };
         paths.add(operator.settings(), operator_file.as_deref(), SkillScope::User);
         paths.add(project_layer.settings(), project_path, SkillScope::Project);
+        settings.policy.files = std::mem::take(&mut paths.policies);
         let environment = skill_variables(&settings.skills.environment);
         let skill_environment = SkillEnvironment {
             skill_folders: std::mem::take(&mut paths.skills),
@@ -277,8 +280,10 @@ impl ProjectSettings {
 }
 
 /// Paths of settings files, resolved.
+#[derive(Default)]
 struct SettingsPaths {
     skills: Vec<SkillFolder>,
+    policies: Vec<PathBuf>,
     /// `None` if no file has the setting.
     model: Option<ConfiguredModel>,
 }
@@ -324,6 +329,7 @@ impl SettingsPaths {
         let skills =
             settings.skills.folders.iter().map(|path| SkillFolder { path: folder.join(path), scope });
         self.skills.extend(skills);
+        self.policies.extend(settings.policy.files.iter().map(|file| folder.join(file)));
         if let Some(path) = &settings.tool_search_model {
             self.model = Some(ConfiguredModel::new(path, folder));
         }

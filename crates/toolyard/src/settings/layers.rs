@@ -14,7 +14,7 @@ const UNPRIVILEGED_SKILLS_KEY: &str = "folders";
 
 /// Tables that are merged key by key. Any other value replaces that of the layer below as a whole: a key from one file must
 /// not be sent to a URL from another.
-const MERGED_TABLES: [&str; 15] = [
+const MERGED_TABLES: [&str; 16] = [
     "agents",
     "approvals",
     "call",
@@ -23,6 +23,7 @@ const MERGED_TABLES: [&str; 15] = [
     "hints.*",
     "models",
     "output_budget",
+    "policy",
     "routing",
     "routing.pin",
     "serve",
@@ -33,19 +34,24 @@ const MERGED_TABLES: [&str; 15] = [
 ];
 
 /// Lists that each layer adds to.
-pub(super) const ACCUMULATED_LISTS: [&str; 7] = [
+pub(super) const ACCUMULATED_LISTS: [&str; 8] = [
     "approvals.allow",
     "approvals.ask",
     "approvals.deny",
     "approvals.public",
     "capability",
+    "policy.files",
     "skills.environment",
     "skills.folders",
 ];
 
 /// Values that no layer above can relax.
-const STRICTEST_VALUES: [(&str, &str); 3] =
-    [("approvals.open_world", "ask"), ("audit", "required"), ("journal", "always")];
+const STRICTEST_VALUES: [(&str, &str); 4] = [
+    ("approvals.open_world", "ask"),
+    ("audit", "required"),
+    ("journal", "always"),
+    ("policy.default", "deny"),
+];
 
 /// The settings of one file, with the knowledge of which keys it sets.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -195,6 +195,7 @@ fn any_file() -> impl Strategy<Value = String> {
             format!("[agents.clerk]\ninstructions = \"i{number}\""),
             format!("[models.mine]\nmodel = \"m{number}\""),
             format!("[approvals]\nallow = [\"a{number}\"]\nask = [\"b{number}\"]\ndeny = [\"d{number}\"]"),
+            format!("[policy]\nfiles = [\"p{number}\"]\ndefault = \"{}\"", choose("allow", "deny")),
             format!("[serve]\nremote_approval = {is_even}\nallowed_hosts = [\"h{number}\"]"),
             format!("[serve.profiles.p]\ntools = [\"t{number}\"]"),
         ]
@@ -230,6 +231,9 @@ proptest! {
         let operator = layer(&operator).settings().clone();
         prop_assert!(operator.approvals.deny.iter().all(|rule| merged.approvals.deny.contains(rule)));
         prop_assert!(operator.approvals.ask.iter().all(|rule| merged.approvals.ask.contains(rule)));
+        prop_assert!(operator.policy.files.iter().all(|file| merged.policy.files.contains(file)));
+        let denies = |settings: &Settings| settings.policy.default == crate::settings::PolicyDefault::Deny;
+        prop_assert!(!denies(&operator) || denies(&merged));
         prop_assert!(merged.audit >= operator.audit);
         let is_always = |settings: &Settings| settings.journal == crate::settings::JournalSetting::Always;
         prop_assert!(!is_always(&operator) || is_always(&merged));

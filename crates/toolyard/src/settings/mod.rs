@@ -8,6 +8,7 @@ mod drain_period;
 mod error;
 mod layers;
 mod models;
+mod policy;
 #[cfg(feature = "gateway")]
 mod report;
 mod serve;
@@ -37,6 +38,7 @@ pub use drain_period::DrainPeriod;
 pub use error::{ModelProblem, SettingsError};
 pub use layers::SettingsLayer;
 pub use models::{ModelSecrets, ModelSettings, PriceSettings, ToolCallingSetting};
+pub use policy::{PolicyDefault, PolicySettings};
 pub use serve::{ProfileSettings, ServeSettings, SessionKeyPair, SurfaceSetting};
 pub use telemetry::{MetricsSetting, TelemetrySettings};
 pub use web_search::{SearchEngine, WebSearchSettings};
@@ -84,6 +86,8 @@ pub struct Settings {
     pub default_model: Option<String>,
     /// Which tool calls agents may make without approval, and which calls nobody may make.
     pub approvals: ApprovalSettings,
+    /// Policies: who may call which tool with which arguments.
+    pub policy: PolicySettings,
     /// What `toolyard serve` offers to clients, and how they authenticate.
     pub serve: ServeSettings,
     /// Metrics and traces that Toolyard exports.

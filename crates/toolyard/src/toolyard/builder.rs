@@ -2,7 +2,9 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use toolyard_core::{Audit, History, Results, SourceInfo, Synthesizer, Tool, telemetry::Telemetry};
+use toolyard_core::{
+    Audit, CallPolicy, History, Results, SourceInfo, Synthesizer, Tool, telemetry::Telemetry,
+};
 use toolyard_hub::{CallOptions, HubConfig, ToolHub};
 use toolyard_tools::{ToolFunction, function};
 
@@ -20,6 +22,7 @@ pub struct ToolyardBuilder {
     audit: Option<Arc<dyn Audit>>,
     synthesizer: Option<Arc<dyn Synthesizer>>,
     telemetry: Option<Arc<dyn Telemetry>>,
+    policy: Option<Arc<dyn CallPolicy>>,
     lexicons: Option<toolyard_search::lexicon::Lexicons>,
     #[cfg(feature = "embedding")]
     tool_search_model: Option<Arc<toolyard_search::embedding::Embedder>>,
@@ -121,6 +124,12 @@ impl ToolyardBuilder {
     /// Reports requests, tool calls, runs and model calls, for traces and metrics.
     pub fn telemetry(mut self, telemetry: Arc<dyn Telemetry>) -> Self {
         self.telemetry = Some(telemetry);
+        self
+    }
+
+    /// Decides about calls, in place of the policies of the settings. A reload of settings replaces it by theirs.
+    pub fn policy(mut self, policy: Arc<dyn CallPolicy>) -> Self {
+        self.policy = Some(policy);
         self
     }
 
@@ -289,7 +298,7 @@ impl ToolyardBuilder {
         #[cfg(feature = "agent")]
         let models = self.build_models();
         #[cfg(feature = "agent")]
-        self.configure_by_settings(&mut config, &models);
+        self.configure_by_settings(&mut config, &models)?;
         #[cfg(feature = "store")]
         let persistence = {
             let lazily = self.loads_past_requests_lazily;
@@ -361,6 +370,9 @@ impl ToolyardBuilder {
             config.synthesizer = Some(synthesizer);
         }
         config.telemetry = self.telemetry.take();
+        if let Some(policy) = self.policy.take() {
+            config.policy = Some(policy);
+        }
     }
 
     #[cfg(feature = "agent")]
@@ -476,7 +488,7 @@ impl ToolyardBuilder {
         models
     }
 
-    fn configure_by_settings(&self, config: &mut HubConfig, models: &crate::Models) {
+    fn configure_by_settings(&self, config: &mut HubConfig, models: &crate::Models) -> Result<(), Error> {
         let toolyard_hub::HubSettings { rules, capabilities, limits, retry, synthesizer } =
             crate::reload::hub_settings(&self.settings, models);
         config.rules = rules;
@@ -485,6 +497,9 @@ impl ToolyardBuilder {
         config.retry = retry;
         config.synthesizer = synthesizer;
         config.breaker = self.settings.call.breaker();
+        let folder = self.working_directory.as_deref().unwrap_or(std::path::Path::new("."));
+        config.policy = crate::policy::hub_policy(&self.settings, folder)?;
+        Ok(())
     }
 
     /// The agents. Without a store, runs and conversations live in memory.

@@ -22,6 +22,10 @@ pub enum Error {
     #[cfg(feature = "agent")]
     #[error(transparent)]
     Settings(#[from] crate::SettingsError),
+    /// The policies of the settings cannot be used.
+    #[cfg(feature = "agent")]
+    #[error(transparent)]
+    Policy(#[from] crate::PolicyLoadError),
     /// Servers of the settings are invalid.
     #[cfg(feature = "agent")]
     #[error("invalid servers in the settings: {}", .problems.join("; "))]

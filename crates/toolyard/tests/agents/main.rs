@@ -32,6 +32,7 @@ mod learning;
 mod models;
 mod name_patterns;
 mod open_world;
+mod policy;
 mod resume;
 mod runs_api;
 mod shutdown;

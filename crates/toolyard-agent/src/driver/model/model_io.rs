@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
-use toolyard_core::ErrorKind;
+use toolyard_core::{CallerIdentity, ErrorKind, RawJson};
 use toolyard_model::{ModelReply, ModelRequest};
 
 use super::{
@@ -191,10 +191,13 @@ pub(super) fn planned_tools(
     parts: &AgentParts,
     plan: &Plan,
     mut notes: RepairNotes,
+    identity: Option<&Arc<CallerIdentity>>,
 ) -> BTreeMap<String, PlannedTool> {
     let planned_tool = |step: &Step| {
         let notes = notes.remove(&step.id).unwrap_or_default();
-        (step.id.clone(), ResolvedTool::resolve(parts, &step.tool_type).into_planned_tool(notes))
+        let tool = ResolvedTool::resolve(parts, &step.tool_type);
+        let tool = tool.decided_by_policy(parts, &step.tool_type, &RawJson::empty_object(), identity);
+        (step.id.clone(), tool.into_planned_tool(notes))
     };
     plan.steps.iter().map(planned_tool).collect()
 }

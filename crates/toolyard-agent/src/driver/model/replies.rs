@@ -35,7 +35,9 @@ impl RunDriver<'_> {
             }
             Ok((PlannerDecision::Plan(plan), notes)) => {
                 self.discard_streamed();
-                let tools = planned_tools(self.context.parts, &plan, notes);
+                let principal = self.run.request().and_then(|request| request.principal.as_ref());
+                let identity = principal.map(|principal| principal.identity());
+                let tools = planned_tools(self.context.parts, &plan, notes, identity.as_ref());
                 self.record(RunEvent::Planned { plan, tools })?;
             }
             Err(problems) => {

@@ -42,7 +42,7 @@ pub(in crate::driver) struct StepCall {
     pub(in crate::driver) past_request: String,
     /// On whose behalf the call is made.
     pub(in crate::driver) owner: String,
-    /// In whose name the tool is called, if callers are told apart.
+    /// In whose name the tool is called, if callers are told apart; also for policies.
     pub(in crate::driver) identity: Option<Arc<CallerIdentity>>,
     pub(in crate::driver) earlier: EarlierResults,
 }
@@ -75,7 +75,7 @@ pub(in crate::driver) async fn execute(context: Context<'_>, call: StepCall) -> 
 async fn execute_in(context: Context<'_>, call: StepCall, span: Option<SpanContext>) -> StepCallOutcome {
     let StepCall { step, prepared, caller_name, past_request, owner, identity, earlier } = call;
     let responder = context.watcher.responder(&step.step.id);
-    let step_caller = StepCaller::new(&context, &step.step.id, responder, identity);
+    let step_caller = StepCaller::new(&context, &step.step.id, responder, identity.clone());
     let options = CallOptions::default()
         .with_timeout(context.agent.tool_timeout)
         .with_budget(Budget::Unlimited)
@@ -83,6 +83,8 @@ async fn execute_in(context: Context<'_>, call: StepCall, span: Option<SpanConte
         .within(Arc::new(agent_profile(context.parts)))
         .with_approved_definitions(prepared.tool.definition_hashes.clone())
         .on_behalf_of(caller_name)
+        .on_behalf_of_identity(identity)
+        .by_agent(context.parts.config.name.as_str())
         .for_user_request(past_request)
         .caused_by(span)
         .with_synthesizer(Arc::new(ModelSynthesizer::new(Arc::clone(&context.parts.model))));

@@ -4,8 +4,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Map, Value};
 use toolyard_core::{
-    ContentHash, ErrorKind, RawJson, SourceId, StepRecord, StepResult, StepState, ToolCallRequest, ToolError,
-    ToolOutput, params, redact_json,
+    CallerIdentity, ContentHash, ErrorKind, RawJson, SourceId, StepRecord, StepResult, StepState,
+    ToolCallRequest, ToolError, ToolOutput, params, redact_json,
 };
 
 use super::{
@@ -123,6 +123,8 @@ pub(in crate::driver) struct StepInputs {
     user_texts: Vec<String>,
     /// Whether another step made a call of this tool, which this one may repeat.
     may_repeat: bool,
+    /// For whom the run is, for policies.
+    identity: Option<Arc<CallerIdentity>>,
 }
 
 impl StepInputs {
@@ -151,6 +153,10 @@ impl StepInputs {
             argument_sources,
             user_texts: user_texts.unwrap_or_default(),
             may_repeat: run.steps().iter().any(is_same_tool),
+            identity: run
+                .request()
+                .and_then(|request| request.principal.as_ref())
+                .map(|principal| principal.identity()),
         }
     }
 }
@@ -168,6 +174,7 @@ pub(in crate::driver) async fn prepare(
         Some(_) => tool,
         None => ResolvedTool::resolve_call(context.parts, tool_name, &arguments),
     };
+    let tool = tool.decided_by_policy(context.parts, tool_name, &arguments, inputs.identity.as_ref());
     let notes = step.tool.notes.iter().cloned().chain(notes).collect();
     let own_name = tool.selected.as_deref().unwrap_or(tool_name);
     let mut request = ToolCallRequest::new(own_name, arguments);

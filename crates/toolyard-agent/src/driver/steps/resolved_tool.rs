@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use toolyard_core::{ContentHash, EffectiveHints, RawJson, SourceId, ToolCallRequest};
+use toolyard_core::{
+    CallerIdentity, ContentHash, EffectiveHints, PolicyDecision, PolicyRequest, PolicySubject, RawJson,
+    SourceId, ToolCallRequest,
+};
 use toolyard_hub::{Profile, RouteCase, ToolCandidate, definition_hash, route_within};
 
 use crate::{
@@ -83,6 +86,41 @@ impl ResolvedTool {
             input_schema: Some(first.spec().input_schema.clone()),
             output_schema: first.spec().output_schema.clone(),
         }
+    }
+
+    /// With the permission that the hub's policy gives for a call with these arguments. A policy cannot permit what the rules
+    /// of the agent deny; it can waive an approval, or require one.
+    pub(in crate::driver) fn decided_by_policy(
+        mut self,
+        parts: &AgentParts,
+        tool: &str,
+        arguments: &RawJson,
+        identity: Option<&Arc<CallerIdentity>>,
+    ) -> Self {
+        let Some(policy) = parts.hub.policy() else { return self };
+        let profile = agent_profile(parts);
+        let subject = PolicySubject { identity, agent: Some(&parts.config.name), profile: &profile.name };
+        let request = ToolCallRequest::new(tool, arguments.clone());
+        let route = route_within(&parts.hub.snapshot(), &request, Some(&profile));
+        let candidates = route.map(|route| route.candidates).unwrap_or_default();
+        let decisions: Vec<PolicyDecision> = candidates
+            .iter()
+            .map(|candidate| {
+                policy.decide(&PolicyRequest { subject, tool: candidate.policy_tool(), arguments })
+            })
+            // The hub refuses a call that is denied, or calls an equivalent instead, and says why.
+            .filter(|decision| !decision.is_denied())
+            .collect();
+        let is_waived = |decision: &PolicyDecision| matches!(decision, PolicyDecision::Allow(grounds) if !grounds.policies.is_empty());
+        self.permission = match self.permission {
+            Permission::Deny => Permission::Deny,
+            _ if decisions.iter().any(|decision| matches!(decision, PolicyDecision::Ask(_))) => {
+                Permission::Ask
+            }
+            Permission::Ask if !decisions.is_empty() && decisions.iter().all(is_waived) => Permission::Allow,
+            permission => permission,
+        };
+        self
     }
 
     /// A name that no tool has: only trusted read-only tools with the same capability may replace it.

@@ -25,7 +25,7 @@ use crate::{
     agents::{
         active_runs::{ActiveRuns, START_TIMEOUT},
         config::AgentLookupError,
-        conversation_owner::{distinguished, http_owner},
+        conversation_owner::{http_owner, run_identity},
         idempotency::{IdempotencyError, RequestCache, RequestIdentity, RequestLookup},
         run_text::run_of_suspended_notice,
         unix_time::now_milliseconds,
@@ -86,7 +86,7 @@ async fn answer(
         conversation,
         temperature_hundredths: asked.temperature_hundredths,
         caller: requester.audit_name().as_ref().into(),
-        identity: distinguished(&request.identity),
+        identity: run_identity(&request.identity),
         owner: Some(Box::new(RunOwner(owner))),
         traceparent,
         ..agent.request(asked.question.clone())

@@ -33,7 +33,7 @@ use super::{
 use crate::{
     agents::{
         active_runs::{ActiveRuns, START_TIMEOUT},
-        conversation_owner::{distinguished, http_owner},
+        conversation_owner::{http_owner, run_identity},
         idempotency::{RequestCache, RequestIdentity, RequestLookup},
     },
     api::{
@@ -74,7 +74,7 @@ pub(super) async fn start(
         history,
         conversation,
         caller: requester.audit_name().as_ref().into(),
-        identity: distinguished(&request.identity),
+        identity: run_identity(&request.identity),
         owner: Some(Box::new(RunOwner(owner))),
         traceparent,
         plan_only: start.plan_only,

@@ -1,0 +1,100 @@
+//! Which rules apply to a call, and what follows from them.
+
+use std::sync::Arc;
+
+use toolyard_core::{PolicyDecision, PolicyGrounds, PolicyTool};
+
+use crate::compile::{Rule, RuleEffect};
+
+/// What happens to calls to which no policy and no pattern applies.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DefaultDecision {
+    /// They are allowed; agents need an approval for tools that are not read-only.
+    #[default]
+    Allow,
+    /// They are denied: only what a `permit` or an `allow` pattern names may be called.
+    Deny,
+}
+
+/// The rules that apply to a call.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tally {
+    pub(crate) deny: Vec<Ground>,
+    ask: Vec<Ground>,
+    waive: Vec<Ground>,
+    permit: Vec<Ground>,
+}
+
+/// A rule that applies, and what it says about itself.
+#[derive(Debug, Clone)]
+pub(crate) struct Ground {
+    pub(crate) id: Arc<str>,
+    pub(crate) reason: Option<String>,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, rule: &Rule) {
+        let ground = Ground { id: Arc::clone(&rule.id), reason: rule.reason.clone() };
+        self.add_ground(rule.effect, ground);
+    }
+
+    pub(crate) fn add_ground(&mut self, effect: RuleEffect, ground: Ground) {
+        match effect {
+            RuleEffect::Permit => self.permit.push(ground),
+            RuleEffect::Waive => self.waive.push(ground),
+            RuleEffect::Ask => self.ask.push(ground),
+            RuleEffect::Deny => self.deny.push(ground),
+        }
+    }
+
+    /// A rule that cannot be evaluated denies the call, unless it only permits.
+    pub(crate) fn add_failed(&mut self, rule: &Rule, error: &str) {
+        if matches!(rule.effect, RuleEffect::Ask | RuleEffect::Deny) {
+            let reason = format!("policy `{}` cannot be evaluated for this call: {error}", rule.id);
+            self.deny.push(Ground { id: Arc::clone(&rule.id), reason: Some(reason) });
+        }
+    }
+
+    pub(crate) fn is_permitted(&self) -> bool {
+        !self.permit.is_empty() || !self.waive.is_empty()
+    }
+
+    /// The strictest rule wins: deny, then ask, then allow.
+    pub(crate) fn conclude(&self, tool: &PolicyTool, default: DefaultDecision) -> PolicyDecision {
+        if !self.deny.is_empty() {
+            return PolicyDecision::Deny(grounds(&self.deny, "denies this call"));
+        }
+        if default == DefaultDecision::Deny && !self.is_permitted() {
+            return PolicyDecision::Deny(default_grounds("no policy permits this call"));
+        }
+        if !self.ask.is_empty() {
+            return PolicyDecision::Ask(grounds(&self.ask, "requires an approval"));
+        }
+        if !self.waive.is_empty() {
+            return PolicyDecision::Allow(grounds(&self.waive, "allows this call"));
+        }
+        if !tool.hints.read_only {
+            return PolicyDecision::Ask(default_grounds("the tool is not known to be read-only"));
+        }
+        PolicyDecision::Allow(if self.permit.is_empty() {
+            default_grounds("the tool is read-only")
+        } else {
+            grounds(&self.permit, "permits this call")
+        })
+    }
+}
+
+fn grounds(all: &[Ground], verb: &str) -> Arc<PolicyGrounds> {
+    let mut policies: Vec<Arc<str>> = all.iter().map(|ground| Arc::clone(&ground.id)).collect();
+    policies.sort_unstable();
+    policies.dedup();
+    let reason = all.iter().find_map(|ground| ground.reason.clone()).unwrap_or_else(|| {
+        let first = policies.first().map(AsRef::as_ref).unwrap_or_default();
+        format!("policy `{first}` {verb}")
+    });
+    Arc::new(PolicyGrounds { policies, reason })
+}
+
+fn default_grounds(reason: &str) -> Arc<PolicyGrounds> {
+    Arc::new(PolicyGrounds { policies: Vec::new(), reason: reason.to_owned() })
+}

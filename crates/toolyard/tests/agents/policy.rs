@@ -1,0 +1,186 @@
+//! Policies hold at every door: what one door refuses, no other door lets through.
+
+use serde_json::{Value, json};
+
+use crate::{
+    Fixture,
+    client::{HttpGateway, StdioGateway, modern_params, tool_names},
+};
+
+const POLICIES: &str = r#"
+@id("no-notes") @reason("notes are closed")
+forbid (principal, action, resource)
+when { resource.name == "write_note" && context.arguments has text && !(context.arguments.text like "draft*") };
+
+@id("no-slow-notes")
+forbid (principal, action, resource) when { resource.name == "slow_note" };
+"#;
+
+fn fixture() -> Fixture {
+    let fixture = Fixture::new();
+    fixture.home.write("config/toolyard/notes.cedar", POLICIES);
+    fixture.append_settings("[policy]\nfiles = [\"notes.cedar\"]\n[approvals]\nallow = [\"write_note\"]\n[serve.profiles.found]\nsurface = \"search\"\n[serve.profiles.listed]\nsurface = \"full\"\n");
+    fixture
+}
+
+/// A plan that writes this text.
+fn script_plan(fixture: &Fixture, question: &str, text: &str) {
+    fixture.model.script_plan(
+        question,
+        &json!([{"id": "write", "tool_type": "write_note", "arguments": {"text": text}, "description": "note it down"}]),
+    );
+    fixture.model.script_answer(question, "That is all.");
+}
+
+/// The answer of one door to a call of `write_note` with this text, or to a question that leads to one.
+async fn call_through(door: &str, fixture: &Fixture, gateway: &HttpGateway, text: &str) -> Value {
+    let arguments = json!({"text": text});
+    let question = if text.starts_with("draft") { "write the draft" } else { "write the secret" };
+    let mcp = |path: &'static str, params: Value| gateway.send_request(path, "tools/call", params);
+    match door {
+        "MCP, full surface" => mcp("/listed", json!({"name": "write_note", "arguments": arguments})).await,
+        "MCP, search surface" => {
+            let inner = json!({"name": "write_note", "arguments": arguments});
+            mcp("/found", json!({"name": "call_tool", "arguments": inner})).await
+        }
+        "MCP on stdio" => {
+            let mut stdio = StdioGateway::new(&fixture.home, &[]);
+            let params = modern_params(json!({"name": "write_note", "arguments": arguments}));
+            stdio.send_request("tools/call", params)
+        }
+        "HTTP tool call" => {
+            let url = gateway.url.replace("/mcp", "/api/v1/tools/write_note/call");
+            let request = gateway.http.post(url).bearer_auth(gateway.token.as_ref().unwrap());
+            request.json(&json!({"arguments": arguments})).send().await.unwrap().json().await.unwrap()
+        }
+        "toolyard call" => {
+            let output =
+                fixture.home.command(&["call", "write_note", &arguments.to_string()]).output().unwrap();
+            json!(format!("{output:?}"))
+        }
+        "toolyard ask" => json!(format!("{:?}", fixture.home.command(&["ask", question]).output().unwrap())),
+        "ask_agent" => mcp("", json!({"name": "ask_agent", "arguments": {"question": question}})).await,
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn a_denied_call_is_denied_at_every_door_and_an_allowed_one_passes() {
+    let fixture = fixture();
+    script_plan(&fixture, "write the secret", "secret");
+    script_plan(&fixture, "write the draft", "draft");
+    let gateway = HttpGateway::start(&fixture.home, &[]);
+    let doors = [
+        "MCP, full surface",
+        "MCP, search surface",
+        "MCP on stdio",
+        "HTTP tool call",
+        "toolyard call",
+        "toolyard ask",
+        "ask_agent",
+    ];
+    for (number, door) in doors.into_iter().enumerate() {
+        let denied = call_through(door, &fixture, &gateway, "secret").await;
+        assert_eq!(fixture.notes().len(), number, "{door} let the call through: {denied}");
+        if !door.contains("ask") {
+            assert!(denied.to_string().contains("notes are closed"), "{door}: {denied}");
+        }
+        let allowed = call_through(door, &fixture, &gateway, "draft").await;
+        assert_eq!(fixture.notes().len(), number + 1, "{door} refused an allowed call: {allowed}");
+    }
+}
+
+#[tokio::test]
+async fn only_tools_that_the_caller_may_call_are_listed_found_and_described() {
+    let fixture = fixture();
+    let gateway = HttpGateway::start(&fixture.home, &[]);
+    let listed = gateway.send_request("/listed", "tools/list", json!({})).await;
+    let names = tool_names(&listed);
+    assert!(names.contains(&"write_note"), "some arguments are allowed: {names:?}");
+    assert!(!names.contains(&"slow_note"), "{names:?}");
+    let call = |name: &str, arguments: Value| json!({"name": name, "arguments": arguments});
+    let found = call("search_tools", json!({"query": "write a note into the notebook"}));
+    let found = gateway.send_request("/found", "tools/call", found).await.to_string();
+    assert!(found.contains("write_note(") && !found.contains("slow_note"), "{found}");
+    let described = call("describe_tool", json!({"name": "slow_note"}));
+    let described = gateway.send_request("/found", "tools/call", described).await.to_string();
+    assert!(!described.contains("inputSchema"), "{described}");
+}
+
+#[tokio::test]
+async fn policies_are_reloaded_and_invalid_ones_leave_the_previous_in_effect() {
+    let fixture = fixture();
+    let gateway = HttpGateway::start(&fixture.home, &[]);
+    let call = || call_through("HTTP tool call", &fixture, &gateway, "secret");
+    assert!(call().await.to_string().contains("notes are closed"));
+    fixture.home.write(
+        "config/toolyard/notes.cedar",
+        "forbid (principal, action, resource) when { resource.nam == \"x\" };",
+    );
+    gateway.hang_up("nam").await;
+    assert!(call().await.to_string().contains("notes are closed"));
+    fixture.home.write("config/toolyard/notes.cedar", "permit (principal, action, resource);");
+    gateway.hang_up("settings reloaded").await;
+    call().await;
+    assert_eq!(fixture.notes().len(), 1);
+}
+
+#[test]
+fn a_gateway_with_invalid_policies_does_not_start() {
+    let fixture = fixture();
+    fixture.home.write("config/toolyard/notes.cedar", "forbid (principal, action, resource) when { oops };");
+    let output = fixture.home.command(&["call", "calculate", "{\"expression\":\"1\"}"]).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && stderr.contains("notes.cedar:1"), "{stderr}");
+    assert!(stderr.contains("hint: check them: toolyard policy check"), "{stderr}");
+}
+
+#[test]
+fn policies_are_checked_tested_and_explained_at_the_command_line() {
+    let fixture = fixture();
+    let run = |args: &[&str]| {
+        let output = fixture.home.command(args).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (code, checked) = run(&["policy", "check"]);
+    assert_eq!((code, checked.trim()), (0, "2 policies in 1 file, all valid"));
+    let file = fixture.home.path("bad.cedar");
+    std::fs::write(
+        &file,
+        "\n@id(\"x\")\nforbid (principal, action, resource)\nwhen { resource.nam == \"x\" };",
+    )
+    .unwrap();
+    let (code, checked) = run(&["policy", "check", file.to_str().unwrap(), "--json"]);
+    let problems: Value = serde_json::from_str(&checked).unwrap();
+    assert_eq!(
+        (code, &problems["problems"][0]["line"], &problems["problems"][0]["policy"]),
+        (1, &json!(4), &json!("x"))
+    );
+
+    let explain = ["policy", "explain", "--tool", "write_note", "--json"];
+    let decision = |more: &[&str]| {
+        let (code, text) = run(&[&explain, more].concat());
+        assert_eq!(code, 0, "{text}");
+        serde_json::from_str::<Value>(&text).unwrap()[0].clone()
+    };
+    let denied = decision(&["--caller", "toolyard:api-key#ci", "--arguments", "{\"text\":\"secret\"}"]);
+    assert_eq!(
+        (&denied["decision"], &denied["policies"]),
+        (&json!("deny"), &json!(["no-notes"])),
+        "{denied}"
+    );
+    let allowed = decision(&["--arguments", "{\"text\":\"draft\"}"]);
+    assert_eq!(allowed["policies"], json!(["[approvals] allow: write_note"]), "{allowed}");
+
+    let cases = fixture.home.path("cases.toml");
+    let text = "[[case]]\nname = \"secrets stay out\"\nexpect = \"deny\"\npolicy = \"no-notes\"\n\
+        tool = { name = \"write_note\", source = \"skill:notebook\" }\narguments = { text = \"secret\" }\n\
+        [[case]]\nname = \"drafts too\"\nexpect = \"deny\"\ntool = { name = \"write_note\" }\narguments = { text = \"draft\" }\n";
+    std::fs::write(&cases, text).unwrap();
+    let (code, tested) = run(&["policy", "test", cases.to_str().unwrap()]);
+    assert_eq!(code, 1);
+    assert_eq!(
+        tested.trim(),
+        "drafts too: expected deny, but allow: policy `[approvals] allow: write_note` allows this call\n1 passed, 1 failed"
+    );
+}
