@@ -108,7 +108,7 @@ impl Telemetry for CapturingTelemetry {
         self.0.start_span(parent)
     }
 
-    fn record(&self, operation: Operation) {
+    fn record(&self, operation: Box<Operation>) {
         self.0.record(operation);
     }
 

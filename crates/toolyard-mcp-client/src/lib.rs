@@ -31,6 +31,7 @@
 
 pub mod config;
 mod content;
+mod encryption;
 mod lifecycle;
 pub mod oauth;
 mod pinning;
@@ -51,6 +52,7 @@ pub use crate::{
             SkillFile, SkillListing, is_skill_name,
         },
     },
+    encryption::{EncryptionError, EncryptionKey},
     lifecycle::{
         connect::{ConnectOptions, ConnectTarget, connect},
         connect_error::ConnectError,

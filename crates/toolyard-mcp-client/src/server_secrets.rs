@@ -31,9 +31,9 @@ pub struct ServerSecrets {
     /// Keys and values of the settings. Which of them are secrets is decided when the first message arrives, because that
     /// needs the redaction rules.
     settings: Vec<(String, String)>,
-    /// Values that are secrets whatever they look like.
-    values: Vec<String>,
     settings_secrets: OnceLock<Vec<String>>,
+    /// Values that are secrets whatever they look like: stored secrets and contents of files.
+    secrets: Vec<String>,
     state: Mutex<SecretState>,
 }
 
@@ -53,8 +53,8 @@ impl ServerSecrets {
 
     /// Adds values that are secrets whatever they look like.
     #[must_use]
-    pub(crate) fn with_values(mut self, values: Vec<String>) -> Self {
-        self.values = values;
+    pub fn with_secrets(mut self, secrets: Vec<String>) -> Self {
+        self.secrets.extend(secrets);
         self
     }
 
@@ -77,7 +77,7 @@ impl ServerSecrets {
     /// The secrets; none if there are none.
     pub(crate) fn values(&self) -> Option<Arc<SecretValues>> {
         let mut state = lock(&self.state);
-        if self.settings.is_empty() && self.values.is_empty() && state.tokens.is_empty() {
+        if self.settings.is_empty() && self.secrets.is_empty() && state.tokens.is_empty() {
             return None;
         }
         let values = match &state.values {
@@ -87,8 +87,8 @@ impl ServerSecrets {
                     let secrets = self.settings.iter().filter_map(|(key, value)| secret_part(key, value));
                     secrets.map(str::to_owned).collect()
                 });
-                let all = settings.iter().chain(&self.values).chain(&state.tokens);
-                let values = Arc::new(SecretValues::new(all.cloned()));
+                let secrets = settings.iter().chain(&self.secrets).chain(&state.tokens);
+                let values = Arc::new(SecretValues::new(secrets.cloned()));
                 state.values = Some(Arc::clone(&values));
                 values
             }

@@ -39,6 +39,15 @@ async fn ordinary_settings_and_paths_stay_readable() {
     assert!(ServerSecrets::new(vec![("MODE".to_owned(), "production".to_owned())]).values().is_none());
 }
 
+/// A stored secret may look like an ordinary word or a path.
+#[tokio::test]
+async fn stored_secrets_are_redacted_whatever_they_look_like() {
+    let words = ["production", "/srv/data0123456789abcdef"].map(str::to_owned);
+    let secrets = ServerSecrets::new(Vec::new()).with_secrets(words.to_vec());
+    let redacted = secrets.redact(words.join(" in "));
+    assert_eq!(redacted, "[redacted:environment] in [redacted:environment]");
+}
+
 #[tokio::test]
 async fn the_server_gets_its_state_back_unchanged() {
     let result = json!({"inputRequests": {"a": {"params": {"message": SECRET}}}, "requestState": SECRET});

@@ -13,7 +13,7 @@ use clap_complete::{
 use crate::{
     cli::Cli,
     commands::{builder, servers_setup},
-    config::CliContext,
+    config::{CliContext, secrets::referenced_secrets},
     error::CliError,
 };
 
@@ -42,7 +42,7 @@ pub(crate) fn script(shell: Shell) -> Result<String, CliError> {
 }
 
 /// Commands, their arguments that are completed, and with what.
-const NAMED_ARGUMENTS: [(&[&str], &str, NameKind); 26] = [
+const NAMED_ARGUMENTS: [(&[&str], &str, NameKind); 28] = [
     (&["call"], "name", NameKind::Tool),
     (&["call"], "source", NameKind::Source),
     (&["tools", "show"], "name", NameKind::Tool),
@@ -62,6 +62,8 @@ const NAMED_ARGUMENTS: [(&[&str], &str, NameKind); 26] = [
     (&["servers", "logs"], "name", NameKind::Server),
     (&["servers", "login"], "name", NameKind::Server),
     (&["servers", "logout"], "name", NameKind::Server),
+    (&["secrets", "set"], "name", NameKind::Secret),
+    (&["secrets", "remove"], "name", NameKind::Secret),
     (&["models", "test"], "names", NameKind::Model),
     (&["models", "remove"], "name", NameKind::Model),
     (&["ask"], "name", NameKind::Agent),
@@ -95,6 +97,8 @@ enum NameKind {
     Source,
     Model,
     Agent,
+    /// A stored secret that a server refers to: others would need the keychain.
+    Secret,
 }
 
 /// The names that are known; none if the settings cannot be read.
@@ -119,6 +123,9 @@ async fn known_names(kind: NameKind) -> Result<Vec<CompletionCandidate>, CliErro
             servers.chain([named("native")]).collect()
         }
         NameKind::Model => context.settings.models.keys().map(|name| named(name)).collect(),
+        NameKind::Secret => {
+            referenced_secrets(&context.server_settings).keys().map(|name| named(name)).collect()
+        }
         NameKind::Agent => context.settings.agents.keys().map(|name| named(name)).collect(),
     })
 }

@@ -18,7 +18,7 @@ use toolyard_core::{
 
 use super::{
     active_runs::{ActiveRun, ActiveRuns, START_TIMEOUT},
-    conversation_owner::{run_identity, mcp_conversation, mcp_owner},
+    conversation_owner::{mcp_conversation, mcp_owner, run_identity},
     run_observer::{RunClient, RunMessage},
     run_text::{progress_line, suspended_notice},
     service::AgentService,

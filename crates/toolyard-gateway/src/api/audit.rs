@@ -38,10 +38,7 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
 /// Lists audit records, newest first.
 #[utoipa::path(get, path = "/audit", tag = "audit", params(AuditPageQuery),
     responses((status = 200, body = AuditPage), (status = 404, body = super::openapi::ErrorBody)))]
-async fn list_audit(
-    Admin(admin): Admin,
-    ApiQuery(query): ApiQuery<AuditPageQuery>,
-) -> ApiResult {
+async fn list_audit(Admin(admin): Admin, ApiQuery(query): ApiQuery<AuditPageQuery>) -> ApiResult {
     let limit = page_limit(query.limit)?;
     let mut records = admin.audit(query.after, limit.saturating_add(1)).await?;
     let next = cut_page(&mut records, limit, |record| record.number.to_string());

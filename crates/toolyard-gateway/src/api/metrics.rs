@@ -27,6 +27,9 @@ use crate::agents::ApiError;
 /// The path, which Prometheus uses by default.
 pub(super) const METRICS_PATH: &str = "/metrics";
 
+/// How long a scrape waits for the store.
+const STORE_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// What is read from the store is this old at most, and so is what is shown without a token.
 const SCRAPE_MAX_AGE: Duration = Duration::from_secs(1);
 

@@ -4,7 +4,7 @@ use super::{
     NameError, ReferenceError,
     redacted::safe_preview,
     suggest_server_name,
-    template::{STORED_SECRET_PREFIX, describe_variable},
+    template::{STORED_SECRET_PREFIX, describe_absence, describe_variable},
 };
 
 /// Why the configuration of a server is invalid.
@@ -32,10 +32,10 @@ pub enum ConfigError {
     },
     #[error("server `{server}`: {field}: {problem}")]
     InvalidReference { server: String, field: String, problem: ReferenceError },
-    #[error("server `{server}` needs {} ({field}), which is not set", describe_variable(.variable))]
+    #[error("server `{server}` needs {} ({field}), which {}", describe_variable(.variable), describe_absence(.variable))]
     UnsetVariable {
         server: String,
-        /// The environment variable, or a stored secret with its prefix.
+        /// The environment variable, or a stored secret or file with its prefix.
         variable: String,
         /// The field: `headers.Authorization`.
         field: String,
@@ -43,9 +43,20 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// Whether a stored secret does not exist.
-    pub fn is_missing_secret(&self) -> bool {
-        matches!(self, Self::UnsetVariable { variable, .. } if variable.starts_with(STORED_SECRET_PREFIX))
+    /// The variable without a value, a stored secret or file with its prefix.
+    pub fn missing_variable(&self) -> Option<&str> {
+        match self {
+            Self::UnsetVariable { variable, .. } => Some(variable),
+            _ => None,
+        }
+    }
+
+    /// How to provide a value that is missing, given why it is; none for what the message says already.
+    pub fn explain_missing(&self, reason: impl Fn(&str) -> Option<String>) -> Option<String> {
+        let variable = self.missing_variable()?;
+        let set_secret =
+            || Some(format!("run `toolyard secrets set {}`", variable.strip_prefix(STORED_SECRET_PREFIX)?));
+        reason(variable).or_else(set_secret)
     }
 
     pub(super) fn invalid_name(name: &str, problem: NameError) -> Self {

@@ -3,7 +3,7 @@
 //! Everything here is a function of texts; the caller reads files and looks up variables.
 //!
 //! - `settings`, `server`: `[servers.NAME]` of `toolyard.toml` and the configuration it describes.
-//! - `template`: `${VAR}` references in configured values.
+//! - `template`: `${VAR}`, `${secret:NAME}` and `${file:PATH}` references in configured values.
 //! - `secrets`: replaces secrets in settings with references.
 //! - `settings_file`: edits `toolyard.toml` and preserves its formatting.
 //! - `client_file`: parses mcp.json and the files of other clients.
@@ -44,4 +44,7 @@ pub use server::{HttpKind, McpServerConfig, ToolFilter, TransportConfig};
 pub use server_name::{MAX_NAME_LENGTH, NameError, check_server_name, suggest_server_name, unique_name};
 pub use settings::{RevisionSetting, ServerSettings, TransportSetting};
 pub use settings_file::{EditError, add_server, change_server, remove_server};
-pub use template::{ReferenceError, STORED_SECRET_PREFIX, Template, UnsetVariable, resolve::ResolvedServer};
+pub use template::{
+    ReferenceError, SECRET_FILE_PREFIX, STORED_SECRET_PREFIX, Template, UnsetVariable, is_private_reference,
+    is_secret_name, resolve::ResolvedServer,
+};

@@ -11,7 +11,7 @@ use super::{
     McpServerConfig, TransportConfig,
     redacted::safe_preview,
     secrets::secret_part,
-    template::{Piece, Template},
+    template::{Piece, Template, is_private_reference},
 };
 
 /// Programs that run another program, which their first argument names.
@@ -173,7 +173,9 @@ impl ScopeBuilder<'_> {
     }
 
     fn resolve(&self, text: &str) -> Option<String> {
-        Some(Template::parse(text).ok()?.expand(self.lookup).ok()?.expose().to_owned())
+        // What a stored secret or a file contains is never a label, whatever it looks like.
+        let lookup = |name: &str| if is_private_reference(name) { None } else { (self.lookup)(name) };
+        Some(Template::parse(text).ok()?.expand(lookup).ok()?.expose().to_owned())
     }
 
     fn add_label(&mut self, label: String) {

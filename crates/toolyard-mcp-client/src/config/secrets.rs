@@ -7,7 +7,7 @@ use toolyard_core::{ContentHash, RawJson, redact, redact_json};
 use super::{
     McpServerConfig, ServerSettings, TransportConfig,
     redacted::safe_preview,
-    template::{Piece, STORED_SECRET_PREFIX, Template},
+    template::{Piece, Template, is_private_reference},
     value_syntax::{is_http_url, is_variable_name, to_variable_name},
 };
 use crate::SecretText;
@@ -345,9 +345,20 @@ fn split_scheme(value: &str) -> (&str, &str) {
     }
 }
 
-/// Whether the redaction rules replace a part of this text. A reference to a stored secret is none.
+/// Whether the redaction rules replace a part of this text. References to stored secrets and files are not secrets.
 fn is_redacted(text: &str) -> bool {
-    let text = text.replace(&format!("${{{STORED_SECRET_PREFIX}"), "${");
+    let mut template = parse_or_literal(text);
+    let mut is_changed = false;
+    for piece in &mut template.pieces {
+        if let Piece::Reference { variable, .. } = piece
+            && is_private_reference(variable)
+        {
+            // A form that the redaction rules know as a reference.
+            "REFERENCE".clone_into(variable);
+            is_changed = true;
+        }
+    }
+    let text = if is_changed { template.to_string() } else { text.to_owned() };
     redact(&text) != text
 }
 

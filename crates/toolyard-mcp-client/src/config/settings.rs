@@ -30,7 +30,7 @@ pub struct ServerSettings {
     /// The program to start; if `url` is also set, the program is started when the URL does not respond.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Arguments; `${VAR}`, `${VAR:-default}` and `${secret:NAME}` are resolved at start, `$$` is a dollar sign.
+    /// Arguments; `${VAR}`, `${VAR:-default}`, `${secret:NAME}` and `${file:PATH}` are resolved at start, `$$` is a dollar sign.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
     /// The working directory, relative to this file.

@@ -11,7 +11,7 @@ use toolyard_core::{QuarantineNotice, SourceId, SourceInfo, SourceScope, Tool, t
 use toolyard_mcp::WireLimits;
 
 use crate::{
-    config::{McpServerConfig, TransportConfig},
+    config::{McpServerConfig, TransportConfig, is_private_reference},
     lifecycle::{connect::ConnectTarget, connect_error::ConnectError},
     pinning::{NameUser, ServerCache},
     process_guard::guard::GuardProgram,
@@ -66,6 +66,12 @@ pub trait ToolRegistrar: Send + Sync {
 pub trait HostEnvironment: Send + Sync {
     /// The value of a variable that a configuration refers to.
     fn variable(&self, name: &str) -> Option<String>;
+
+    /// Why a stored secret or file has no value, if there is more to say than that it is missing.
+    fn missing_reason(&self, name: &str) -> Option<String> {
+        let _ = name;
+        None
+    }
 
     /// Gets tokens for a server that requires authorization.
     fn authorizer(&self, server: &McpServerConfig) -> Option<Arc<dyn Authorizer>> {
@@ -130,9 +136,13 @@ impl Host {
         stderr_tail: &Arc<StderrTail>,
         secrets: &Arc<ServerSecrets>,
     ) -> Result<ConnectTarget, ConnectError> {
-        let resolved = config
-            .resolve(|name| self.host_environment.variable(name))
-            .map_err(|error| ConnectError::Configuration(error.to_string()))?;
+        let resolved = config.resolve(|name| self.host_environment.variable(name)).map_err(|error| {
+            let reason = |name: &str| self.host_environment.missing_reason(name);
+            ConnectError::Configuration(match error.explain_missing(reason) {
+                Some(explanation) => format!("{error}: {explanation}"),
+                None => error.to_string(),
+            })
+        })?;
         let target = self.transport_target(config, resolved.transport, stderr_tail, secrets)?;
         let Some(program) = resolved.program else { return Ok(target) };
         match (target, self.transport_target(config, program, stderr_tail, secrets)?) {
@@ -185,13 +195,16 @@ impl Host {
     /// The settings of a server that may be secrets, the variables that they refer to, and the secrets of the embedder.
     pub(super) fn possible_secrets(&self, config: &McpServerConfig) -> ServerSecrets {
         let mut settings = config.named_values(|name| self.host_environment.variable(name));
+        let mut secrets = Vec::new();
         let names = config.variables().into_iter();
-        let names = names.filter(|name| !INHERITED_VARIABLES.contains(&name.as_str()));
-        settings.extend(names.filter_map(|name| {
-            let value = self.host_environment.variable(&name)?;
-            Some((name, value))
-        }));
-        ServerSecrets::new(settings).with_values(self.host_environment.secrets())
+        for name in names.filter(|name| !INHERITED_VARIABLES.contains(&name.as_str())) {
+            match self.host_environment.variable(&name) {
+                Some(value) if is_private_reference(&name) => secrets.push(value),
+                Some(value) => settings.push((name, value)),
+                None => {}
+            }
+        }
+        ServerSecrets::new(settings).with_secrets(secrets).with_secrets(self.host_environment.secrets())
     }
 
     pub(super) fn http_client(&self) -> Result<reqwest::Client, TransportError> {

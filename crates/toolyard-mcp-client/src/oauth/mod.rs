@@ -8,7 +8,7 @@
 //! - `dpop`: tokens bound to a key.
 //! - `address_policy`, `http_client`: which addresses a flow may call.
 //! - `browser`, `callback`: the login page and the redirect back.
-//! - `token_store`, `token_encryption`: tokens on disk.
+//! - `token_store`: tokens on disk, encrypted.
 //!
 //! The library opens no browser: the program provides a [`Browser`]. Without one, a required login is an error that names
 //! the command to run.
@@ -24,15 +24,14 @@ mod error;
 mod flow;
 mod http_client;
 mod server_registration;
-mod token_encryption;
 mod token_store;
 
+pub use crate::encryption::{EncryptionError, EncryptionKey};
 pub use authorizer::{LoginState, OAuthAuthorizer};
 pub use browser::{Browser, BrowserError, BrowserUrl};
 pub use callback::{AuthorizationResponse, CallbackError, LoopbackCallback};
 pub use error::OAuthError;
 pub use server_registration::{ClientAuthentication, ClientIdentity, OAuthServer};
-pub use token_encryption::{EncryptionError, EncryptionKey};
 pub use token_store::{TokenStore, TokenStoreError};
 
 #[cfg(test)]

@@ -18,9 +18,11 @@ use aws_lc_rs::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 
-use crate::{SecretText, sync::lock};
-
-use super::{EncryptionError, EncryptionKey, token_encryption::hex};
+use crate::{
+    SecretText,
+    encryption::{EncryptionError, EncryptionKey, hex},
+    sync::lock,
+};
 
 const FILE_VERSION: u32 = 1;
 const KEY_FILE: &str = "token-key";

@@ -179,8 +179,7 @@ fn agents_models_and_tools_have_the_names_of_the_conventions() {
     assert_eq!(attribute_of(&model, "toolyard.cost"), "0.5");
     assert!(attribute_of(&model, "gen_ai.response.finish_reasons").contains("\"stop\""), "{model:?}");
     assert_eq!(attribute_of(&model, "rpc.response.status_code"), "", "only JSON-RPC has codes");
-    let http =
-        OperationKind::HttpRequest {
+    let http = OperationKind::HttpRequest {
         method: "GET".into(),
         route: Some("/api/v1/runs/{id}".into()),
         path: "/api/v1/runs/7".into(),
@@ -207,8 +206,12 @@ fn secrets_are_redacted_wherever_a_client_writes() {
         content: Some(Box::new(content)),
     };
     let cut = CallContent::new(&format!(r#"{{"token":"{TOKEN}","x":"{}"#, "y".repeat(70_000)), "");
-    let cut_call =
-        OperationKind::ToolCall { tool: "add".into(), source: None, attempts: 1, content: Some(Box::new(cut)) };
+    let cut_call = OperationKind::ToolCall {
+        tool: "add".into(),
+        source: None,
+        attempts: 1,
+        content: Some(Box::new(cut)),
+    };
     let uri = format!("https://example.org/?token={TOKEN}");
     let named = OperationKind::ToolCall { tool: TOKEN.into(), source: None, attempts: 1, content: None };
     let step = OperationKind::Step { tool: Some(TOKEN.into()), step: TOKEN.into() };

@@ -14,6 +14,7 @@ mod prompt;
 mod runs;
 #[cfg(feature = "embedding")]
 mod search_model;
+mod secrets;
 mod serve;
 mod servers;
 mod settings;
@@ -42,6 +43,7 @@ pub(crate) use prompt::{PromptArgs, PromptFormat};
 pub(crate) use runs::{ApprovalArgs, ResumeArgs, RunsCommand, StepResolution};
 #[cfg(feature = "embedding")]
 pub(crate) use search_model::{InstallSearchModelArgs, SearchModelCommand};
+pub(crate) use secrets::SecretsCommand;
 pub(crate) use serve::ServeArgs;
 pub(crate) use servers::{AddServerArgs, EditServerArgs, ServersCommand};
 pub(crate) use settings::SettingsCommand;
@@ -111,6 +113,9 @@ pub(crate) enum Command {
     /// List, add and test MCP servers, and approve their changed tools
     #[command(subcommand)]
     Servers(ServersCommand),
+    /// Store, list and remove secrets that servers need, encrypted
+    #[command(subcommand)]
+    Secrets(SecretsCommand),
     /// Import MCP servers from Claude, Cursor, VS Code, Codex, Gemini or a registry's server.json
     Import(ImportArgs),
     /// Serve all tools over MCP, on stdio or HTTP

@@ -22,6 +22,7 @@ mod prompt;
 mod runs;
 #[cfg(feature = "embedding")]
 mod search_model;
+mod secrets;
 mod serve;
 mod servers;
 mod settings;
@@ -41,7 +42,7 @@ use self::{
 use crate::cli::SearchModelCommand;
 use crate::{
     cli::{
-        CallersCommand, Cli, Command, ModelsCommand, PromptArgs, RunsCommand, ServersCommand,
+        CallersCommand, Cli, Command, ModelsCommand, PromptArgs, RunsCommand, SecretsCommand, ServersCommand,
         SettingsCommand, SkillsCommand, StoreCommand, ToolsCommand,
     },
     completion,
@@ -60,6 +61,7 @@ fn is_decision(command: &Command) -> bool {
         Command::Models(command) => {
             matches!(command, ModelsCommand::Add(_) | ModelsCommand::Remove { .. })
         }
+        Command::Secrets(command) => !matches!(command, SecretsCommand::List),
         Command::Store(command) => matches!(command, StoreCommand::Import { .. }),
         #[cfg(feature = "embedding")]
         Command::SearchModel(command) => {
@@ -128,6 +130,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
         Command::Trust { yes } => trust::run(yes, &context, output).await,
         Command::Skills(command) => skills::run(command, &context, output).await,
         Command::Servers(command) => servers::run(command, &context, output).await,
+        Command::Secrets(command) => secrets::run(command, &context, output).await,
         Command::Import(arguments) => import::run(arguments, &context, output).await,
         Command::Serve(arguments) => serve::run(arguments, &context, output).await,
         Command::Callers(command) => callers::run(command, &context, output).await,

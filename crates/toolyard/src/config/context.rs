@@ -52,6 +52,7 @@ pub(crate) struct CliContext {
     /// The operator's settings file, which may not exist yet.
     pub(crate) operator_file: PathBuf,
     pub(crate) data_folder: PathBuf,
+    stored_secrets: StoredSecrets,
     /// The folder of an embedding model for tool search.
     pub(crate) tool_search_model: Option<PathBuf>,
     /// The store; `None` if the default location is not writable.
@@ -150,6 +151,7 @@ impl CliContext {
             project,
             operator_file: operator_file.unwrap_or_else(|| user_folders.config_dir().join(SETTINGS_FILE)),
             config_folder: user_folders.config_dir(),
+            stored_secrets: StoredSecrets::from_environment(&user_folders.data_dir()),
             data_folder: user_folders.data_dir(),
             tool_search_model: paths.search_model(&user_folders.data_dir()),
             store,
@@ -160,7 +162,7 @@ impl CliContext {
 
     /// The secrets that settings refer to.
     pub(crate) fn stored_secrets(&self) -> StoredSecrets {
-        StoredSecrets::new(&self.data_folder)
+        self.stored_secrets.clone()
     }
 
     /// The folder of the model that `toolyard search-model install` installs, which may not exist.

@@ -42,7 +42,7 @@ pub(crate) fn read_cache<T: DeserializeOwned + Default>(file: &Path) -> T {
     serde_json::from_str(&std::fs::read_to_string(file).unwrap_or_default()).unwrap_or_default()
 }
 
-fn replace(file: &Path, content: &[u8], access: Access) -> io::Result<()> {
+pub(super) fn replace(file: &Path, content: &[u8], access: Access) -> io::Result<()> {
     std::fs::create_dir_all(file.parent().unwrap_or(file))?;
     let target = link_target(file);
     let mut name = target.file_name().unwrap_or_default().to_owned();

@@ -8,7 +8,7 @@
 //! running_hubs.rs        which hubs run, and how they learn of changed settings
 //! server_files.rs        collects MCP servers from settings and mcp.json files
 //! server_credentials.rs  environment variables, stored secrets and OAuth tokens for MCP servers
-//! stored_secrets.rs      the file of secrets that settings refer to
+//! secrets/               stored secrets that settings refer to, and their keys
 //! files.rs               atomic file writes
 //! ```
 
@@ -18,13 +18,13 @@ pub(crate) mod files;
 pub(crate) mod operator_file;
 mod project_trust;
 pub(crate) mod running_hubs;
+pub(crate) mod secrets;
 mod server_credentials;
 mod server_files;
-mod stored_secrets;
 
 pub(crate) use context::CliContext;
 pub(crate) use decisions::{current_user, record_decision};
 pub(crate) use project_trust::HashedFile;
+pub(crate) use secrets::StoredSecrets;
 pub(crate) use server_credentials::ServerCredentials;
 pub(crate) use server_files::UntrustedFile;
-pub(crate) use stored_secrets::StoredSecrets;

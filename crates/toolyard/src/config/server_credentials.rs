@@ -63,6 +63,10 @@ impl HostEnvironment for ServerCredentials {
         self.gateway_secrets.iter().map(|secret| secret.expose().to_owned()).collect()
     }
 
+    fn missing_reason(&self, name: &str) -> Option<String> {
+        self.secrets.missing_reason(name)
+    }
+
     fn authorizer(&self, server: &McpServerConfig) -> Option<Arc<dyn Authorizer>> {
         // Without the folder, no sign-in has happened yet.
         if !self.token_folder.is_dir() {

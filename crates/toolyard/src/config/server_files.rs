@@ -8,7 +8,7 @@ use std::{
 use toolyard::Settings;
 use toolyard_core::{SourceId, redact};
 use toolyard_mcp_client::config::{
-    McpServerConfig, STORED_SECRET_PREFIX, ServerSettings, TransportConfig, read_mcp_json,
+    McpServerConfig, ServerSettings, TransportConfig, is_private_reference, read_mcp_json,
 };
 use toolyard_store::Store;
 
@@ -64,14 +64,13 @@ impl ServerCollection {
         configs.into_iter().for_each(|config| self.add_server(config, file));
     }
 
-    /// Adds a server. Only the user's own settings may refer to stored secrets: a file that came with a project, even a
-    /// trusted one, could send them elsewhere.
+    /// Adds a server. Only the user's own settings may refer to stored secrets and files: a file that came with a project,
+    /// even a trusted one, could send them elsewhere.
     fn add_server(&mut self, config: McpServerConfig, file: &Path) {
-        let is_secret = |name: &String| name.starts_with(STORED_SECRET_PREFIX);
-        if self.is_project && config.variables().iter().any(is_secret) {
+        if self.is_project && config.variables().iter().any(|name| is_private_reference(name)) {
             let (file, id) = (file.display(), &config.id);
             self.problems.push(format!(
-                "{file}: server `{id}` refers to a stored secret, which only your own settings may do"
+                "{file}: server `{id}` refers to a stored secret or file, which only your own settings may do"
             ));
             return;
         }

@@ -2,19 +2,62 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::{SETTINGS, home_with_clients, read_file, run, test_home::TestHome};
+use crate::{CLAUDE, SETTINGS, home_with_clients, read_file, run, test_home::TestHome};
 
 #[test]
 fn secrets_move_to_a_private_file_and_work_without_variables() {
     let home = home_with_clients();
     let secrets = home.path("data/toolyard/secrets.json");
     assert_eq!(secrets.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    let stored = std::fs::read_to_string(&secrets).unwrap();
-    assert!(stored.contains("canary-in-a-header-1234567") && stored.contains("canary-in-a-variable-1234567"));
+    assert!(!std::fs::read_to_string(&secrets).unwrap().contains("canary"), "encrypted");
+    let stored = run(&home, &["secrets", "list"]);
+    assert!(stored.contains("GITHUB_TOKEN  stored  github"), "{stored}");
+    assert!(stored.contains("TIME_API_KEY  stored  time"), "{stored}");
     let settings = read_file(&home, SETTINGS);
     assert!(settings.contains("Bearer ${secret:GITHUB_TOKEN}") && !settings.contains("canary"), "{settings}");
     run(&home, &["servers", "remove", "github"]);
-    assert!(!std::fs::read_to_string(&secrets).unwrap().contains("canary-in-a-header"));
+    assert!(!run(&home, &["secrets", "list"]).contains("GITHUB_TOKEN"), "a secret goes with its server");
+}
+
+/// The record of what `connect` removed holds the secrets of the client's file.
+#[test]
+fn undo_records_are_encrypted_and_survive_a_new_key() {
+    let home = home_with_clients();
+    run(&home, &["connect", "claude", "--yes"]);
+    let record = home.path("data/toolyard/connect/claude-code.json");
+    let text = || std::fs::read_to_string(&record).unwrap();
+    let before = text();
+    assert!(!before.contains("canary") && !before.contains("mcpServers"), "{before}");
+    assert_eq!(record.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    insta::assert_snapshot!(run(&home, &["secrets", "rotate-key"]), @r"
+    --- stderr
+    encrypted 2 secrets and 1 undo record with a new key in a private file
+    ");
+    assert_ne!(text(), before);
+    let keys = std::fs::read_dir(home.path("data/toolyard/secret-keys")).unwrap().count();
+    assert_eq!(keys, 1, "the old key is gone");
+    run(&home, &["connect", "claude", "--undo", "--yes"]);
+    assert_eq!(std::fs::read_to_string(home.path(".claude.json")).unwrap(), CLAUDE);
+}
+
+#[test]
+fn a_plain_record_of_an_earlier_version_can_be_undone() {
+    let home = home_with_clients();
+    run(&home, &["connect", "claude", "--yes"]);
+    let connected = std::fs::read_to_string(home.path(".claude.json")).unwrap();
+    // As an earlier version wrote it: the file is restored from its servers, because the difference is not known.
+    let github = serde_json::json!({"type": "http", "url": "https://api.example.com/mcp",
+        "headers": {"Authorization": "Bearer canary-in-a-header-1234567"}});
+    let record = serde_json::json!({"version": 1, "file": home.path(".claude.json").canonicalize().unwrap(),
+        "existed": true, "moved": {"github": github}, "patch": null});
+    home.write("data/toolyard/connect/claude-code.json", &record.to_string());
+    run(&home, &["connect", "claude", "--undo", "--dry-run"]);
+    let text = std::fs::read_to_string(home.path("data/toolyard/connect/claude-code.json")).unwrap();
+    assert!(!text.contains("canary"), "encrypted when it was read: {text}");
+    assert_eq!(std::fs::read_to_string(home.path(".claude.json")).unwrap(), connected);
+    run(&home, &["connect", "claude", "--undo", "--yes"]);
+    let restored = std::fs::read_to_string(home.path(".claude.json")).unwrap();
+    assert!(restored.contains("Bearer canary-in-a-header-1234567"), "{restored}");
 }
 
 #[test]
@@ -34,6 +77,7 @@ fn variables_of_an_environment_file_move_with_their_server() {
     Found 1 configuration
       VS Code                    2 servers   HOME/.config/Code/User/mcp.json
     Wrote 2 servers to HOME/config/toolyard/toolyard.toml
+    Stored 1 secret, encrypted with a key in a private file: NOTES_TOKEN
       hint: check them with `toolyard doctor`, start each once with `toolyard servers test`
     ");
     insta::assert_snapshot!(read_file(&home, SETTINGS), @r#"

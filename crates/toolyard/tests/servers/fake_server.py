@@ -1,5 +1,5 @@
 """A small legacy MCP server. It reads its tools from a file, so that they can change between two starts."""
-import json, os, sys, time
+import hashlib, json, os, sys, time
 
 settings = sys.argv[1]
 with open(settings + ".pids", "a") as pids:
@@ -42,6 +42,10 @@ def call(name, arguments):
             text = file.read()
         print(text, file=sys.stderr, flush=True)
         return {"content": [{"type": "text", "text": text}]}
+    if name == "fingerprint":
+        # Proves that it has a value without repeating it.
+        value = os.environ.get(arguments["variable"], "")
+        return {"content": [{"type": "text", "text": "sha256 " + hashlib.sha256(value.encode()).hexdigest()}]}
     if name == "copy":
         text = "x" * arguments["characters"]
         return {"content": [{"type": "text", "text": text}], "structuredContent": {"result": text}}

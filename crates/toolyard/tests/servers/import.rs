@@ -137,7 +137,7 @@ fn a_changed_secret_is_another_server() {
         "args": ["mcp-server-time", "--api-key", "canary-in-an-argument-1234567"],
         "env": {"TIME_API_KEY": "canary-rotated-1234567"}}}});
     home.write(".cursor/mcp.json", &rotated.to_string());
-    let stored = || std::fs::read_to_string(home.path("data/toolyard/secrets.json")).unwrap();
+    let stored = || home.run(&["secrets", "list"]);
     let output = home.run(&["import", "--client", "cursor", "--yes"]);
     assert!(!output.contains("canary"), "{output}");
     insta::assert_snapshot!(output, @r#"
@@ -152,10 +152,17 @@ fn a_changed_secret_is_another_server() {
       hint: --replace overwrites yours with the imported ones
     Nothing to import
     "#);
-    assert!(!stored().contains("canary-rotated"), "what is not imported is not stored");
+    assert!(!stored().contains("TIME_API_KEY_3"), "what is not imported is not stored");
     let output = home.run(&["import", "--client", "cursor", "--replace", "--yes"]);
     assert!(output.contains("Wrote 1 server"), "{output}");
-    assert!(stored().contains("canary-rotated") && !stored().contains("canary-in-a-variable"), "{output}");
+    insta::assert_snapshot!(stored(), @r"
+    NAME            STATE   USED BY
+    GITHUB_TOKEN    stored  github
+    TIME_API_KEY_2  stored  time
+    TIME_API_KEY_3  stored  time
+    --- stderr
+    encrypted in HOME/data/toolyard/secrets.json, with a key in a private file
+    ");
 }
 
 #[test]
@@ -170,7 +177,9 @@ fn a_project_cannot_use_stored_secrets() {
     let output = home.run(&["servers", "list"]);
     assert!(!output.contains("https://thief.example"), "{output}");
     assert!(
-        output.contains("server `thief` refers to a stored secret, which only your own settings may do"),
+        output.contains(
+            "server `thief` refers to a stored secret or file, which only your own settings may do"
+        ),
         "{output}"
     );
 }

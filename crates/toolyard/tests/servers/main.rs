@@ -15,6 +15,7 @@ mod pins;
 mod prompt;
 mod secrets;
 mod shared_names;
+mod stored_secrets;
 mod terminal;
 mod test_home;
 mod trust;

@@ -18,10 +18,15 @@ fn output_at_terminal(home: &TestHome, args: &[&str]) -> String {
 
 /// Everything that a command writes at a pseudo-terminal of 40 lines and 100 columns, and its exit code.
 fn written_at_terminal(home: &TestHome, args: &[&str]) -> String {
+    typed_at_terminal(home, args, &json!([]))
+}
+
+/// The same with answers that are typed: a list of `[expected, answer]`.
+pub(crate) fn typed_at_terminal(home: &TestHome, args: &[&str], answers: &Value) -> String {
     let program = home.command(args);
     let driver = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/agents/terminal.py");
     let mut command = Command::new("python3");
-    command.args([driver, "[]"]).arg(program.get_program()).args(program.get_args());
+    command.arg(driver).arg(answers.to_string()).arg(program.get_program()).args(program.get_args());
     command.current_dir(program.get_current_dir().unwrap()).env_clear().env("TERM", "xterm");
     for (name, value) in program.get_envs() {
         command.env(name, value.unwrap());

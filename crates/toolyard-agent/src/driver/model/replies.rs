@@ -35,8 +35,7 @@ impl RunDriver<'_> {
             }
             Ok((PlannerDecision::Plan(plan), notes)) => {
                 self.discard_streamed();
-                let principal = self.run.request().and_then(|request| request.principal.as_ref());
-                let identity = principal.map(|principal| principal.identity());
+                let identity = self.run.request().and_then(|request| request.identity.clone());
                 let tools = planned_tools(self.context.parts, &plan, notes, identity.as_ref());
                 self.record(RunEvent::Planned { plan, tools })?;
             }

@@ -153,10 +153,7 @@ impl StepInputs {
             argument_sources,
             user_texts: user_texts.unwrap_or_default(),
             may_repeat: run.steps().iter().any(is_same_tool),
-            identity: run
-                .request()
-                .and_then(|request| request.principal.as_ref())
-                .map(|principal| principal.identity()),
+            identity: run.request().and_then(|request| request.identity.clone()),
         }
     }
 }

@@ -32,9 +32,7 @@ pub(crate) use self::{
     routes::{approval_routes, openai_routes, run_routes, schema_routes},
 };
 use super::{
-    active_runs::ActiveRuns,
-    conversation_owner::http_conversation,
-    idempotency::RequestCache,
+    active_runs::ActiveRuns, conversation_owner::http_conversation, idempotency::RequestCache,
     service::AgentService,
 };
 

@@ -44,6 +44,7 @@ fn any_node() -> impl Strategy<Value = serde_json::Value> {
         "stdio|http|npm|pypi|oci|named",
         "https://[a-z]{1,5}/.{0,9}",
         "[$][{]?[a-zA-Z:-]{0,9}[}]?",
+        "[$]{1,3}[{](secret:TOKEN|file:/etc/passwd|file:~/[.]ssh/id)[}]",
         ".{0,12}"
     ];
     let leaf = prop_oneof![
@@ -86,6 +87,9 @@ proptest! {
                 for server in &imported.servers {
                     let config = server.settings.clone().into_config(&server.name, std::path::Path::new("/"));
                     prop_assert!(config.is_ok(), "{config:?} from {text}");
+                    // A file of another client names no secret or file of the user: it could send it elsewhere.
+                    let variables = server.settings.variables();
+                    prop_assert!(!variables.iter().any(|name| crate::config::is_private_reference(name)), "{text}");
                     let written = toml::to_string(&server.settings).unwrap();
                     prop_assert_eq!(&toml::from_str::<ServerSettings>(&written).unwrap(), &server.settings);
                 }

@@ -1,7 +1,8 @@
 //! References to variables in configured values, resolved when a server is started.
 //!
 //! `${VAR}` is the value of a variable, `${VAR:-default}` has a default for an unset or empty one, `${secret:NAME}` is a
-//! stored secret, and `$$` is a dollar sign. A `$` before anything else stands for itself.
+//! stored secret, `${file:PATH}` is the content of a file, and `$$` is a dollar sign. A `$` before anything else stands for
+//! itself.
 
 pub(super) mod resolve;
 
@@ -19,10 +20,12 @@ pub enum ReferenceError {
     #[error("`${{` without `}}`; write `$$` for a dollar sign before a brace")]
     Unclosed,
     #[error(
-        "only `${{VAR}}`, `${{VAR:-default}}` and `${{secret:NAME}}` are supported; write `$$` for a dollar sign before a \
-         brace"
+        "only `${{VAR}}`, `${{VAR:-default}}`, `${{secret:NAME}}` and `${{file:PATH}}` are supported; write `$$` for a dollar \
+         sign before a brace"
     )]
     NotAVariable,
+    #[error("the path in `${{file:PATH}}` must start with `/` or `~/`")]
+    RelativeFile,
     #[error("a default cannot contain a reference")]
     Nested,
     #[error("`${{input:…}}` works only in VS Code: set an environment variable and write `${{VAR}}`")]
@@ -35,18 +38,41 @@ pub enum ReferenceError {
 
 /// A variable without a default that is not set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is not set", describe_variable(.0))]
+#[error("{} {}", describe_variable(.0), describe_absence(.0))]
 pub struct UnsetVariable(pub String);
 
 /// What the name of a stored secret follows in a reference. Lookups of variables receive the name with this prefix, which
 /// no environment variable can have.
 pub const STORED_SECRET_PREFIX: &str = "secret:";
 
-/// A variable in words: an environment variable or a stored secret.
+/// What the path of a file follows in a reference. Lookups of variables receive the path with this prefix.
+pub const SECRET_FILE_PREFIX: &str = "file:";
+
+/// A reference to what only the user's own settings may use: a stored secret or a file.
+pub fn is_private_reference(variable: &str) -> bool {
+    variable.starts_with(STORED_SECRET_PREFIX) || variable.starts_with(SECRET_FILE_PREFIX)
+}
+
+/// Whether a stored secret can have this name: letters, digits and `_`, not starting with a digit.
+pub fn is_secret_name(name: &str) -> bool {
+    is_variable_name(name)
+}
+
+/// A variable in words: an environment variable, a stored secret or a file.
 pub(in crate::config) fn describe_variable(variable: &str) -> String {
-    match variable.strip_prefix(STORED_SECRET_PREFIX) {
-        Some(name) => format!("the stored secret `{name}`"),
-        None => format!("the environment variable `{variable}`"),
+    match (variable.strip_prefix(STORED_SECRET_PREFIX), variable.strip_prefix(SECRET_FILE_PREFIX)) {
+        (Some(name), _) => format!("the stored secret `{name}`"),
+        (None, Some(path)) => format!("the file `{path}`"),
+        (None, None) => format!("the environment variable `{variable}`"),
+    }
+}
+
+/// What is wrong with a variable that has no value.
+pub(in crate::config) fn describe_absence(variable: &str) -> &'static str {
+    match variable {
+        _ if variable.starts_with(STORED_SECRET_PREFIX) => "is not available",
+        _ if variable.starts_with(SECRET_FILE_PREFIX) => "cannot be read",
+        _ => "is not set",
     }
 }
 
@@ -151,6 +177,13 @@ impl fmt::Debug for Template {
 }
 
 fn parse_reference(inner: &str) -> Result<Piece, ReferenceError> {
+    if let Some(path) = inner.strip_prefix(SECRET_FILE_PREFIX) {
+        let is_absolute = path.starts_with('/') || path.starts_with("~/");
+        return match is_absolute && !path.contains("${") {
+            true => Ok(Piece::Reference { variable: inner.to_owned(), default: None }),
+            false => Err(ReferenceError::RelativeFile),
+        };
+    }
     let (variable, default) = match inner.split_once(":-") {
         Some((variable, default)) => (variable, Some(default)),
         None => (inner, None),

@@ -10,6 +10,8 @@ fn lookup(name: &str) -> Option<String> {
         "TOKEN" => Some("hunter2".to_owned()),
         "EMPTY" => Some(String::new()),
         "BROKEN" => Some("a\nX-Evil: b".to_owned()),
+        "secret:TOKEN" => Some("stored".to_owned()),
+        "file:/run/secrets/a b:-c" => Some("from a file".to_owned()),
         _ => None,
     }
 }
@@ -34,15 +36,33 @@ fn references_are_expanded() {
         ("pa$$word", "pa$word"),
         ("costs 5$", "costs 5$"),
         ("$TOKEN", "$TOKEN"),
+        ("Bearer ${secret:TOKEN}", "Bearer stored"),
+        ("${file:/run/secrets/a b:-c}", "from a file"),
         ("", ""),
     ];
     for (text, value) in cases {
         assert_eq!(expand(text).as_deref(), Ok(value), "{text}");
     }
     assert_eq!(expand("${UNSET}"), Err("UNSET".to_owned()));
-    for wrong in
-        ["${", "${TOKEN", "${}", "${9}", "${a b}", "${A:-${B}}", "${env:A}", "${input:a}", "${userHome}/x"]
-    {
+    assert_eq!(expand("${file:~/token}"), Err("file:~/token".to_owned()));
+    for wrong in [
+        "${",
+        "${TOKEN",
+        "${}",
+        "${9}",
+        "${a b}",
+        "${A:-${B}}",
+        "${env:A}",
+        "${input:a}",
+        "${userHome}/x",
+        "${secret:}",
+        "${secret:a-b}",
+        "${secret:A:-default}",
+        "${file:}",
+        "${file:token}",
+        "${file:../token}",
+        "${file:/a/${HOME}}",
+    ] {
         assert!(Template::parse(wrong).is_err(), "{wrong}");
     }
 }
@@ -60,6 +80,9 @@ fn errors_name_the_variable_without_values() {
     let message = |url, header| server(url, header).resolve(lookup).unwrap_err().to_string();
     let messages = [
         message("https://example.org", "Bearer ${GITHUB_TOKEN}"),
+        message("https://example.org", "Bearer ${secret:GITHUB_TOKEN}"),
+        message("https://example.org", "Bearer ${file:/run/secrets/github}"),
+        message("https://example.org", "Bearer ${file:github}"),
         message("https://example.org", "Bearer ${BROKEN}"),
         message("${TOKEN}", ""),
         message("https://${EMPTY}/", ""),
@@ -69,6 +92,9 @@ fn errors_name_the_variable_without_values() {
     assert!(!messages.contains("hunter2") && !messages.contains("Evil"));
     insta::assert_snapshot!(messages, @"
     server `github` needs the environment variable `GITHUB_TOKEN` (headers.Authorization), which is not set
+    server `github` needs the stored secret `GITHUB_TOKEN` (headers.Authorization), which is not available
+    server `github` needs the file `/run/secrets/github` (headers.Authorization), which cannot be read
+    server `github`: headers.Authorization: the path in `${file:PATH}` must start with `/` or `~/`
     server `github`: headers.Authorization contains a line break or another invalid character
     server `github`: url is not a URL that starts with `http://` or `https://`
     server `github`: url is not a URL that starts with `http://` or `https://`

@@ -14,7 +14,7 @@ mod coverage;
 pub(super) mod entry;
 mod profile_selection;
 mod report;
-mod undo_record;
+pub(super) mod undo_record;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,11 +24,12 @@ use std::{
 use serde_json::{Map, Value};
 use toolyard_core::ContentHash;
 use toolyard_mcp_client::config::{
-    DocumentError, FileContext, STORED_SECRET_PREFIX, ServerSettings, ToolFilter,
+    DocumentError, FileContext, ServerSettings, ToolFilter,
     import::{
         Client, ClientFileEdit, ClientFileError, InputEdit, PathRoot, client_servers, edit_client_file,
         import_servers,
     },
+    is_private_reference,
 };
 
 use self::{
@@ -37,7 +38,7 @@ use self::{
     entry::{GatewayConnection, OWN_NAME, TOKEN_INPUT, entry, is_own, token_input},
     profile_selection::{SettingsChange, remove_created_profile, select_profile},
     report::{redacted_lines, report, report_undo},
-    undo_record::{CreatedProfile, TextPatch, UndoRecord},
+    undo_record::{CreatedProfile, RECORD_FOLDER, TextPatch, UndoRecord},
 };
 use crate::{
     cli::ConnectArgs,
@@ -122,7 +123,7 @@ pub(super) async fn run(
     let record_file = record_file(client, chosen_file.as_deref(), context);
     let folder = chosen_file.as_deref().map(|file| base_folder(client, file));
     let file = chosen_file.map_or_else(|| default_file(client), Ok)?;
-    let record = UndoRecord::read(&record_file)?;
+    let record = UndoRecord::read(&record_file, &context.stored_secrets())?;
     if arguments.undo {
         let Some(record) = record else {
             let message = format!("{} is not connected to Toolyard", client.display_name());
@@ -155,7 +156,7 @@ pub(super) async fn run(
         let record = merge_records(record, &change, text.is_some(), created);
         check_unchanged(&change)?;
         // The undo record first, so that the change can always be undone.
-        record.write(&change.record_file)?;
+        record.write(&change.record_file, &context.stored_secrets())?;
         files::write(&change.file, &change.after, files::Access::Default)?;
     }
     report(&change, &connection, is_confirmed, output);
@@ -210,7 +211,7 @@ fn classify_servers(
     }
     let required =
         filters.keys().filter_map(|name| own_servers.get(name)).flat_map(ServerSettings::required_variables);
-    servers.needed_variables = required.filter(|name| !name.starts_with(STORED_SECRET_PREFIX)).collect();
+    servers.needed_variables = required.filter(|name| !is_private_reference(name)).collect();
     // Two entries of one server: the client could use what either of them allowed.
     let union = |(name, filters): (String, Vec<ToolFilter>)| (name, ToolFilter::union(&filters));
     servers.replacements = filters.into_iter().map(union).collect();
@@ -276,7 +277,7 @@ async fn undo(
         Some(original) => original,
         None => without_own_entry(client, &before, record).map_err(|error| {
             let message = format!("cannot change {}: {error}", record.file.display());
-            let hint = format!("the servers removed from it are in {}", record_file.display());
+            let hint = "correct the file, then run the same command again: it puts the removed servers back";
             CliError::failed(message).with_hint(hint)
         })?,
     };
@@ -436,7 +437,7 @@ fn record_file(client: Client, file: Option<&Path>, context: &CliContext) -> Pat
             format!("{}-{}", client.id(), hash.get(..FILE_HASH_DIGITS).unwrap_or_default())
         }
     };
-    context.data_folder.join("connect").join(format!("{name}.json"))
+    context.data_folder.join(RECORD_FOLDER).join(format!("{name}.json"))
 }
 
 /// The canonical path of a file that may not exist yet.

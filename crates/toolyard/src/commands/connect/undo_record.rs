@@ -1,4 +1,5 @@
-//! The record of a change to a client's file, so that it can be undone byte for byte.
+//! The record of a change to a client's file, so that it can be undone byte for byte. It is encrypted like stored secrets,
+//! because the removed servers may hold secrets.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,13 @@ use serde_json::{Map, Value};
 use toolyard::settings::ProfileSettings;
 use toolyard_core::ContentHash;
 
-use crate::{config::files, error::CliError};
+use crate::{
+    config::{StoredSecrets, files},
+    error::CliError,
+};
+
+/// The folder of records in the data folder.
+pub(super) const RECORD_FOLDER: &str = "connect";
 
 /// A change to a client's file, with the servers that were removed from it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -59,20 +66,45 @@ impl UndoRecord {
         Self { profile, ..self }
     }
 
-    pub(super) fn read(path: &Path) -> Result<Option<Self>, CliError> {
+    pub(super) fn read(path: &Path, secrets: &StoredSecrets) -> Result<Option<Self>, CliError> {
         let Some(text) = files::read_if_exists(path)? else { return Ok(None) };
-        serde_json::from_str(&text).map(Some).map_err(|error| CliError::file("read", path, error))
+        let invalid = |error: serde_json::Error| CliError::file("read", path, error);
+        if let Some(content) = secrets.decrypt_file(path, &purpose(path), &text)? {
+            return serde_json::from_slice(&content).map(Some).map_err(invalid);
+        }
+        // An earlier version did not encrypt records.
+        let record: Self = serde_json::from_str(&text).map_err(invalid)?;
+        record.write(path, secrets)?;
+        Ok(Some(record))
     }
 
-    /// Writes the record to an owner-only file: removed servers may hold secrets.
-    pub(super) fn write(&self, path: &Path) -> Result<(), CliError> {
-        files::write_json(path, self, files::Access::OwnerOnly)
+    /// Writes the record to an encrypted file.
+    pub(super) fn write(&self, path: &Path, secrets: &StoredSecrets) -> Result<(), CliError> {
+        let content = serde_json::to_vec(self).map_err(|error| CliError::file("write", path, error))?;
+        Ok(secrets.write_file(path, &purpose(path), &content)?)
     }
 
     /// The original text, if `current` is the text that was written.
     pub(super) fn original(&self, current: &str) -> Option<String> {
         self.patch.as_ref()?.revert(current)
     }
+}
+
+/// The records in a data folder, each with the purpose that it is encrypted for.
+pub(in crate::commands) fn record_files(data_folder: &Path) -> Vec<(PathBuf, String)> {
+    let entries = std::fs::read_dir(data_folder.join(RECORD_FOLDER)).into_iter().flatten().flatten();
+    let is_record = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "json");
+    let paths = entries.map(|entry| entry.path()).filter(is_record);
+    let with_purpose = |path: PathBuf| {
+        let purpose = purpose(&path);
+        (path, purpose)
+    };
+    paths.map(with_purpose).collect()
+}
+
+/// Binds a record to the client that its file is named after.
+fn purpose(path: &Path) -> String {
+    format!("undo record {}", path.file_name().unwrap_or_default().to_string_lossy())
 }
 
 impl TextPatch {

@@ -6,7 +6,7 @@ use toolyard::Toolyard;
 use toolyard_core::SourceId;
 use toolyard_mcp_client::{
     ManagedServer, McpManager, ServerState,
-    config::{ConfigError, McpServerConfig, TransportConfig},
+    config::{ConfigError, McpServerConfig, TransportConfig, is_private_reference},
 };
 
 use super::finding::{Finding, Severity};
@@ -104,8 +104,11 @@ fn check_start(config: &McpServerConfig, context: &CliContext) -> Option<String>
     let secrets = context.stored_secrets();
     let resolved = match config.resolve(|name| secrets.variable(name)) {
         Ok(resolved) => resolved,
-        Err(error @ ConfigError::UnsetVariable { .. }) if error.is_missing_secret() => {
-            return Some(format!("{error}: toolyard servers edit {} --secret NAME", config.id));
+        Err(error @ ConfigError::UnsetVariable { .. })
+            if error.missing_variable().is_some_and(is_private_reference) =>
+        {
+            let explanation = error.explain_missing(|name| secrets.missing_reason(name));
+            return Some(format!("{error}: {}", explanation.unwrap_or_default()));
         }
         Err(ConfigError::UnsetVariable { server, variable, field }) => {
             return Some(format!(

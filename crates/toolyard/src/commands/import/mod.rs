@@ -3,7 +3,7 @@
 pub(crate) mod client_files;
 pub(super) mod import_for_api;
 
-use std::{io::IsTerminal as _, path::Path};
+use std::{collections::BTreeSet, io::IsTerminal as _, path::Path};
 
 use serde_json::{Value, json};
 use toolyard::Settings;
@@ -19,7 +19,7 @@ use crate::commands::search_model;
 use crate::{
     cli::ImportArgs,
     commands::{line_diff::changed_lines, servers::edit::print_reload_note},
-    config::{CliContext, operator_file},
+    config::{CliContext, StoredSecrets, operator_file},
     error::CliError,
     terminal::{Output, confirm, pluralize},
 };
@@ -61,6 +61,7 @@ pub(super) async fn run(
     }
     let is_changed = planned.text != text;
     let is_written = is_changed && !arguments.dry_run;
+    let mut stored_names = BTreeSet::new();
     if is_written {
         confirm_import(&arguments, &planned, &settings_file)?;
         if !planned.added.is_empty() && confirm_trust(&arguments)? {
@@ -71,6 +72,7 @@ pub(super) async fn run(
         let change = format!("{} imported", pluralize(changed_count, "server"));
         // Before the settings that refer to them.
         let secrets = secrets_to_store(moved_secrets, &planned, arguments.replace);
+        stored_names = secrets.iter().map(|secret| secret.name.clone()).collect();
         stored_secrets.insert(secrets.into_iter().map(|secret| (secret.name, secret.value)))?;
         operator_file::write(&settings_file, &planned.text, &change, context).await?;
         let now = Settings::parse(&planned.text, &settings_file)?.servers;
@@ -78,13 +80,15 @@ pub(super) async fn run(
     }
     let lines = changed_lines(&text, &planned.text);
     if output.is_json() {
-        output.json(&import_json(&files, &planned, &merged, &settings_file, is_written, &lines));
+        let stored = is_written.then_some(&stored_names);
+        output.json(&import_json(&files, &planned, &merged, &settings_file, stored, &lines));
     } else if arguments.dry_run && is_changed {
         output.message(&format!("Changes to {}:", settings_file.display()));
         lines.iter().for_each(|line| output.line(line));
     } else if is_written {
         let servers = pluralize(planned.added.len() + replaced_count(&planned, arguments.replace), "server");
         output.message(&format!("Wrote {servers} to {}", settings_file.display()));
+        print_stored_secrets(&stored_names, &stored_secrets, output)?;
         print_reload_note(context, output);
         output.message(
             "  hint: check them with `toolyard doctor`, start each once with `toolyard servers test`",
@@ -95,6 +99,20 @@ pub(super) async fn run(
         }
     } else {
         output.message("Nothing to import");
+    }
+    Ok(())
+}
+
+/// Says which secrets moved, and what protects them.
+fn print_stored_secrets(
+    names: &BTreeSet<String>,
+    secrets: &StoredSecrets,
+    output: &Output,
+) -> Result<(), CliError> {
+    if let (false, Some(place)) = (names.is_empty(), secrets.key_place()?) {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let (count, names) = (pluralize(names.len(), "secret"), names.join(", "));
+        output.message(&format!("Stored {count}, encrypted with a key in {place}: {names}"));
     }
     Ok(())
 }
@@ -217,12 +235,13 @@ fn endpoint_summary(merged: &[MergedServer], name: &str) -> String {
     found.map(|merged| merged.server.settings.summary()).unwrap_or_default()
 }
 
+/// `stored_secrets`: the names of the secrets that were stored; none if nothing was written.
 fn import_json(
     files: &[ClientFile],
     plan: &ImportPlan,
     merged: &[MergedServer],
     settings_file: &Path,
-    is_written: bool,
+    stored_secrets: Option<&BTreeSet<String>>,
     lines: &[String],
 ) -> Value {
     let planned = |planned: &PlannedServer| {
@@ -257,7 +276,8 @@ fn import_json(
             "name": skipped.name, "reason": skipped.reason,
         })).collect::<Vec<_>>(),
         "file": settings_file,
-        "written": is_written,
+        "written": stored_secrets.is_some(),
+        "stored_secrets": stored_secrets.into_iter().flatten().collect::<Vec<_>>(),
         "changes": lines,
     })
 }

@@ -1,8 +1,6 @@
 //! `toolyard servers edit`, `enable`, `disable`, `trust` and `untrust`: changes settings of one server and preserves the rest
 //! of the file.
 
-use std::io::{BufRead as _, IsTerminal as _};
-
 use toml::{Table, Value};
 use toolyard::Settings;
 use toolyard_mcp_client::{
@@ -15,7 +13,7 @@ use crate::{
     cli::EditServerArgs,
     config::{CliContext, operator_file},
     error::CliError,
-    terminal::{Output, confirm},
+    terminal::{Output, confirm, read_secret},
 };
 
 /// Sets whether a server is used.
@@ -69,7 +67,7 @@ pub(super) async fn edit(
         let mut edited = edit_settings(settings, &arguments.set, &arguments.unset)?;
         if let Some(variable) = &arguments.secret {
             refer_to_secret(&mut edited, name, variable)?;
-            secret = Some((variable.clone(), read_secret(variable)?));
+            secret = Some((variable.clone(), secret_value(variable)?));
         }
         // Before the settings that refer to it.
         context.stored_secrets().insert(secret.take())?;
@@ -194,25 +192,12 @@ fn refer_to_secret(settings: &mut ServerSettings, server: &str, name: &str) -> R
         .with_hint(format!("say where it goes: --set 'env.{name}=${{secret:{name}}}'")))
 }
 
-/// The value of an environment variable, else the first line of standard input.
-fn read_secret(name: &str) -> Result<SecretText, CliError> {
+/// The value of an environment variable; else it is asked for, or read from standard input.
+fn secret_value(name: &str) -> Result<SecretText, CliError> {
     if let Some(value) = std::env::var(name).ok().filter(|value| !value.is_empty()) {
         return Ok(SecretText::new(value));
     }
-    let stdin = std::io::stdin();
-    if stdin.is_terminal() {
-        return Err(CliError::usage(format!("the environment variable `{name}` is not set"))
-            .with_hint(format!("set it, or pass the secret on standard input: --secret {name} < FILE")));
-    }
-    let mut line = String::new();
-    stdin.lock().read_line(&mut line).map_err(|error| {
-        CliError::usage(format!("failed to read the secret from standard input: {error}"))
-    })?;
-    let value = line.trim_end_matches(['\n', '\r']);
-    if value.is_empty() {
-        return Err(CliError::usage(format!("no secret: `{name}` is not set and standard input is empty")));
-    }
-    Ok(SecretText::new(value))
+    read_secret(name)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Authenticated encryption of token files (AES-256-GCM).
+//! Authenticated encryption of files (AES-256-GCM): OAuth tokens, stored secrets.
 
 use std::fmt;
 
@@ -10,8 +10,10 @@ use toolyard_core::ContentHash;
 
 const FILE_HEADER: &[u8] = b"toolyard-encrypted-1\n";
 const KEY_BYTES: usize = 32;
+/// 64 bits: enough to tell the few keys of one person apart.
+const KEY_ID_DIGITS: usize = 16;
 
-/// The key of token files.
+/// A key of encrypted files. `Debug` does not show it.
 #[derive(Clone)]
 pub struct EncryptionKey([u8; KEY_BYTES]);
 
@@ -24,7 +26,7 @@ pub enum EncryptionError {
     InvalidKey,
     #[error("not an encrypted Toolyard file")]
     NotEncrypted,
-    #[error("the file is damaged, or was encrypted with another key or for another server")]
+    #[error("the file is damaged, or was encrypted with another key or for another purpose")]
     Corrupt,
     #[error("no random numbers available")]
     NoRandomness,
@@ -45,12 +47,20 @@ impl EncryptionKey {
         Ok(Self(*key.as_bytes()))
     }
 
-    pub(super) fn to_hex(&self) -> String {
+    /// The key as 64 hexadecimal digits.
+    pub fn to_hex(&self) -> String {
         hex(&self.0)
     }
 
-    /// Encrypts bytes, bound to a context.
-    pub(super) fn encrypt(&self, context: &str, mut bytes: Vec<u8>) -> Result<Vec<u8>, EncryptionError> {
+    /// Identifies the key without revealing it: a hash of the key, for a file to say which key decrypts it.
+    pub fn id(&self) -> String {
+        let mut bytes = b"toolyard key id\n".to_vec();
+        bytes.extend(self.0);
+        ContentHash::of(bytes).to_string().chars().take(KEY_ID_DIGITS).collect()
+    }
+
+    /// Encrypts bytes, bound to a context: they decrypt with the same key and context only.
+    pub fn encrypt(&self, context: &str, mut bytes: Vec<u8>) -> Result<Vec<u8>, EncryptionError> {
         let nonce = self
             .cipher()?
             .seal_in_place_append_tag(Aad::from(context.as_bytes()), &mut bytes)
@@ -59,7 +69,7 @@ impl EncryptionKey {
     }
 
     /// Decrypts bytes that were encrypted with the same context.
-    pub(super) fn decrypt(&self, context: &str, encrypted: &[u8]) -> Result<Vec<u8>, EncryptionError> {
+    pub fn decrypt(&self, context: &str, encrypted: &[u8]) -> Result<Vec<u8>, EncryptionError> {
         let rest = encrypted.strip_prefix(FILE_HEADER).ok_or(EncryptionError::NotEncrypted)?;
         let (nonce, encrypted) = rest.split_at_checked(NONCE_LEN).ok_or(EncryptionError::Corrupt)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| EncryptionError::Corrupt)?;
@@ -84,7 +94,7 @@ impl fmt::Debug for EncryptionKey {
     }
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -99,6 +109,8 @@ mod tests {
         let key = EncryptionKey::generate().unwrap();
         assert_eq!(EncryptionKey::from_hex(&format!(" {}\n", key.to_hex())).unwrap().0, key.0);
         assert!(!format!("{key:?}").contains(&key.to_hex()));
+        assert!(!key.to_hex().contains(&key.id()) && key.id().len() == KEY_ID_DIGITS);
+        assert_ne!(key.id(), EncryptionKey::generate().unwrap().id());
         for text in
             ["", "00", &"0".repeat(63), &"0".repeat(65), &"0".repeat(66), &"g".repeat(64), &"é".repeat(64)]
         {
