@@ -85,7 +85,7 @@ async fn the_policy_learns_who_calls_what_and_through_what() {
     let (hub, _, policy) = hub_with_policy(&[test_tool("search", "web")]);
     let profile = Profile { name: "office".into(), ..Profile::default() };
     let options = as_caller("ann").by_agent("writer").within(Arc::new(profile));
-    hub.execute(&ToolCallRequest::new("search", json!({"q": 1}).into()), &options).await.unwrap();
+    hub.execute(&ToolCallRequest::new("search", json!({"q": 1})), &options).await.unwrap();
     let asked = policy.asked.lock().unwrap().clone();
     assert_eq!(asked, [r#"ann Some("writer") "office" search@web {"q":1}"#]);
 }
@@ -100,7 +100,7 @@ async fn an_equivalent_that_the_caller_may_call_is_called_instead() {
 #[tokio::test(start_paused = true)]
 async fn a_replaced_policy_holds_for_the_next_call() {
     let (hub, call_log, _) = hub_with_policy(&[test_tool("email_send", "mail")]);
-    hub.execute(&request("email_send"), &as_caller("bob")).await.unwrap_err();
+    let _ = hub.execute(&request("email_send"), &as_caller("bob")).await.unwrap_err();
     hub.set_policy(None);
     hub.execute(&request("email_send"), &as_caller("bob")).await.unwrap();
     assert_eq!(call_log.calls(), ["mail"]);

@@ -54,7 +54,7 @@ impl EncryptionKey {
 
     /// Identifies the key without revealing it: a hash of the key, for a file to say which key decrypts it.
     pub fn id(&self) -> String {
-        let mut bytes = b"toolyard key id\n".to_vec();
+        let mut bytes = b"id of an encryption key\n".to_vec();
         bytes.extend(self.0);
         ContentHash::of(bytes).to_string().chars().take(KEY_ID_DIGITS).collect()
     }

@@ -80,7 +80,7 @@ fn tokens_are_secrets_as_soon_as_they_are_sent() {
 
 #[test]
 fn values_of_the_embedder_are_secrets_whatever_they_look_like() {
-    let secrets = ServerSecrets::default().with_values(vec!["plain words".to_owned()]);
+    let secrets = ServerSecrets::default().with_secrets(vec!["plain words".to_owned()]);
     assert_eq!(secrets.redact("the plain words".to_owned()), "the [redacted:environment]");
 }
 

@@ -71,6 +71,10 @@ impl ChatContent {
         url_encode(&self.conversation)
     }
 
+    fn is_active(&self) -> bool {
+        self.latest().is_some_and(|run| run.is_active)
+    }
+
     /// Whether a page without JavaScript is loaded again to show progress.
     fn needs_reload(&self) -> bool {
         self.latest().is_some_and(|run| run.is_active && !run.is_suspended)

@@ -5,11 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Secrets in the files of your editors move to Toolyard's encrypted store (toolyard secrets list), and your settings refer
-to them as ${secret:NAME}: imported servers work without environment variables. The files of your editors are not changed; `toolyard
-connect` does that."
-)]
+#[command(after_help = "\
+Secrets in the files of your editors move to Toolyard's encrypted store (toolyard secrets list), and your settings refer to \
+them as ${secret:NAME}: imported servers work without environment variables. The files of your editors are not changed; \
+`toolyard connect` does that.")]
 pub(crate) struct ImportArgs {
     /// Configuration file to import; by default, those of all clients on this machine
     pub(crate) file: Option<PathBuf>,

@@ -12,9 +12,10 @@ use crate::config::secrets::KeyPlace;
   toolyard secrets list                                    names, and the servers that use them
   toolyard secrets rotate-key --to file                    a new key, kept in a file
 
-Settings of servers refer to a secret as ${secret:NAME}, and to a file such as /run/secrets/token as ${file:/run/secrets/token}.
-Secrets are encrypted. Their key is in the system's keychain, or without one in a file that only you can read; if the environment
-variable TOOLYARD_SECRETS_KEY is set, it holds the key. `toolyard import` stores the secrets of your editors' servers here.")]
+Settings of servers refer to a secret as ${secret:NAME}, and to a file such as /run/secrets/token as ${file:/run/secrets/token}. \
+Secrets are encrypted. Their key is in the system's keychain, or without one in a file that only you can read; if the \
+environment variable TOOLYARD_SECRETS_KEY is set, it holds the key. `toolyard import` stores the secrets of your editors' \
+servers here.")]
 pub(crate) enum SecretsCommand {
     /// Store a secret, or replace it
     ///

@@ -8,7 +8,7 @@ use super::DurationSetting;
 /// Callers present access tokens of an OAuth 2.1 or OpenID Connect issuer. The gateway is the resource server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct OAuthSettings {
+pub struct CallerOAuthSettings {
     /// The issuer's URL, exactly as it is in the claim `iss` of its tokens. Its keys are found by discovery.
     pub issuer: String,
     /// The URL by which clients know this gateway, such as `https://tools.example.com/mcp`. Clients ask the issuer for tokens for this

@@ -12,7 +12,7 @@ use toolyard_core::ContentHash;
 use toolyard_hub::{Budget, CLIENT_IDLE_TIMEOUT, CLIENT_OUTPUT_BUDGET_CHARS, Profile, Surface};
 
 use super::{
-    CallSettings, DrainPeriod, DurationSetting, OAuthSettings, ProxyIdentitySettings, SettingsError,
+    CallSettings, CallerOAuthSettings, DrainPeriod, DurationSetting, ProxyIdentitySettings, SettingsError,
     error::resolve_secret,
 };
 
@@ -64,7 +64,7 @@ pub struct ServeSettings {
     pub allowed_origins: Vec<String>,
     /// Callers present access tokens of an OAuth 2.1 or OpenID Connect issuer, besides the gateway's own token and API keys of
     /// `toolyard callers`.
-    pub oauth: Option<OAuthSettings>,
+    pub oauth: Option<CallerOAuthSettings>,
     /// A proxy in front of the gateway authenticates callers and names them in a header.
     pub proxy_identity: Option<ProxyIdentitySettings>,
     /// Subsets of the tools, each at its own endpoint `/mcp/NAME`.

@@ -68,10 +68,15 @@ async fn every_setting_has_its_origin_and_no_secret_is_shown() {
     assert_eq!((&key["secret"], &key["value"]), (&json!(true), &json!(null)), "{key}");
     assert!(!report.to_string().contains(secret), "{report}");
 
-    home.write(SETTINGS, &text.replace("Asia/Shanghai", "Europe/Berlin"));
-    gateway.hang_up("settings reloaded").await;
+    let text = text.replace("Asia/Shanghai", "Europe/Berlin");
+    home.write(SETTINGS, &format!("{text}[serve]\nallowed_hosts = [\"tools.example\"]\n"));
+    gateway.hang_up("these take effect after a restart: time").await;
     let page = console.page("/console/settings").await;
-    assert!(page.contains("Europe/Berlin") && !page.contains("Asia/Shanghai"), "those in effect are shown");
+    assert!(page.contains("tools.example"), "those in effect are shown");
+    assert!(
+        page.contains("Asia/Shanghai") && !page.contains("Europe/Berlin"),
+        "the time zone is not reloaded"
+    );
     gateway.stop().await;
 
     let shown: Value = serde_json::from_str(&home.run(&["settings", "show", "--json"])).unwrap();

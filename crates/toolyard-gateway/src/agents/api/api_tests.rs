@@ -215,7 +215,7 @@ async fn runs_are_listed_with_their_conversation_and_filtered_by_it() {
     let agents = TestAgents::in_folder(&folder).await;
     let agent = agents.service().0.agent("assistant").unwrap();
     for name in ["taxes", "travel", "taxes"] {
-        let id = toolyard_core::ConversationId { owner: "secret".to_owned(), name: name.to_owned() };
+        let id = ConversationId { owner: "secret".to_owned(), name: name.to_owned() };
         let (question, conversation) = (name.to_owned(), Some(Box::new(id)));
         agent.create_run(RunRequest { question, conversation, ..RunRequest::default() }).await.unwrap();
     }

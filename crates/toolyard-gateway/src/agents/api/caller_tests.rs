@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::{HeaderMap, Method};
 use serde_json::{Value, json};
 use toolyard_agent::DEFAULT_AGENT;
-use toolyard_core::{Caller, ErrorKind, ServiceCall, ToolCallRequest};
+use toolyard_core::{Caller, CallerIdentity, ErrorKind, ServiceCall, ToolCallRequest};
 use toolyard_mcp_server::{HttpRoutes as _, RouteBody};
 
 use super::*;

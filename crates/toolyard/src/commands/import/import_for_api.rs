@@ -15,7 +15,7 @@ use super::{
     endpoint_summary, origin_label, secrets_to_store,
 };
 use crate::{
-    config::{CliContext, operator_file},
+    config::{CliContext, operator_file, secrets::SecretsError},
     error::CliError,
     terminal::pluralize,
 };
@@ -52,6 +52,12 @@ pub(in crate::commands) enum ImportError {
 impl From<CliError> for ImportError {
     fn from(error: CliError) -> Self {
         Self::Failed(error)
+    }
+}
+
+impl From<SecretsError> for ImportError {
+    fn from(error: SecretsError) -> Self {
+        Self::Failed(error.into())
     }
 }
 
@@ -161,12 +167,15 @@ mod tests {
     #[test]
     fn only_servers_that_the_settings_do_not_have_are_imported() {
         let text = r#"{"mcpServers": {
-            "new": {"command": "npx"}, "same": {"command": "npx"}, "other": {"command": "npx"}
+            "new": {"command": "npx", "args": ["one"]},
+            "same": {"command": "npx", "args": ["two"]},
+            "other": {"command": "npx", "args": ["three"]}
         }}"#;
         let file_context = FileContext { workspace: None, read_env_file: None };
         let found = import_servers(Client::Cursor, text, file_context).unwrap().servers;
         let merged = merge_servers([("Cursor".to_owned(), found)]);
-        let settings = "[servers.same]\ncommand = \"npx\"\n[servers.other]\ncommand = \"uvx\"\n";
+        let settings =
+            "[servers.same]\ncommand = \"npx\"\nargs = [\"two\"]\n[servers.other]\ncommand = \"uvx\"\n";
         let plan = plan_import(settings, &merged, ConflictPolicy::Keep).unwrap();
         assert!(check_new("new", &plan).is_ok());
         assert!(matches!(check_new("same", &plan), Err(ImportError::Existing(_))));

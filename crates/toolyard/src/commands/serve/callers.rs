@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use toolyard::settings::{OAuthSettings, ProxyIdentitySettings, ServeSettings};
+use toolyard::settings::{CallerOAuthSettings, ProxyIdentitySettings, ServeSettings};
 use toolyard_core::Authenticator;
 use toolyard_identity::{
     AddressRange, CallerAuthenticator, DEFAULT_CLOCK_SKEW, HttpMetadataSource, InvalidAddressRange,
@@ -46,7 +46,7 @@ impl CallerAuthentication {
         Ok(Some(Arc::new(authenticator)))
     }
 
-    fn verifier(&self, settings: &OAuthSettings) -> Result<Arc<OAuthVerifier>, CliError> {
+    fn verifier(&self, settings: &CallerOAuthSettings) -> Result<Arc<OAuthVerifier>, CliError> {
         let config = oauth_config(settings);
         let mut known = self.oauth.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(verifier) = known.as_ref().filter(|verifier| *verifier.config() == config) {
@@ -59,7 +59,7 @@ impl CallerAuthentication {
     }
 }
 
-fn oauth_config(settings: &OAuthSettings) -> OAuthConfig {
+fn oauth_config(settings: &CallerOAuthSettings) -> OAuthConfig {
     OAuthConfig {
         audiences: settings.audience.clone(),
         scopes: settings.scopes.clone(),
