@@ -104,7 +104,7 @@ mod tests {
         };
         assert_eq!(authenticate(Some(key.text())).await.as_deref(), Ok("ci"));
         assert_eq!(authenticate(None).await.as_deref(), Ok("eve"));
-        for wrong in ["", "x", "ty_x", &ApiKey::generate().unwrap().text().to_owned()] {
+        for wrong in ["", "x", "ty_x", ApiKey::generate().unwrap().text()] {
             let refused = authenticate(Some(wrong)).await;
             assert!(matches!(refused, Err(AuthenticationError::Invalid(_))), "{wrong}: {refused:?}");
         }

@@ -87,7 +87,7 @@ struct Located<'a> {
 }
 
 impl Located<'_> {
-    fn problem(&self, message: impl ToString) -> PolicyProblem {
+    fn problem(&self, message: &impl ToString) -> PolicyProblem {
         PolicyProblem {
             file: Arc::clone(&self.source.name),
             line: Some(self.line),
@@ -104,7 +104,7 @@ impl Located<'_> {
         let message = diagnostic.to_string();
         let message = message.split_once("`, ").map_or(message.as_str(), |(_, rest)| rest);
         let hint = diagnostic.help().map(|help| help.to_string());
-        PolicyProblem { line: Some(line), hint, ..self.problem(message) }
+        PolicyProblem { line: Some(line), hint, ..self.problem(&message) }
     }
 }
 
@@ -152,7 +152,7 @@ impl Compiler {
     fn add_policy(&mut self, located: &Located<'_>, policy: &CedarPolicy) {
         let place = format!("{}:{}", located.source.name, located.line);
         if let Some(other) = self.places.insert(Arc::clone(&located.id), place) {
-            self.problems.push(located.problem(format!("another policy has this id, at {other}")));
+            self.problems.push(located.problem(&format!("another policy has this id, at {other}")));
         }
         match self.compile_policy(located, policy) {
             Ok(rule) => self.compiled.rules.push(rule),
@@ -165,7 +165,7 @@ impl Compiler {
         located: &Located<'_>,
         policy: &CedarPolicy,
     ) -> Result<Rule, Vec<PolicyProblem>> {
-        let one = |message: String| vec![located.problem(message)];
+        let one = |message: String| vec![located.problem(&message)];
         let effect = rule_effect(policy).map_err(|message| one(message.to_owned()))?;
         let json = policy.to_json().map_err(|error| one(error.to_string()))?;
         let conditions = json.get("conditions").and_then(Value::as_array).cloned().unwrap_or_default();

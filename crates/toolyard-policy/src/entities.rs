@@ -140,6 +140,7 @@ fn texts<'a>(texts: impl Iterator<Item = &'a str>) -> Expression {
     Expression::new_set(texts.map(text))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "map_err passes errors by value")]
 fn describe(error: impl ToString) -> EntityError {
     EntityError(error.to_string())
 }

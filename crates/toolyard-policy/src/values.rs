@@ -120,8 +120,8 @@ struct ValueSeed<'a> {
     depth: usize,
 }
 
-impl<'a> ValueSeed<'a> {
-    fn inner<E: serde::de::Error>(self) -> Result<ValueSeed<'a>, E> {
+impl ValueSeed<'_> {
+    fn inner<E: serde::de::Error>(self) -> Result<Self, E> {
         let depth = self.depth.checked_sub(1).ok_or_else(|| E::custom("they are nested too deep"))?;
         Ok(Self { depth, ..self })
     }

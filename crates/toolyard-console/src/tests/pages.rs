@@ -302,7 +302,7 @@ async fn pages_after_a_form_have_no_dead_links() {
     ] {
         let mut page = fixture.post(path, &session, &format!("csrf={csrf}&{fields}")).await;
         if page.status == StatusCode::SEE_OTHER {
-            page = fixture.get(&page.location().to_owned(), &session).await;
+            page = fixture.get(page.location(), &session).await;
             assert_eq!(page.status, StatusCode::OK, "{path}");
         }
         for link in links(&page).iter().filter(|link| link.contains("lang=") || link.contains("theme=")) {

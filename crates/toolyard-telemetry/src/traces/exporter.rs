@@ -53,7 +53,7 @@ impl Traces {
         resource.push(("service.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()));
         resource.push(("service.name".to_owned(), config.service_name));
         let export = Export {
-            client: OtlpClient::new(config.url, config.headers, EXPORT_TIMEOUT)?,
+            client: OtlpClient::new(&config.url, config.headers, EXPORT_TIMEOUT)?,
             request: ExportRequest::new(&resource),
             failures: Failures::default(),
         };

@@ -35,12 +35,12 @@ pub(super) struct OtlpClient {
 impl OtlpClient {
     /// A client that follows no redirects, so that headers reach the configured receiver only.
     pub(super) fn new(
-        url: String,
+        url: &str,
         headers: Vec<(String, String)>,
         timeout: Duration,
     ) -> Result<Self, TraceConfigError> {
-        let url = reqwest::Url::parse(&url)
-            .map_err(|_| TraceConfigError::InvalidEndpoint(redact(&url).into_owned()))?;
+        let url = reqwest::Url::parse(url)
+            .map_err(|_| TraceConfigError::InvalidEndpoint(redact(url).into_owned()))?;
         let mut map = HeaderMap::new();
         for (at, (name, value)) in headers.into_iter().enumerate() {
             // Neither is shown: the value is a secret, and the name may be one that was misplaced.

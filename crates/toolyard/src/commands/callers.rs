@@ -118,7 +118,9 @@ async fn list(store: &Store, output: &Output) -> Result<(), CliError> {
 fn print_key(key: &ApiKey, caller: &StoredCaller, action: &str, output: &Output) {
     if output.is_json() {
         let mut caller = caller_json(caller);
-        caller["api_key"] = key.text().into();
+        if let Some(fields) = caller.as_object_mut() {
+            fields.insert("api_key".to_owned(), key.text().into());
+        }
         return output.json(&caller);
     }
     output.message(&format!(

@@ -98,12 +98,10 @@ impl CliContext {
         };
         let operator_file = config.map(Path::to_owned).or(user_file);
         let operator = operator_file.as_deref().map(read_layer).transpose()?.unwrap_or_default();
+        let data_folder = user_folders.data_dir();
         let operator_store = match operator_store {
             Some(store) => store,
-            None => {
-                let data_folder = user_folders.data_dir();
-                open_store(operator.settings(), operator_file.as_deref(), &data_folder).await?
-            }
+            None => open_store(operator.settings(), operator_file.as_deref(), &data_folder).await?,
         };
         // A file that came with a project has fewer rights than the user's own.
         let (file, store) = (project_file.as_ref(), operator_store.as_ref());
@@ -123,10 +121,8 @@ impl CliContext {
         let ProjectSettings { layer: project_layer, store, .. } = project_settings;
         let settings_files =
             [operator_file.as_deref(), project_path].into_iter().flatten().map(Path::to_owned).collect();
-        let mut paths = SettingsPaths {
-            skills: skill_folders(&user_folders.config_dir(), &project),
-            ..SettingsPaths::default()
-        };
+        let skills = skill_folders(&user_folders.config_dir(), &project);
+        let mut paths = SettingsPaths { skills, ..SettingsPaths::default() };
         paths.add(operator.settings(), operator_file.as_deref(), SkillScope::User);
         paths.add(project_layer.settings(), project_path, SkillScope::Project);
         settings.policy.files = std::mem::take(&mut paths.policies);
@@ -151,9 +147,9 @@ impl CliContext {
             project,
             operator_file: operator_file.unwrap_or_else(|| user_folders.config_dir().join(SETTINGS_FILE)),
             config_folder: user_folders.config_dir(),
-            stored_secrets: StoredSecrets::from_environment(&user_folders.data_dir()),
-            data_folder: user_folders.data_dir(),
-            tool_search_model: paths.search_model(&user_folders.data_dir()),
+            stored_secrets: StoredSecrets::from_environment(&data_folder),
+            tool_search_model: paths.search_model(&data_folder),
+            data_folder,
             store,
             operator_store,
             config: config.map(Path::to_owned),

@@ -43,7 +43,7 @@ async fn an_api_key_opens_what_it_is_for_until_it_is_revoked() {
     gateway.token = Some(all.clone());
     assert_eq!(tool_names(&list_tools(&gateway, "").await.body).len(), 7);
     gateway.token = Some(limited.clone());
-    assert_eq!(tool_names(&list_tools(&gateway, "/greeting").await.body), ["greet"]);
+    assert_eq!(tool_names(&list_tools(&gateway, "/greeting").await.body), ["greet", "read_result"]);
     assert_eq!(list_tools(&gateway, "").await.status, 403);
     assert_eq!(list_tools(&gateway, "/toolyard.call").await.status, 403, "that endpoint has all tools");
     assert_eq!(gateway.get("/api/v1/tools", Some(&limited)).await.0, 403, "the API is of the main endpoint");

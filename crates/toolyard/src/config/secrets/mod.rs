@@ -234,8 +234,10 @@ impl StoredSecrets {
         for (path, purpose, content) in records {
             write_json(path, &EncryptedFile::new(purpose, &key, &content)?)?;
         }
-        let removed = old_keys.iter().map(|(id, place)| self.keys.remove(*place, id));
-        let leftover = removed.filter_map(Result::err).last();
+        let mut leftover = None;
+        for (id, place) in &old_keys {
+            leftover = self.keys.remove(*place, id).err().or(leftover);
+        }
         Ok(KeyRotation { leftover, ..rotation })
     }
 
