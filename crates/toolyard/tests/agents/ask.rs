@@ -69,6 +69,7 @@ fn a_task_is_planned_executed_and_answered() {
     insta::assert_snapshot!(fixture.run(&["runs", "show"]), @r#"
     RUN done, started DATE
       assistant: compute 2^10 and note it
+      trace TRACE
     plan power → write N s
      ✓ power calculate native 1024 N s
      ✓ write write_note skill:notebook {"written":true} N s

@@ -164,14 +164,24 @@ impl Fixture {
     }
 }
 
-/// Replaces run ids and runs of spaces, which differ from run to run.
+/// Replaces ids of runs and traces, and sequences of spaces, which differ from run to run.
 pub(crate) fn normalize(text: &str) -> String {
     let is_run_id = |word: &str| {
         word.len() == 26 && word.starts_with("01") && word.bytes().all(|b| b.is_ascii_alphanumeric())
     };
+    let is_trace_id = |word: &str| word.len() == 32 && word.bytes().all(|b| b.is_ascii_hexdigit());
+    let name = |word| {
+        if is_run_id(word) {
+            "RUN"
+        } else if is_trace_id(word) {
+            "TRACE"
+        } else {
+            word
+        }
+    };
     let normalize_line = |line: &str| {
         let indent: String = line.chars().take_while(|letter| *letter == ' ').collect();
-        let args = line.split_whitespace().map(|word| if is_run_id(word) { "RUN" } else { word });
+        let args = line.split_whitespace().map(name);
         format!("{indent}{}", args.collect::<Vec<_>>().join(" "))
     };
     text.lines().map(normalize_line).collect::<Vec<_>>().join("\n")

@@ -172,8 +172,13 @@ fn a_store_that_came_with_the_project_trusts_neither_files_nor_skills() {
     home.run(&["skills", "trust", "demo", "--yes"]);
     let is_trusted = || home.run(&["skills", "list", "--json"]).contains(r#""trust": "trusted""#);
     assert!(is_trusted());
-    let copied = std::fs::copy(home.path("data/toolyard/toolyard.db"), home.path("project/own.db"));
-    assert!(copied.is_ok());
+    // What is not yet in the database file itself is in its write-ahead log.
+    for suffix in ["", "-wal"] {
+        let from = home.path(&format!("data/toolyard/toolyard.db{suffix}"));
+        if std::fs::exists(&from).unwrap() {
+            std::fs::copy(from, home.path(&format!("project/own.db{suffix}"))).unwrap();
+        }
+    }
     std::fs::remove_dir_all(home.path("data")).unwrap();
 
     std::fs::remove_file(home.path("project/.mcp.json")).unwrap();
