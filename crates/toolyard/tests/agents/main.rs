@@ -166,23 +166,22 @@ impl Fixture {
 
 /// Replaces ids of runs and traces, and sequences of spaces, which differ from run to run.
 pub(crate) fn normalize(text: &str) -> String {
-    let is_run_id = |word: &str| {
-        word.len() == 26 && word.starts_with("01") && word.bytes().all(|b| b.is_ascii_alphanumeric())
-    };
-    let is_trace_id = |word: &str| word.len() == 32 && word.bytes().all(|b| b.is_ascii_hexdigit());
-    let name = |word| {
-        if is_run_id(word) {
-            "RUN"
-        } else if is_trace_id(word) {
-            "TRACE"
-        } else {
-            word
-        }
-    };
     let normalize_line = |line: &str| {
         let indent: String = line.chars().take_while(|letter| *letter == ' ').collect();
-        let args = line.split_whitespace().map(name);
-        format!("{indent}{}", args.collect::<Vec<_>>().join(" "))
+        let words: Vec<&str> = line.split_whitespace().map(without_id).collect();
+        format!("{indent}{}", words.join(" "))
     };
     text.lines().map(normalize_line).collect::<Vec<_>>().join("\n")
+}
+
+/// A word, or what it is if it is an id.
+fn without_id(word: &str) -> &str {
+    let is_run_id =
+        word.len() == 26 && word.starts_with("01") && word.bytes().all(|b| b.is_ascii_alphanumeric());
+    let is_trace_id = word.len() == 32 && word.bytes().all(|b| b.is_ascii_hexdigit());
+    match (is_run_id, is_trace_id) {
+        (true, _) => "RUN",
+        (_, true) => "TRACE",
+        _ => word,
+    }
 }
