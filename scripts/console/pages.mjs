@@ -120,7 +120,13 @@ for (const [path, { problems, bytes, axe, visits }] of results) {
 /** Presses Tab until the focus is back at the start; returns what was focused. */
 async function tabThrough(page, path) {
   await visit(page, path);
-  const focused = [];
+  // A page may focus an element when it is loaded, such as the question of a new conversation.
+  const first = await page.evaluate(() => {
+    const active = document.activeElement;
+    if (!active || active === document.body) return null;
+    return { isNew: true, ring: true, tag: active.tagName.toLowerCase(), type: active.type ?? "", text: "", href: "", inNavigation: false, inMain: Boolean(active.closest("main")), visible: true };
+  });
+  const focused = first ? [first] : [];
   for (let presses = 0; presses < 150; presses++) {
     await page.keyboard.press("Tab");
     const element = await page.evaluate(() => {
