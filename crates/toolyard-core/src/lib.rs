@@ -93,6 +93,7 @@ pub use ports::{
         FinishedStep, Journal, JournalError, JournalFuture, Lease, Recovery, Resolution, RunId, RunRecord,
         RunState, StepIntent, StepRecord, StepResult, StepStart, StepState, idempotency_key, recovery,
     },
+    policies::{PolicyStore, StoredPolicy},
     result_shapes::{ResultShape, ResultShapes},
     results::{ResultPage, Results, ResultsError, ResultsUsage},
     run_log::{LoggedEvent, RunLog},

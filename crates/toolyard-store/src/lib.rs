@@ -43,7 +43,7 @@
 //! | `runs` | run logs and approvals |
 //! | `audit` | the hash-chained audit log |
 //! | `history`, `past_requests`, `result_shapes`, `argument_examples`, `example_requests` | what routing, search and planning learn from earlier calls |
-//! | `results`, `conversations`, `agents`, `callers`, `servers`, `session_key` | whole results, conversations, agents, callers with API keys, servers and trust decisions, the key of session ids |
+//! | `results`, `conversations`, `agents`, `callers`, `policies`, `servers`, `session_key` | whole results, conversations, agents, callers with API keys, policies, servers and trust decisions, the key of session ids |
 //! | `maintenance`, `transfer` | check, vacuum and backup; export and import |
 //! | `sql` | engines, migrations and the group-commit writer |
 
@@ -60,6 +60,7 @@ mod large_text;
 mod location;
 mod maintenance;
 mod past_requests;
+mod policies;
 mod result_shapes;
 mod results;
 mod runs;

@@ -5,12 +5,15 @@ use std::{
     sync::Arc,
 };
 
-use toolyard_core::CallPolicy;
+use toolyard_core::{CallPolicy, StorageError, StoredPolicy};
 use toolyard_policy::{DefaultDecision, PatternRules, Policy, PolicyError, PolicySource};
 
 use crate::{Settings, settings::PolicyDefault};
 
-/// Why the policies of the settings cannot be used. Nothing is called then.
+/// Precedes the name of a stored policy document where a file would be named.
+const STORE_PREFIX: &str = "store:";
+
+/// Why the policies of the settings and of the store cannot be used. Nothing is called then.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PolicyLoadError {
@@ -22,25 +25,40 @@ pub enum PolicyLoadError {
         /// Why.
         error: std::io::Error,
     },
+    /// The policies of the store cannot be read.
+    #[error("failed to read the policies of the store: {0}")]
+    Store(#[from] StorageError),
     /// Policies are invalid.
     #[error("invalid policies:\n{0}")]
     Invalid(#[from] PolicyError),
 }
 
-/// The policies and patterns of the settings; relative paths are relative to `folder`.
-pub fn load_policy(settings: &Settings, folder: &Path) -> Result<Policy, PolicyLoadError> {
+/// The policies and patterns of the settings, and those of the store; relative paths are relative to `folder`.
+pub fn load_policy(
+    settings: &Settings,
+    folder: &Path,
+    stored: &[StoredPolicy],
+) -> Result<Policy, PolicyLoadError> {
     let files: Vec<PathBuf> = settings.policy.files.iter().map(|file| folder.join(file)).collect();
-    load_policy_files(settings, &files)
+    load_policy_files(settings, &files, stored)
 }
 
-/// Policies of these files, with the patterns and the default decision of the settings.
-pub fn load_policy_files(settings: &Settings, files: &[PathBuf]) -> Result<Policy, PolicyLoadError> {
+/// Policies of these files and documents, with the patterns and the default decision of the settings.
+pub fn load_policy_files(
+    settings: &Settings,
+    files: &[PathBuf],
+    stored: &[StoredPolicy],
+) -> Result<Policy, PolicyLoadError> {
     let mut sources = Vec::new();
     for path in files {
         let text = std::fs::read_to_string(path)
             .map_err(|error| PolicyLoadError::Unreadable { path: path.clone(), error })?;
         sources.push(PolicySource { name: path.display().to_string().into(), text });
     }
+    sources.extend(stored.iter().map(|policy| PolicySource {
+        name: format!("{STORE_PREFIX}{}", policy.name).into(),
+        text: policy.text.clone(),
+    }));
     let approvals = settings.approvals.clone();
     let patterns = PatternRules { allow: approvals.allow, ask: approvals.ask, deny: approvals.deny };
     let default = match settings.policy.default {
@@ -54,10 +72,24 @@ pub fn load_policy_files(settings: &Settings, files: &[PathBuf]) -> Result<Polic
 pub(crate) fn hub_policy(
     settings: &Settings,
     folder: &Path,
+    stored: &[StoredPolicy],
 ) -> Result<Option<Arc<dyn CallPolicy>>, PolicyLoadError> {
-    let policy = load_policy(settings, folder)?;
+    let policy = load_policy(settings, folder, stored)?;
     for warning in policy.warnings() {
         tracing::warn!(%warning, "suspicious policy");
     }
     Ok(policy.has_more_than_patterns().then(|| Arc::new(policy) as _))
+}
+
+/// The policies of the store; none without a store.
+#[cfg(feature = "store")]
+pub(crate) async fn stored_policies(
+    store: Option<&toolyard_store::Store>,
+) -> Result<Vec<StoredPolicy>, PolicyLoadError> {
+    use toolyard_core::PolicyStore as _;
+
+    match store {
+        Some(store) => Ok(store.stored_policies().await?),
+        None => Ok(Vec::new()),
+    }
 }

@@ -66,7 +66,11 @@ impl Toolyard {
             Some(environment) => Some(self.reload_skills(environment).await?),
             None => None,
         };
-        let policy = crate::policy::hub_policy(&settings, std::path::Path::new("."))?;
+        #[cfg(feature = "store")]
+        let stored = crate::policy::stored_policies(self.store()).await?;
+        #[cfg(not(feature = "store"))]
+        let stored = Vec::new();
+        let policy = crate::policy::hub_policy(&settings, std::path::Path::new("."), &stored)?;
         let previous_policy = self.hub().policy();
         // Before the servers: tools of a new server must not be offered without the rules about them.
         self.hub().set_policy(policy);

@@ -32,6 +32,8 @@ pub enum AuditedDecision {
     ChangeAgent,
     /// A caller with an API key is added, gets another key or is revoked.
     ChangeCaller,
+    /// A policy in the store is set or removed, or a policy file is loaded.
+    ChangePolicy,
     /// A stored secret is set or removed, or the key of stored secrets is changed.
     ChangeSecret,
     /// A request of a run, such as a tool call, is approved.
@@ -52,6 +54,7 @@ impl AuditedDecision {
             Self::ChangeSettings => "change settings",
             Self::ChangeAgent => "change agent",
             Self::ChangeCaller => "change caller",
+            Self::ChangePolicy => "change policy",
             Self::ChangeSecret => "change secret",
             Self::Approve => "approve",
             Self::Deny => "deny",

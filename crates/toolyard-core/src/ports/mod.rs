@@ -12,6 +12,7 @@ pub(crate) mod conversations;
 pub(crate) mod example_requests;
 pub(crate) mod history;
 pub(crate) mod journal;
+pub(crate) mod policies;
 pub(crate) mod result_shapes;
 pub(crate) mod results;
 pub(crate) mod run_log;

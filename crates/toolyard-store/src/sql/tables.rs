@@ -100,6 +100,7 @@ pub(crate) const TABLES: &[Table] = &[
         columns: "name TEXT, key_id TEXT, secret_hash TEXT, allowed_profiles TEXT, allowed_agents TEXT, \
                   created_at INTEGER, expires_at INTEGER, revoked_at INTEGER",
     },
+    Table { name: "policies", columns: "name TEXT, text TEXT, updated_at INTEGER" },
     Table { name: "audit_writers", columns: "writer TEXT, batch INTEGER" },
     Table { name: "audit_checkpoints", columns: "number INTEGER, hash TEXT, at INTEGER" },
 ];

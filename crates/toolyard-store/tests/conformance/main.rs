@@ -12,6 +12,7 @@ mod callers;
 mod common;
 mod journal;
 mod maintenance;
+mod policies;
 mod records;
 
 use std::{
@@ -29,7 +30,7 @@ use toolyard_core::{
     AgentDefinitions as _, ApprovalKind, ApprovalOutcome, Approvals, ArgumentExample, ArgumentExamples as _,
     Audit, AuditRecord, CallRecord, CallerStore as _, ContentHash, ConversationId, ConversationMessage,
     Conversations, ErrorKind, ExampleRequests as _, FinishedStep, History, Journal, JournalError,
-    PastRequest, PastRequests, RawJson, Resolution, ResultRef, ResultShape, ResultShapes as _, Results,
+    PastRequest, PastRequests, PolicyStore as _, RawJson, Resolution, ResultRef, ResultShape, ResultShapes as _, Results,
     ResultsError, RevisionFamily, RunId, RunLog, RunState, ServerRecord, Servers, SkillDescriptionCache,
     SourceId, StepStart, StepState, StoredCaller, StoredDefinition, StoredKey, ToolExampleRequests,
     TrustDecision,
@@ -43,6 +44,7 @@ use agents::*;
 use callers::*;
 use journal::*;
 use maintenance::*;
+use policies::*;
 use records::*;
 
 on_both_engines!(
@@ -67,6 +69,7 @@ on_both_engines!(
     agents_are_added_replaced_and_removed,
     callers_are_added_get_other_keys_and_are_revoked_for_ever,
     callers_survive_export_and_import,
+    policies_are_set_replaced_removed_and_audited,
     runs_are_listed_page_by_page,
     conversations_are_stored_and_queried,
     messages_of_one_append_stay_together,

@@ -298,7 +298,7 @@ impl ToolyardBuilder {
         #[cfg(feature = "agent")]
         let models = self.build_models();
         #[cfg(feature = "agent")]
-        self.configure_by_settings(&mut config, &models)?;
+        self.configure_by_settings(&mut config, &models).await?;
         #[cfg(feature = "store")]
         let persistence = {
             let lazily = self.loads_past_requests_lazily;
@@ -488,7 +488,11 @@ impl ToolyardBuilder {
         models
     }
 
-    fn configure_by_settings(&self, config: &mut HubConfig, models: &crate::Models) -> Result<(), Error> {
+    async fn configure_by_settings(
+        &self,
+        config: &mut HubConfig,
+        models: &crate::Models,
+    ) -> Result<(), Error> {
         let toolyard_hub::HubSettings { rules, capabilities, limits, retry, synthesizer } =
             crate::reload::hub_settings(&self.settings, models);
         config.rules = rules;
@@ -498,7 +502,11 @@ impl ToolyardBuilder {
         config.synthesizer = synthesizer;
         config.breaker = self.settings.call.breaker();
         let folder = self.working_directory.as_deref().unwrap_or(std::path::Path::new("."));
-        config.policy = crate::policy::hub_policy(&self.settings, folder)?;
+        #[cfg(feature = "store")]
+        let stored = crate::policy::stored_policies(self.store.as_ref()).await?;
+        #[cfg(not(feature = "store"))]
+        let stored = Vec::new();
+        config.policy = crate::policy::hub_policy(&self.settings, folder, &stored)?;
         Ok(())
     }
 

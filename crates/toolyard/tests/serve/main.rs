@@ -23,6 +23,7 @@ mod replicas;
 mod running_hub;
 mod settings_api;
 mod stdio;
+mod stored_policies;
 mod stopping;
 #[path = "../servers/test_home.rs"]
 mod test_home;

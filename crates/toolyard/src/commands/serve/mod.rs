@@ -5,6 +5,7 @@ mod callers;
 mod console;
 mod drain;
 mod operator;
+mod policies;
 mod readiness;
 mod reload;
 pub(super) mod replicas;
@@ -38,6 +39,7 @@ pub(super) use self::secrets::stored_token;
 use self::{
     callers::CallerAuthentication,
     operator::OperatorSettings,
+    policies::{StoredPolicyWatch, record_policy_files},
     readiness::GatewayReadiness,
     reload::{RunningGateway, RunningHttp},
     secrets::Secrets,
@@ -196,6 +198,7 @@ async fn run_http(
         agents,
         http: Some(RunningHttp { access, callers, readiness, main_tools, settings, is_interactive, hangups }),
         requests,
+        policies: StoredPolicyWatch::start(context.store.clone()).await,
     };
     gateway.serve(listener, http, drain_period, is_interactive, output).await
 }
@@ -285,6 +288,7 @@ async fn run_stdio(
         agents: agents.clone(),
         http: None,
         requests,
+        policies: StoredPolicyWatch::start(context.store.clone()).await,
     };
     let ended = tokio::select! {
         ended = serve_stdio(server, tokio::io::stdin(), tokio::io::stdout(), interrupt_signal()) => ended,
@@ -301,6 +305,7 @@ async fn open_for_clients(
     metrics: Option<&Arc<Metrics>>,
     gateway_secrets: Vec<SecretText>,
 ) -> Result<Toolyard, CliError> {
+    record_policy_files(context).await?;
     let mut servers = servers_setup(context);
     let credentials = ServerCredentials::new(context).with_gateway_secrets(gateway_secrets);
     servers.host_environment = Arc::new(credentials);

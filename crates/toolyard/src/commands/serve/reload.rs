@@ -1,4 +1,5 @@
-//! Reloads the settings on SIGHUP, and when the user or a command such as `toolyard servers add` changed the operator's file.
+//! Reloads the settings on SIGHUP, when the user or a command such as `toolyard servers add` changed the operator's file, and when
+//! the policies of the store changed.
 //! Connections, calls and runs go on; settings that cannot be used change nothing.
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use super::{
     callers::CallerAuthentication,
     gateway_config, http_profiles,
     operator::OperatorSettings,
+    policies::{StoredPolicyWatch, record_policy_files},
     readiness::{GatewayReadiness, check_required_servers},
     secrets::Secrets,
     serve_settings,
@@ -38,6 +40,7 @@ pub(super) struct RunningGateway<'a> {
     /// What a gateway on HTTP has besides; none on stdio.
     pub(super) http: Option<RunningHttp>,
     pub(super) requests: ReloadRequests,
+    pub(super) policies: StoredPolicyWatch,
 }
 
 /// What a gateway on HTTP has besides.
@@ -62,7 +65,8 @@ struct SettingsInEffect {
 }
 
 impl RunningGateway<'_> {
-    /// Reloads the settings at every SIGHUP, at every request of another command, and when their file was edited. Never completes.
+    /// Reloads the settings at every SIGHUP, at every request of another command, when their file was edited, and when the
+    /// policies of the store changed. Never completes.
     pub(super) async fn reload_when_asked(&mut self) {
         let serve = serve_settings(self.arguments, self.context);
         let mut in_effect = SettingsInEffect {
@@ -104,6 +108,7 @@ impl RunningGateway<'_> {
         tokio::select! {
             () = hangup => {}
             () = self.requests.next() => {}
+            () = self.policies.changed() => {}
         }
     }
 
@@ -158,6 +163,7 @@ async fn reload(
     let main_profile = gateway.main_profile(&serve)?;
     let config = gateway_config(gateway.toolyard, &context)?;
     record_reload(&context).await?;
+    record_policy_files(&context).await?;
 
     let settings = ReloadedSettings {
         settings: context.settings.clone(),

@@ -1,0 +1,7 @@
+-- Policies that all gateways of the store share.
+
+CREATE TABLE policies (
+    name       TEXT NOT NULL PRIMARY KEY,
+    text       TEXT NOT NULL,
+    updated_at BIGINT NOT NULL
+);
