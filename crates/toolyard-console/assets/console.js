@@ -36,13 +36,19 @@ for (const form of document.querySelectorAll("form[method=post]")) {
 // Parts that the server renders again every ten seconds, such as the overview and the number of approvals.
 const REFRESH_INTERVAL_MS = 10000;
 for (const part of document.querySelectorAll("[data-refresh]")) {
+  let shownHtml = "";
   setInterval(async () => {
     if (document.hidden || part.contains(document.activeElement)) return;
     const response = await fetch(part.dataset.refresh).catch(() => null);
-    if (!response?.ok || response.redirected) return;
+    // The session has ended: the page to sign in again is better than old numbers.
+    if (response?.redirected) return location.reload();
+    // Numbers that are not current are shown as such.
+    part.classList.toggle("stale", !response?.ok);
+    if (!response?.ok) return;
     const html = await response.text();
-    // What the visitor does meanwhile comes first.
-    if (part.contains(document.activeElement)) return;
+    // What the visitor does meanwhile comes first, and what is the same stays, with the selected text.
+    if (part.contains(document.activeElement) || html === shownHtml) return;
+    shownHtml = html;
     const unfolded = [...part.querySelectorAll("details[id][open]")].map((details) => details.id);
     part.innerHTML = html;
     for (const id of unfolded) document.getElementById(id)?.setAttribute("open", "");

@@ -276,6 +276,8 @@
     if (document.hidden) {
       closeStream();
     } else if (root()?.dataset.active === "true") {
+      // What was said meanwhile is lost until the run ends.
+      if (answer !== "") answer += " … ";
       refresh().then(follow);
     }
   });

@@ -32,12 +32,20 @@ impl CallPolicy for TestPolicy {
         );
         self.asked.lock().unwrap().push(asked);
         let grounds = |reason: &str| {
-            Arc::new(PolicyGrounds { policies: vec!["test".into()], reason: reason.to_owned() })
+            Arc::new(PolicyGrounds {
+                policies: vec!["test".into()],
+                reason: reason.to_owned(),
+                waives_approval: false,
+            })
         };
         match request.tool.source.as_str() == "mail" && subject != "ann" {
             true => PolicyDecision::Deny(grounds("mail is for Ann")),
             false => PolicyDecision::Ask(grounds("always ask")),
         }
+    }
+
+    fn decide_without_arguments(&self, _: &PolicySubject<'_>, _: &PolicyTool) -> Option<PolicyDecision> {
+        None
     }
 
     fn may_be_called(&self, _: &PolicySubject<'_>, _: &PolicyTool) -> bool {

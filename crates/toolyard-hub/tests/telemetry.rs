@@ -136,8 +136,7 @@ async fn content_is_captured_for_sampled_traces_only_and_is_limited() {
     });
     let contents: Vec<Option<Box<CallContent>>> = contents.collect();
     let [Some(content), None] = contents.as_slice() else { panic!("{contents:?}") };
-    let length = content.arguments.len();
-    assert!(length > 60_000 && length <= CallContent::MAX_BYTES, "{length} bytes");
+    assert_eq!(content.arguments, None, "secrets cannot be found in a part of them");
     assert!(content.result.starts_with("00-"), "{content:?}");
 }
 

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     error::{PolicyError, PolicyProblem},
     reads::{Reads, reads_arguments},
+    typed_reads::with_type_checks,
 };
 
 /// The schema of policies; each policy completes it by the arguments and claims that it reads.
@@ -183,6 +184,8 @@ impl Compiler {
             return Err(errors);
         }
         self.compiled.warnings.extend(result.validation_warnings().map(|warning| located.diagnosed(warning)));
+        let conditions = conditions.iter().map(|condition| with_type_checks(condition, &reads)).collect::<Vec<_>>();
+        let bodies = || conditions.iter().filter_map(|condition| condition.get("body"));
         let number = self.compiled.rules.len();
         let with_conditions = |conditions: &[Value]| {
             let mut json = json.clone();

@@ -49,6 +49,7 @@ mod patterns;
 mod policy;
 mod reads;
 mod tally;
+mod typed_reads;
 mod values;
 
 pub use cases::{CaseCaller, CaseTool, ExpectedDecision, PolicyCase, PolicyCases, UnknownCaller};

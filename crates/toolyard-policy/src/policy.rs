@@ -161,6 +161,18 @@ impl CallPolicy for Policy {
         self.decide(request)
     }
 
+    fn decide_without_arguments(
+        &self,
+        subject: &PolicySubject<'_>,
+        tool: &PolicyTool,
+    ) -> Option<PolicyDecision> {
+        let Some(cedar) = &self.cedar else {
+            return Some(self.pattern_tally(tool).conclude(tool, self.default));
+        };
+        let standing = cedar.standings.get_or_insert(subject, tool, || self.standing(cedar, subject, tool));
+        standing.decision.clone()
+    }
+
     fn may_be_called(&self, subject: &PolicySubject<'_>, tool: &PolicyTool) -> bool {
         let Some(cedar) = &self.cedar else {
             return !self.pattern_tally(tool).conclude(tool, self.default).is_denied();

@@ -2,7 +2,8 @@
 //!
 //! Arguments and claims have no fixed type, and Cedar validates policies against types. The type of each attribute follows
 //! from its use: `like` reads text, `<` integers, `contains` sets. A call whose argument has another type fails the
-//! evaluation of the policy, which denies the call.
+//! evaluation of the policy, which denies the call. Cedar itself fails only in operators that need a type; for the others,
+//! such as `==`, `typed_reads.rs` adds the check.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -27,14 +28,16 @@ pub(crate) struct Field {
     fields: Fields,
 }
 
+/// The type of an attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ValueType {
+pub(crate) enum ValueType {
     Scalar(Scalar),
     Set(Scalar),
 }
 
+/// A type that is not composed of others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Scalar {
+pub(crate) enum Scalar {
     Text,
     Long,
     Bool,
@@ -69,6 +72,21 @@ impl Reads {
             self.arguments.declaration(),
             self.claims.declaration()
         )
+    }
+
+    /// The type that the policy expects of an attribute of one of the two records; `None` if it has no type, or if the
+    /// expression is something else.
+    pub(crate) fn expected_type(&self, expression: &Value) -> Option<ValueType> {
+        let (root, path) = attribute_path(expression)?;
+        let (last, parents) = path.split_last()?;
+        let mut fields = match root {
+            Root::Arguments => &self.arguments,
+            Root::Claims => &self.claims,
+        };
+        for parent in parents {
+            fields = &fields.0.get(*parent)?.fields;
+        }
+        fields.0.get(*last).filter(|field| field.fields.is_empty())?.value
     }
 
     fn record(&mut self, root: Root, path: &[&str], value: Option<ValueType>) {
@@ -232,7 +250,7 @@ fn attribute_path(expression: &Value) -> Option<(Root, Vec<&str>)> {
 }
 
 /// The operator of an expression and its operands.
-fn operation(expression: &Value) -> Option<(&str, &Value)> {
+pub(crate) fn operation(expression: &Value) -> Option<(&str, &Value)> {
     let mut members = expression.as_object()?.iter();
     let (operator, operands) = members.next()?;
     members.next().is_none().then_some((operator.as_str(), operands))

@@ -62,29 +62,30 @@ impl Tally {
     /// The strictest rule wins: deny, then ask, then allow.
     pub(crate) fn conclude(&self, tool: &PolicyTool, default: DefaultDecision) -> PolicyDecision {
         if !self.deny.is_empty() {
-            return PolicyDecision::Deny(grounds(&self.deny, "denies this call"));
+            return PolicyDecision::Deny(grounds(&self.deny, "denies this call").into());
         }
         if default == DefaultDecision::Deny && !self.is_permitted() {
-            return PolicyDecision::Deny(default_grounds("no policy permits this call"));
+            return PolicyDecision::Deny(default_grounds("no policy permits this call").into());
         }
         if !self.ask.is_empty() {
-            return PolicyDecision::Ask(grounds(&self.ask, "requires an approval"));
+            return PolicyDecision::Ask(grounds(&self.ask, "requires an approval").into());
         }
         if !self.waive.is_empty() {
-            return PolicyDecision::Allow(grounds(&self.waive, "allows this call"));
+            let waived = PolicyGrounds { waives_approval: true, ..grounds(&self.waive, "allows this call") };
+            return PolicyDecision::Allow(waived.into());
         }
         if !tool.hints.read_only {
-            return PolicyDecision::Ask(default_grounds("the tool is not known to be read-only"));
+            return PolicyDecision::Ask(default_grounds("the tool is not known to be read-only").into());
         }
-        PolicyDecision::Allow(if self.permit.is_empty() {
-            default_grounds("the tool is read-only")
-        } else {
-            grounds(&self.permit, "permits this call")
-        })
+        let grounds = match self.permit.as_slice() {
+            [] => default_grounds("the tool is read-only"),
+            permit => grounds(permit, "permits this call"),
+        };
+        PolicyDecision::Allow(grounds.into())
     }
 }
 
-fn grounds(all: &[Ground], verb: &str) -> Arc<PolicyGrounds> {
+fn grounds(all: &[Ground], verb: &str) -> PolicyGrounds {
     let mut policies: Vec<Arc<str>> = all.iter().map(|ground| Arc::clone(&ground.id)).collect();
     policies.sort_unstable();
     policies.dedup();
@@ -92,9 +93,9 @@ fn grounds(all: &[Ground], verb: &str) -> Arc<PolicyGrounds> {
         let first = policies.first().map(AsRef::as_ref).unwrap_or_default();
         format!("policy `{first}` {verb}")
     });
-    Arc::new(PolicyGrounds { policies, reason })
+    PolicyGrounds { policies, reason, waives_approval: false }
 }
 
-fn default_grounds(reason: &str) -> Arc<PolicyGrounds> {
-    Arc::new(PolicyGrounds { policies: Vec::new(), reason: reason.to_owned() })
+fn default_grounds(reason: &str) -> PolicyGrounds {
+    PolicyGrounds { reason: reason.to_owned(), ..PolicyGrounds::default() }
 }

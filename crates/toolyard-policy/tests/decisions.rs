@@ -177,6 +177,53 @@ fn arguments_of_unexpected_form_cannot_evade_a_policy() {
 }
 
 #[test]
+fn an_argument_of_another_type_is_not_merely_unequal() {
+    let arguments = "context.arguments";
+    let conditions = [
+        (format!("{arguments} has path && {arguments}.path == \"/etc/passwd\""), "path"),
+        (format!("{arguments} has path && \"/etc/passwd\" == {arguments}.path"), "path"),
+        (format!("{arguments} has path && [\"/etc/passwd\", \"/etc/shadow\"].contains({arguments}.path)"), "path"),
+        (format!("{arguments} has o.path && [{arguments}.o.path, \"x\"].contains(\"/etc/passwd\")"), "o"),
+        (
+            format!(
+                "{arguments} has path && (if principal.name == \"\" then {arguments}.path else \"\") == \"/etc/passwd\""
+            ),
+            "path",
+        ),
+    ];
+    for (condition, field) in conditions {
+        let policy = load(&format!("forbid (principal, action, resource) when {{ {condition} }};")).unwrap();
+        let label = |path: Value| {
+            let path = if field == "o" { json!({ "path": path }) } else { path };
+            decide(&policy, None, &tool("read", "files", true), json!({ field: path })).label()
+        };
+        assert_eq!(label(json!("/home")), "allow", "{condition}");
+        for hostile in [json!("/etc/passwd"), json!(["/etc/passwd"]), json!({"a": "/etc/passwd"}), json!(7), json!(true)] {
+            assert_eq!(label(hostile.clone()), "deny", "{condition} {hostile}");
+        }
+    }
+    let text = format!(
+        "@approval(\"waived\") permit (principal, action, resource) when {{ {arguments} has env && {arguments}.env != \"prod\" }};
+         forbid (principal, action, resource) when {{ {arguments} has amount && {arguments}.amount == 100 }};
+         forbid (principal, action, resource) when {{ {arguments} has force && {arguments}.force == true }};
+         forbid (principal, action, resource) when {{ {arguments} has to && {arguments}.to == [\"evil\"] }};
+         forbid (principal, action, resource) when {{ principal.claims has dept && principal.claims.dept == \"sales\" }};"
+    );
+    let policy = load(&text).unwrap();
+    let write = tool("write", "files", false);
+    let label = |arguments: Value| decide(&policy, None, &write, arguments).label();
+    assert_eq!(label(json!({"env": "test"})), "allow");
+    assert_eq!(label(json!({"env": ["prod"]})), "ask", "no waiver for what cannot be compared");
+    for hostile in [json!({"amount": 100.0}), json!({"amount": "100"}), json!({"force": "true"}), json!({"to": "evil"})] {
+        assert_eq!(label(hostile.clone()), "deny", "{hostile}");
+    }
+    assert_eq!(label(json!({"amount": 99, "force": false, "to": ["a"]})), "ask");
+    let staff = |dept: Value| caller("ann", &[], &json!({ "dept": dept }));
+    assert_eq!(decide(&policy, Some(&staff(json!(["sales"]))), &write, json!({})).label(), "deny");
+    assert_eq!(decide(&policy, Some(&staff(json!("it"))), &write, json!({})).label(), "ask");
+}
+
+#[test]
 fn tools_are_hidden_only_if_no_arguments_can_make_their_call_allowed() {
     let text = r#"
         permit (principal, action, resource == Tool::"read@files") when { context.arguments has path };

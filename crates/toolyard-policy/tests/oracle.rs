@@ -60,6 +60,8 @@ enum Condition {
     Flag,
     Recipient(&'static str),
     NestedIs(&'static str),
+    AmountIs(i64),
+    PathIn(&'static str, &'static str),
     Not(Box<Self>),
     And(Box<Self>, Box<Self>),
     Or(Box<Self>, Box<Self>),
@@ -90,7 +92,7 @@ fn pick<T: Clone>(rng: &mut fastrand::Rng, all: &[T]) -> T {
 }
 
 fn any_condition(rng: &mut fastrand::Rng, depth: usize) -> Condition {
-    let leaves = 14;
+    let leaves = 16;
     match rng.usize(..if depth == 0 { leaves } else { leaves + 6 }) {
         0 => Condition::NameLike(pick(rng, &["re*", "*e*", "send", "*"])),
         1 => Condition::ReadOnly,
@@ -106,8 +108,10 @@ fn any_condition(rng: &mut fastrand::Rng, depth: usize) -> Condition {
         11 => Condition::Flag,
         12 => Condition::Recipient(pick(rng, &CALLERS)),
         13 => Condition::NestedIs(pick(rng, &["x", "y"])),
-        14 | 15 => Condition::Not(Box::new(any_condition(rng, depth - 1))),
-        16 | 17 => {
+        14 => Condition::AmountIs(rng.i64(-2..3)),
+        15 => Condition::PathIn(pick(rng, &PATHS), pick(rng, &PATHS)),
+        16 | 17 => Condition::Not(Box::new(any_condition(rng, depth - 1))),
+        18 | 19 => {
             Condition::Or(Box::new(any_condition(rng, depth - 1)), Box::new(any_condition(rng, depth - 1)))
         }
         _ => Condition::And(Box::new(any_condition(rng, depth - 1)), Box::new(any_condition(rng, depth - 1))),
@@ -162,6 +166,12 @@ impl Condition {
             Self::NestedIs(text) => {
                 format!("({arguments} has options.mode && {arguments}.options.mode == \"{text}\")")
             }
+            Self::AmountIs(number) => {
+                format!("({arguments} has amount && {arguments}.amount == {number})")
+            }
+            Self::PathIn(one, other) => {
+                format!("({arguments} has path && [\"{one}\", \"{other}\"].contains({arguments}.path))")
+            }
             Self::Not(inner) => format!("!({})", inner.cedar()),
             Self::And(one, other) => format!("({} && {})", one.cedar(), other.cedar()),
             Self::Or(one, other) => format!("({} || {})", one.cedar(), other.cedar()),
@@ -179,7 +189,10 @@ impl Condition {
                 .identity
                 .as_ref()
                 .is_some_and(|identity| identity.scopes.iter().any(|scope| scope == name)),
-            Self::Department(name) => claim("dept").is_some_and(|dept| dept == name),
+            Self::Department(name) => match claim("dept") {
+                None => false,
+                Some(dept) => dept.as_str().ok_or(Failed)? == *name,
+            },
             Self::Level(level) => match claim("level") {
                 None => false,
                 Some(value) => value.as_i64().ok_or(Failed)? >= *level,
@@ -207,8 +220,19 @@ impl Condition {
                 None => false,
                 Some(options) => {
                     let options = options.as_object().ok_or(Failed)?;
-                    options.get("mode").is_some_and(|mode| mode == text)
+                    match options.get("mode").filter(|mode| !mode.is_null()) {
+                        None => false,
+                        Some(mode) => mode.as_str().ok_or(Failed)? == *text,
+                    }
                 }
+            },
+            Self::AmountIs(number) => match argument("amount") {
+                None => false,
+                Some(amount) => amount.as_i64().ok_or(Failed)? == *number,
+            },
+            Self::PathIn(one, other) => match argument("path") {
+                None => false,
+                Some(path) => [*one, *other].contains(&path.as_str().ok_or(Failed)?),
             },
             Self::Not(inner) => !inner.holds(call, tool)?,
             Self::And(one, other) => one.holds(call, tool)? && other.holds(call, tool)?,

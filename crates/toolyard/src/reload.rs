@@ -1,9 +1,9 @@
 //! Replaces settings while connections, calls and runs go on.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use arc_swap::ArcSwap;
-use toolyard_core::{SourceId, SourceKind};
+use toolyard_core::{CallPolicy, SourceId, SourceKind};
 use toolyard_hub::{HubSettings, RetryPolicy};
 use toolyard_mcp_client::{ConfigChanges, config::McpServerConfig};
 use toolyard_tools::skill::LoadedSkills;
@@ -31,14 +31,17 @@ pub struct ReloadedSettings {
 pub(crate) struct Reloadable {
     /// The agents that clients use.
     pub(crate) agents: Arc<ReloadableAgents>,
+    /// What relative paths of policy files are relative to; `None` if the application brought the policy, which stays then.
+    pub(crate) policy_folder: Option<PathBuf>,
     initial_settings: Settings,
     current_settings: ArcSwap<Settings>,
 }
 
 impl Reloadable {
-    pub(crate) fn new(settings: Settings, agents: Agents) -> Self {
+    pub(crate) fn new(settings: Settings, agents: Agents, policy_folder: Option<PathBuf>) -> Self {
         Self {
             agents: Arc::new(ReloadableAgents::new(agents)),
+            policy_folder,
             initial_settings: settings.clone(),
             current_settings: ArcSwap::from_pointee(settings),
         }
@@ -66,11 +69,7 @@ impl Toolyard {
             Some(environment) => Some(self.reload_skills(environment).await?),
             None => None,
         };
-        #[cfg(feature = "store")]
-        let stored = crate::policy::stored_policies(self.store()).await?;
-        #[cfg(not(feature = "store"))]
-        let stored = Vec::new();
-        let policy = crate::policy::hub_policy(&settings, std::path::Path::new("."), &stored)?;
+        let policy = self.reload_policy(&settings).await?;
         let previous_policy = self.hub().policy();
         // Before the servers: tools of a new server must not be offered without the rules about them.
         self.hub().set_policy(policy);
@@ -115,6 +114,16 @@ impl Toolyard {
 }
 
 impl Toolyard {
+    /// The policy of the new settings and of the store; the one in effect if the application brought it.
+    async fn reload_policy(&self, settings: &Settings) -> Result<Option<Arc<dyn CallPolicy>>, Error> {
+        let Some(folder) = &self.reloadable.policy_folder else { return Ok(self.hub().policy()) };
+        #[cfg(feature = "store")]
+        let stored = crate::policy::stored_policies(self.store()).await?;
+        #[cfg(not(feature = "store"))]
+        let stored = Vec::new();
+        Ok(crate::policy::hub_policy(settings, folder, &stored)?)
+    }
+
     #[cfg(feature = "store")]
     async fn reload_skills(&self, environment: &SkillEnvironment) -> Result<LoadedSkills, Error> {
         Ok(load_skills(environment, self.store()).await?)

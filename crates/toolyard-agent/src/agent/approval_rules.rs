@@ -38,6 +38,11 @@ impl ApprovalRules {
         }
     }
 
+    /// Whether `ask` names the tool.
+    pub(crate) fn always_asks(&self, tool: &str, source: &str) -> bool {
+        matches(&self.ask, tool, source)
+    }
+
     /// The source, if calls of its tool may pass arguments outside and no rule allows that. A server or skill that declares
     /// nothing is assumed to; native functions are not.
     pub(crate) fn destination(

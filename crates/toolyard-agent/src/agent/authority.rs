@@ -1,8 +1,8 @@
 //! What an agent may do, as a hash: a run is continued only by a process whose agent may do the same.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, sync::Arc};
 
-use toolyard_core::{ContentHash, RawJson, ToolCallRequest};
+use toolyard_core::{CallerIdentity, ContentHash, RawJson, ToolCallRequest};
 use toolyard_hub::{Profile, route_within};
 
 use super::Agent;
@@ -61,14 +61,15 @@ impl Agent {
         if *authority != self.authority() {
             return Err(TakeOverError::OtherRules);
         }
+        let identity = run.request().and_then(|request| request.identity.as_ref());
         let is_open = |step: &&StepRun| !step.phase.is_ended() && !step.is_reasoning();
-        match run.steps().iter().filter(is_open).find(|step| !self.has_tool_of(step)) {
+        match run.steps().iter().filter(is_open).find(|step| !self.has_tool_of(step, identity)) {
             Some(step) => Err(TakeOverError::OtherTool(step.step.tool_type.clone())),
             None => Ok(()),
         }
     }
 
-    fn has_tool_of(&self, step: &StepRun) -> bool {
+    fn has_tool_of(&self, step: &StepRun, identity: Option<&Arc<CallerIdentity>>) -> bool {
         // A tool that the planning process did not know either is replaced by one with its capability.
         let Some(source) = &step.tool.source else { return true };
         let (parts, name) = (&*self.parts, step.step.tool_type.as_str());
@@ -76,7 +77,8 @@ impl Agent {
         let route = route_within(&parts.hub.snapshot(), &request, Some(&agent_profile(parts)));
         let has_source =
             route.is_ok_and(|route| route.candidates.iter().any(|candidate| candidate.source_id() == source));
-        let permission = ResolvedTool::resolve(parts, name).permission;
+        let tool = ResolvedTool::resolve(parts, name).decided_before_arguments(parts, name, identity);
+        let permission = tool.permission;
         has_source && stricter(permission, step.tool.permission) == permission
     }
 }

@@ -94,8 +94,13 @@ impl Context<'_> {
     }
 
     /// Starts the operation of a step's call.
-    pub(super) fn start_step(&self, step: &str, tool: &str) -> Option<RunningOperation> {
-        let kind = OperationKind::Step { tool: Some(tool.into()), step: step.into() };
+    pub(super) fn start_step(
+        &self,
+        step: &str,
+        tool: &str,
+        is_known_tool: bool,
+    ) -> Option<RunningOperation> {
+        let kind = OperationKind::Step { tool: Some(tool.into()), is_known_tool, step: step.into() };
         self.start(self.span, kind)
     }
 
@@ -106,7 +111,9 @@ impl Context<'_> {
             ModelTask::Plan { .. } => {
                 OperationKind::Planning { agent: self.parts.config.name.as_str().into() }
             }
-            ModelTask::Reason { step } => OperationKind::Step { tool: None, step: step.as_str().into() },
+            ModelTask::Reason { step } => {
+                OperationKind::Step { tool: None, is_known_tool: false, step: step.as_str().into() }
+            }
             ModelTask::Repair { .. } | ModelTask::Judge { .. } | ModelTask::Answer => return None,
         };
         self.start(self.span, kind)

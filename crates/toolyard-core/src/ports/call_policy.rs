@@ -15,6 +15,14 @@ pub trait CallPolicy: Send + Sync + fmt::Debug {
     /// Decides about one call. Must be fast: it is on the path of every call.
     fn decide(&self, request: &PolicyRequest<'_>) -> PolicyDecision;
 
+    /// The decision that holds whatever the arguments; `None` if they can change it. Planning asks, before arguments are
+    /// known; every call is decided with its arguments again.
+    fn decide_without_arguments(
+        &self,
+        subject: &PolicySubject<'_>,
+        tool: &PolicyTool,
+    ) -> Option<PolicyDecision>;
+
     /// Whether there are arguments with which the tool may be called: otherwise it is not shown.
     fn may_be_called(&self, subject: &PolicySubject<'_>, tool: &PolicyTool) -> bool;
 }
@@ -99,6 +107,8 @@ pub struct PolicyGrounds {
     pub policies: Vec<Arc<str>>,
     /// In words that may be shown to the caller.
     pub reason: String,
+    /// Whether an agent that would ask by default needs no approval. A policy that merely permits the call does not say that.
+    pub waives_approval: bool,
 }
 
 impl PolicyDecision {

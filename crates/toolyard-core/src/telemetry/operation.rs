@@ -120,6 +120,8 @@ pub enum OperationKind {
     Step {
         /// The tool of the step; `None` for a step without one.
         tool: Option<Arc<str>>,
+        /// Whether there is such a tool: models invent names.
+        is_known_tool: bool,
         /// The step's id in its plan.
         step: Arc<str>,
     },
@@ -143,22 +145,25 @@ pub enum OperationKind {
 /// What a caller of a tool sent and received. It is not redacted yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallContent {
-    /// The arguments as JSON, at most the first [`Self::MAX_BYTES`]; then they are no JSON any more.
-    pub arguments: String,
+    /// The arguments as JSON. Those longer than [`Self::MAX_BYTES`] are left out: secrets cannot be found reliably in a part of
+    /// a JSON text.
+    pub arguments: Option<String>,
     /// The text of the result or error, at most the first [`Self::MAX_BYTES`].
     pub result: String,
 }
 
 impl CallContent {
-    /// Longer content is cut, because operations wait in memory for their export. It is more than is exported, so that a
+    /// Longer content is not kept, because operations wait in memory for their export. It is more than is exported, so that a
     /// secret at the end of that is still recognized.
     pub const MAX_BYTES: usize = 64 << 10;
 
-    /// Copies the start of both texts.
+    /// Copies the arguments, unless they are too long, and the start of the result.
     pub fn new(arguments: &str, result: &str) -> Self {
-        let start =
-            |text: &str| text.get(..text.floor_char_boundary(Self::MAX_BYTES)).unwrap_or_default().to_owned();
-        Self { arguments: start(arguments), result: start(result) }
+        let result = result.get(..result.floor_char_boundary(Self::MAX_BYTES)).unwrap_or_default();
+        Self {
+            arguments: (arguments.len() <= Self::MAX_BYTES).then(|| arguments.to_owned()),
+            result: result.to_owned(),
+        }
     }
 }
 

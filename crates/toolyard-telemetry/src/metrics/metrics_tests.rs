@@ -182,8 +182,12 @@ fn steps_with_invented_tools_and_long_streams_are_counted_apart() {
     let metrics = Metrics::default();
     for number in 0..100 {
         let tool: Arc<str> = format!("invented-{number}").into();
-        let kind = OperationKind::Step { tool: Some(tool), step: "s".into() };
-        metrics.observe(&operation(kind, 1, Some("unknown_tool")));
+        // It fails, or another tool with its capability is called.
+        for error in [Some("unknown_tool"), None] {
+            let tool = Some(Arc::clone(&tool));
+            let kind = OperationKind::Step { tool, is_known_tool: false, step: "s".into() };
+            metrics.observe(&operation(kind, 1, error));
+        }
     }
     let stream = OperationKind::ServerRequest {
         method: LISTEN_METHOD.into(),
@@ -199,6 +203,7 @@ fn steps_with_invented_tools_and_long_streams_are_counted_apart() {
     let line =
         r#"toolyard_step_duration_seconds_count{gen_ai_tool_name="other",error_type="unknown_tool"} 100"#;
     assert!(text.lines().any(|known| known == line), "{line} is missing in\n{text}");
+    assert!(!text.contains("invented"), "{text}");
     assert!(!text.contains("mcp_server_operation_duration"), "{text}");
 }
 

@@ -179,10 +179,13 @@ impl OperationObserver for Metrics {
             OperationKind::Planning { agent } => {
                 self.planning.update([agent, error], |durations| durations.observe(duration));
             }
-            OperationKind::Step { tool, .. } => {
+            OperationKind::Step { tool, is_known_tool, .. } => {
                 // Models can invent names of tools.
-                let is_unknown = matches!(error, "unknown_tool" | "unknown_capability");
-                let tool = if is_unknown { OTHER } else { tool.as_deref().unwrap_or_default() };
+                let tool = match tool {
+                    Some(tool) if *is_known_tool => tool,
+                    Some(_) => OTHER,
+                    None => "",
+                };
                 self.steps.update([tool, error], |durations| durations.observe(duration));
             }
             OperationKind::ModelCall { provider, model, usage, cost, .. } => {

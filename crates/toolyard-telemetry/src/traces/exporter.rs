@@ -50,8 +50,16 @@ impl Traces {
         let (sampler, captures_content, interval) =
             (config.sampler, config.captures_content, config.interval);
         let mut resource = config.resource_attributes;
-        resource.push(("service.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()));
-        resource.push(("service.name".to_owned(), config.service_name));
+        let own = [
+            ("service.version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("service.name", config.service_name),
+        ];
+        for (key, value) in own {
+            // Keys are unique; `OTEL_RESOURCE_ATTRIBUTES` counts more.
+            if !resource.iter().any(|(other, _)| other == key) {
+                resource.push((key.to_owned(), value));
+            }
+        }
         let export = Export {
             client: OtlpClient::new(&config.url, config.headers, EXPORT_TIMEOUT)?,
             request: ExportRequest::new(&resource),
@@ -75,12 +83,12 @@ impl Traces {
     pub async fn shut_down(&self, limit: Duration) {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.stop.notify_one();
-        if let Some(ended) = ended
-            && timeout(limit, ended).await.is_err()
-        {
-            tracing::warn!("the last spans were not exported in time");
+        let Some(ended) = ended else { return };
+        let is_in_time = timeout(limit, ended).await.is_ok();
+        let lost_spans = self.queue.close();
+        if !is_in_time || lost_spans > 0 {
+            tracing::warn!(lost_spans, "the last spans were not exported in time");
         }
-        self.queue.close();
     }
 }
 
@@ -127,6 +135,9 @@ impl Export {
             // One batch at a time, so that operations which wait count for the limits of the queue.
             while let Some(batch) = queue.take(BATCH_SPANS) {
                 self.export(&batch).await;
+                // Also while there is always more to export: a receiver that does not answer must be noticed.
+                self.failures.add_dropped(queue.take_dropped());
+                self.failures.report_if_due(false);
             }
             self.failures.add_dropped(queue.take_dropped());
             self.failures.report_if_due(is_stopping);

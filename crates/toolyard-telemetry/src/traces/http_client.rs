@@ -12,7 +12,7 @@ use toolyard_core::redact;
 use super::{TraceConfigError, export_request::rejected_spans};
 
 /// Longer responses are not read: a receiver says little.
-const MAX_RESPONSE_BYTES: u64 = 64 << 10;
+const MAX_RESPONSE_BYTES: usize = 64 << 10;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why spans did not arrive.
@@ -66,14 +66,20 @@ impl OtlpClient {
 
     /// Sends the body of an export.
     pub(super) async fn send(&self, body: Vec<u8>) -> Result<(), ExportError> {
-        let response = self.client.post(self.url.clone()).body(body).send().await?;
+        let mut response = self.client.post(self.url.clone()).body(body).send().await?;
         if !response.status().is_success() {
             return Err(ExportError::Status(response.status()));
         }
-        let is_short = response.content_length().is_some_and(|length| length <= MAX_RESPONSE_BYTES);
-        if is_short && let (spans @ 1.., reason) = rejected_spans(&response.bytes().await?) {
-            return Err(ExportError::Rejected { spans, reason });
+        let mut answer = Vec::new();
+        while let Some(part) = response.chunk().await? {
+            if answer.len() + part.len() > MAX_RESPONSE_BYTES {
+                return Ok(());
+            }
+            answer.extend_from_slice(&part);
         }
-        Ok(())
+        match rejected_spans(&answer) {
+            (0, _) => Ok(()),
+            (spans, reason) => Err(ExportError::Rejected { spans, reason }),
+        }
     }
 }

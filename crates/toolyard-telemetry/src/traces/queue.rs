@@ -84,9 +84,12 @@ impl OperationQueue {
         self.dropped.swap(0, Ordering::Relaxed)
     }
 
-    /// Drops what comes from now on.
-    pub(super) fn close(&self) {
-        self.lock().is_closed = true;
+    /// Drops what comes from now on, and what waits. Returns how many operations that were.
+    pub(super) fn close(&self) -> usize {
+        let mut state = self.lock();
+        state.is_closed = true;
+        state.content_bytes = 0;
+        std::mem::take(&mut state.operations).len()
     }
 }
 
@@ -94,7 +97,7 @@ impl OperationQueue {
 fn content_bytes(operation: &Operation) -> usize {
     match &operation.kind {
         OperationKind::ToolCall { content: Some(content), .. } => {
-            content.arguments.len() + content.result.len()
+            content.arguments.as_ref().map_or(0, String::len) + content.result.len()
         }
         _ => 0,
     }
@@ -130,7 +133,8 @@ mod tests {
         assert_eq!(queue.take(4).map(|taken| taken.len()), Some(4));
         assert_eq!((queue.take(4).map(|taken| taken.len()), queue.take_dropped()), (Some(1), 3));
         assert_eq!((queue.take(4).map(|taken| taken.len()), queue.take_dropped()), (None, 0));
-        queue.close();
+        queue.push(operation(OperationKind::Planning { agent: "a".into() }));
+        assert_eq!(queue.close(), 1);
         queue.push(operation(OperationKind::Planning { agent: "a".into() }));
         assert_eq!((queue.take(4).map(|taken| taken.len()), queue.take_dropped()), (None, 1));
     }
@@ -138,7 +142,7 @@ mod tests {
     #[test]
     fn large_content_does_not_fill_the_memory() {
         let call = || {
-            let content = CallContent { arguments: "{}".to_owned(), result: "x".repeat(48) };
+            let content = CallContent { arguments: Some("{}".to_owned()), result: "x".repeat(48) };
             let content = Some(Box::new(content));
             operation(OperationKind::ToolCall { tool: "t".into(), source: None, attempts: 1, content })
         };

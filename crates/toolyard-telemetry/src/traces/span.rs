@@ -182,7 +182,7 @@ fn write_key(kind: &OperationKind, key: &mut Vec<u8>) {
             add(Some("plan"));
             add(Some(agent));
         }
-        OperationKind::Step { tool, step } => {
+        OperationKind::Step { tool, step, .. } => {
             add(Some("step"));
             add(tool.as_deref());
             add(Some(step));
@@ -243,7 +243,7 @@ fn describe(kind: &OperationKind, span: &mut Attributes<'_>) {
         }
         OperationKind::AgentRun { agent, .. } => describe_agent("invoke_agent", agent, span),
         OperationKind::Planning { agent } => describe_agent("plan", agent, span),
-        OperationKind::Step { tool, step } => {
+        OperationKind::Step { tool, step, .. } => {
             // A model chooses both.
             let step = redact(step);
             span.set_name("step", Some(&step));
@@ -274,12 +274,9 @@ fn write_details(kind: &OperationKind, span: &mut Attributes<'_>) {
         OperationKind::ToolCall { attempts, content, .. } => {
             span.add("toolyard.attempts", u64::from(*attempts));
             if let Some(CallContent { arguments, result }) = content.as_deref() {
-                // Arguments that were cut are no JSON any more.
-                match RawJson::parse(arguments.clone()) {
-                    Ok(arguments) => {
-                        span.add("gen_ai.tool.call.arguments", &*truncated(redact_json(&arguments).0.get()));
-                    }
-                    Err(_cut) => span.add("gen_ai.tool.call.arguments", &*truncated(&redact(arguments))),
+                let arguments = arguments.clone().and_then(|arguments| RawJson::parse(arguments).ok());
+                if let Some(arguments) = arguments {
+                    span.add("gen_ai.tool.call.arguments", &*truncated(redact_json(&arguments).0.get()));
                 }
                 span.add("gen_ai.tool.call.result", &*truncated(&redact(result)));
             }

@@ -161,7 +161,7 @@ fn agents_models_and_tools_have_the_names_of_the_conventions() {
     assert_eq!(named(run), expect("invoke_agent main", SpanKind::Internal, "invoke_agent"));
     let planning = OperationKind::Planning { agent: "main".into() };
     assert_eq!(named(planning), expect("plan main", SpanKind::Internal, "plan"));
-    let step = OperationKind::Step { tool: Some("add".into()), step: "s1".into() };
+    let step = OperationKind::Step { tool: Some("add".into()), is_known_tool: true, step: "s1".into() };
     assert_eq!(named(step), expect("step s1", SpanKind::Internal, ""));
     let call = OperationKind::ToolCall { tool: "add".into(), source: None, attempts: 1, content: None };
     assert_eq!(named(call), expect("execute_tool add", SpanKind::Internal, "execute_tool"));
@@ -196,7 +196,7 @@ fn agents_models_and_tools_have_the_names_of_the_conventions() {
 fn secrets_are_redacted_wherever_a_client_writes() {
     const TOKEN: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
     let content = CallContent {
-        arguments: format!(r#"{{"token":"{TOKEN}","x":1}}"#),
+        arguments: Some(format!(r#"{{"token":"{TOKEN}","x":1}}"#)),
         result: format!("Bearer {TOKEN} {}", "é".repeat(20_000)),
     };
     let call = OperationKind::ToolCall {
@@ -205,7 +205,9 @@ fn secrets_are_redacted_wherever_a_client_writes() {
         attempts: 1,
         content: Some(Box::new(content)),
     };
-    let cut = CallContent::new(&format!(r#"{{"token":"{TOKEN}","x":"{}"#, "y".repeat(70_000)), "");
+    // In a part of this JSON text, the value would not be recognized as a secret.
+    let long = format!(r#"{{"headers":[{{"name":"password","value":"ghp_0123"}}],"x":"{}"}}"#, "y".repeat(70_000));
+    let cut = CallContent::new(&long, "");
     let cut_call = OperationKind::ToolCall {
         tool: "add".into(),
         source: None,
@@ -214,7 +216,7 @@ fn secrets_are_redacted_wherever_a_client_writes() {
     };
     let uri = format!("https://example.org/?token={TOKEN}");
     let named = OperationKind::ToolCall { tool: TOKEN.into(), source: None, attempts: 1, content: None };
-    let step = OperationKind::Step { tool: Some(TOKEN.into()), step: TOKEN.into() };
+    let step = OperationKind::Step { tool: Some(TOKEN.into()), is_known_tool: true, step: TOKEN.into() };
     let mut identified = server_request("tools/list", None, None);
     if let OperationKind::ServerRequest { request_id, .. } = &mut identified {
         *request_id = Some(TOKEN.to_owned());

@@ -127,7 +127,7 @@ impl ToolyardBuilder {
         self
     }
 
-    /// Decides about calls, in place of the policies of the settings. A reload of settings replaces it by theirs.
+    /// Decides about calls, in place of the policies of the settings and of the store, also after a reload of settings.
     pub fn policy(mut self, policy: Arc<dyn CallPolicy>) -> Self {
         self.policy = Some(policy);
         self
@@ -310,6 +310,11 @@ impl ToolyardBuilder {
         if let Some(persistence) = &persistence {
             persistence.configure(&mut config);
         }
+        #[cfg(feature = "agent")]
+        let policy_folder = match self.policy {
+            Some(_) => None,
+            None => Some(self.working_directory.clone().unwrap_or_else(|| PathBuf::from("."))),
+        };
         self.configure_by_parts(&mut config);
         let tools = std::mem::take(&mut self.tools);
         #[cfg(feature = "native")]
@@ -339,7 +344,7 @@ impl ToolyardBuilder {
             #[cfg(feature = "store")]
             persistence,
             #[cfg(feature = "agent")]
-            reloadable: crate::reload::Reloadable::new(self.settings, agents),
+            reloadable: crate::reload::Reloadable::new(self.settings, agents, policy_folder),
             #[cfg(feature = "agent")]
             approver: self.approver,
             #[cfg(feature = "gateway")]

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
-use toolyard_core::{CallerIdentity, ErrorKind, RawJson};
+use toolyard_core::{CallerIdentity, ErrorKind};
 use toolyard_model::{ModelReply, ModelRequest};
 
 use super::{
@@ -196,7 +196,7 @@ pub(super) fn planned_tools(
     let planned_tool = |step: &Step| {
         let notes = notes.remove(&step.id).unwrap_or_default();
         let tool = ResolvedTool::resolve(parts, &step.tool_type);
-        let tool = tool.decided_by_policy(parts, &step.tool_type, &RawJson::empty_object(), identity);
+        let tool = tool.decided_before_arguments(parts, &step.tool_type, identity);
         (step.id.clone(), tool.into_planned_tool(notes))
     };
     plan.steps.iter().map(planned_tool).collect()

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use toolyard_core::{
-    ArgumentExample, CallerIdentity, Capability, ContentBlock, ErrorKind, RawJson, SourceId, ToolError,
-    ToolOutput,
+    ArgumentExample, CallerIdentity, Capability, ContentBlock, ErrorKind, PolicyDecision, PolicyRequest,
+    PolicySubject, RawJson, SourceId, ToolError, ToolOutput,
     telemetry::{RunningOperation, SpanContext},
 };
-use toolyard_hub::{Budget, CallOptions, definition_hash};
+use toolyard_hub::{Budget, CallOptions, ToolCandidate, definition_hash};
 use toolyard_model::ModelSynthesizer;
 
 use super::{
@@ -65,7 +65,8 @@ pub(in crate::driver) enum StepCallOutcome {
 }
 
 pub(in crate::driver) async fn execute(context: Context<'_>, call: StepCall) -> StepCallOutcome {
-    let operation = context.start_step(&call.step.step.id, &call.step.step.tool_type);
+    let is_known_tool = call.prepared.tool.source.is_some();
+    let operation = context.start_step(&call.step.step.id, &call.step.step.tool_type, is_known_tool);
     let span = operation.as_ref().and_then(RunningOperation::context).or(context.span);
     let outcome = execute_in(context, call, span).await;
     end_step(operation, &outcome);
@@ -131,7 +132,7 @@ async fn call_tool(
     let capability = ExecutionAgent::default()
         .infer_capability(&step.step, &parts.hub)
         .filter(|_| prepared.tool.source.is_none() && prepared.tool.read_only)
-        .filter(|capability| may_substitute(parts, capability, prepared));
+        .filter(|capability| may_substitute(parts, capability, prepared, options.identity.as_ref()));
     let (request, capability) = (&prepared.request, capability.as_ref());
     let result = parts.hub.execute_step_or_by_capability(
         &*parts.log,
@@ -146,15 +147,28 @@ async fn call_tool(
 
 /// Whether tools with this capability may replace a missing tool: no read-only one of them needs an approval, nor passes
 /// non-public data outside.
-fn may_substitute(parts: &AgentParts, capability: &Capability, prepared: &PreparedCall) -> bool {
+fn may_substitute(
+    parts: &AgentParts,
+    capability: &Capability,
+    prepared: &PreparedCall,
+    identity: Option<&Arc<CallerIdentity>>,
+) -> bool {
     let (snapshot, profile) = (parts.hub.snapshot(), agent_profile(parts));
     let substitutes = snapshot.find_by_capability(capability.as_str());
     let mut substitutes = substitutes.iter().filter(|tool| tool.hints.read_only && profile.offers(tool));
+    let policy = parts.hub.policy();
+    let subject = PolicySubject { identity, agent: Some(&parts.config.name), profile: &profile.name };
+    let needs_approval = |tool: &ToolCandidate| {
+        let (tool, arguments) = (tool.policy_tool(), &prepared.request.arguments);
+        let decision = policy.as_ref().map(|policy| policy.decide(&PolicyRequest { subject, tool, arguments }));
+        matches!(decision, Some(PolicyDecision::Ask(_)))
+    };
     substitutes.all(|tool| {
         let (source, kind) = (tool.source_id(), tool.source.info.kind);
         let permission = parts.rules.permission(&tool.name, source.as_str(), tool.hints);
         let destination = parts.rules.destination(&tool.name, source, kind, tool.hints);
         permission == Permission::Allow
+            && !needs_approval(tool)
             && disclosed_sources(destination.as_slice(), &prepared.argument_sources).is_empty()
     })
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use toolyard_core::{
-    CallerIdentity, ContentHash, EffectiveHints, PolicyDecision, PolicyRequest, PolicySubject, RawJson,
+    CallPolicy, CallerIdentity, ContentHash, EffectiveHints, PolicyDecision, PolicyRequest, PolicySubject, RawJson,
     SourceId, ToolCallRequest,
 };
 use toolyard_hub::{Profile, RouteCase, ToolCandidate, definition_hash, route_within};
@@ -89,13 +89,41 @@ impl ResolvedTool {
     }
 
     /// With the permission that the hub's policy gives for a call with these arguments. A policy cannot permit what the rules
-    /// of the agent deny; it can waive an approval, or require one.
+    /// of the agent deny; it can require an approval, or waive one that the rules do not name.
     pub(in crate::driver) fn decided_by_policy(
+        self,
+        parts: &AgentParts,
+        tool: &str,
+        arguments: &RawJson,
+        identity: Option<&Arc<CallerIdentity>>,
+    ) -> Self {
+        self.with_decisions(parts, tool, arguments, identity, |policy, subject, candidate| {
+            let tool = candidate.policy_tool();
+            Some(policy.decide(&PolicyRequest { subject: *subject, tool, arguments }))
+        })
+    }
+
+    /// Like [`Self::decided_by_policy`], before the arguments are known. If they can change the decision of the policy, the call
+    /// counts as allowed until it is decided with them.
+    pub(crate) fn decided_before_arguments(
+        self,
+        parts: &AgentParts,
+        tool: &str,
+        identity: Option<&Arc<CallerIdentity>>,
+    ) -> Self {
+        let arguments = RawJson::empty_object();
+        self.with_decisions(parts, tool, &arguments, identity, |policy, subject, candidate| {
+            policy.decide_without_arguments(subject, candidate.policy_tool())
+        })
+    }
+
+    fn with_decisions(
         mut self,
         parts: &AgentParts,
         tool: &str,
         arguments: &RawJson,
         identity: Option<&Arc<CallerIdentity>>,
+        decide: impl Fn(&dyn CallPolicy, &PolicySubject<'_>, &ToolCandidate) -> Option<PolicyDecision>,
     ) -> Self {
         let Some(policy) = parts.hub.policy() else { return self };
         let profile = agent_profile(parts);
@@ -103,21 +131,26 @@ impl ResolvedTool {
         let request = ToolCallRequest::new(tool, arguments.clone());
         let route = route_within(&parts.hub.snapshot(), &request, Some(&profile));
         let candidates = route.map(|route| route.candidates).unwrap_or_default();
-        let decisions: Vec<PolicyDecision> = candidates
-            .iter()
-            .map(|candidate| {
-                policy.decide(&PolicyRequest { subject, tool: candidate.policy_tool(), arguments })
-            })
-            // The hub refuses a call that is denied, or calls an equivalent instead, and says why.
-            .filter(|decision| !decision.is_denied())
-            .collect();
-        let is_waived = |decision: &PolicyDecision| matches!(decision, PolicyDecision::Allow(grounds) if !grounds.policies.is_empty());
+        let (mut requires_approval, mut is_open) = (false, false);
+        let (mut waived, mut allowed) = (0, 0);
+        for candidate in &candidates {
+            match decide(&*policy, &subject, candidate) {
+                None => is_open = true,
+                // The hub refuses a call that is denied, or calls an equivalent instead, and says why.
+                Some(PolicyDecision::Deny(_)) => {}
+                Some(PolicyDecision::Ask(_)) => requires_approval = true,
+                Some(PolicyDecision::Allow(grounds)) => {
+                    let is_named = parts.rules.always_asks(&candidate.name, candidate.source_id().as_str());
+                    allowed += 1;
+                    waived += usize::from(grounds.waives_approval && !is_named);
+                }
+            }
+        }
         self.permission = match self.permission {
             Permission::Deny => Permission::Deny,
-            _ if decisions.iter().any(|decision| matches!(decision, PolicyDecision::Ask(_))) => {
-                Permission::Ask
-            }
-            Permission::Ask if !decisions.is_empty() && decisions.iter().all(is_waived) => Permission::Allow,
+            _ if requires_approval => Permission::Ask,
+            _ if is_open => Permission::Allow,
+            Permission::Ask if allowed > 0 && waived == allowed => Permission::Allow,
             permission => permission,
         };
         self

@@ -10,6 +10,7 @@ mod fixture;
 mod flaky_log;
 mod open_world;
 mod parallel;
+mod policies;
 mod resume;
 mod shutdown;
 mod single_calls;
