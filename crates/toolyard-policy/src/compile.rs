@@ -184,7 +184,8 @@ impl Compiler {
             return Err(errors);
         }
         self.compiled.warnings.extend(result.validation_warnings().map(|warning| located.diagnosed(warning)));
-        let conditions = conditions.iter().map(|condition| with_type_checks(condition, &reads)).collect::<Vec<_>>();
+        let conditions =
+            conditions.iter().map(|condition| with_type_checks(condition, &reads)).collect::<Vec<_>>();
         let bodies = || conditions.iter().filter_map(|condition| condition.get("body"));
         let number = self.compiled.rules.len();
         let with_conditions = |conditions: &[Value]| {

@@ -49,7 +49,9 @@ fn is_operand_checked(operator: &str, operand: &str, is_result_checked: bool) ->
         ("if-then-else", "then" | "else") => is_result_checked,
         ("if-then-else", "if") => true,
         // Cedar evaluates the right side only if it decides, and then needs a boolean.
-        ("&&" | "||" | "!" | "neg" | "+" | "-" | "*" | "<" | "<=" | ">" | ">=" | "like" | "isEmpty", _) => true,
+        ("&&" | "||" | "!" | "neg" | "+" | "-" | "*" | "<" | "<=" | ">" | ">=" | "like" | "isEmpty", _) => {
+            true
+        }
         ("contains", "left") | ("containsAll" | "containsAny", _) => true,
         // Of the wrong type, it has no attributes.
         ("." | "has", "left") => true,

@@ -182,7 +182,10 @@ fn an_argument_of_another_type_is_not_merely_unequal() {
     let conditions = [
         (format!("{arguments} has path && {arguments}.path == \"/etc/passwd\""), "path"),
         (format!("{arguments} has path && \"/etc/passwd\" == {arguments}.path"), "path"),
-        (format!("{arguments} has path && [\"/etc/passwd\", \"/etc/shadow\"].contains({arguments}.path)"), "path"),
+        (
+            format!("{arguments} has path && [\"/etc/passwd\", \"/etc/shadow\"].contains({arguments}.path)"),
+            "path",
+        ),
         (format!("{arguments} has o.path && [{arguments}.o.path, \"x\"].contains(\"/etc/passwd\")"), "o"),
         (
             format!(
@@ -198,7 +201,9 @@ fn an_argument_of_another_type_is_not_merely_unequal() {
             decide(&policy, None, &tool("read", "files", true), json!({ field: path })).label()
         };
         assert_eq!(label(json!("/home")), "allow", "{condition}");
-        for hostile in [json!("/etc/passwd"), json!(["/etc/passwd"]), json!({"a": "/etc/passwd"}), json!(7), json!(true)] {
+        for hostile in
+            [json!("/etc/passwd"), json!(["/etc/passwd"]), json!({"a": "/etc/passwd"}), json!(7), json!(true)]
+        {
             assert_eq!(label(hostile.clone()), "deny", "{condition} {hostile}");
         }
     }
@@ -214,7 +219,9 @@ fn an_argument_of_another_type_is_not_merely_unequal() {
     let label = |arguments: Value| decide(&policy, None, &write, arguments).label();
     assert_eq!(label(json!({"env": "test"})), "allow");
     assert_eq!(label(json!({"env": ["prod"]})), "ask", "no waiver for what cannot be compared");
-    for hostile in [json!({"amount": 100.0}), json!({"amount": "100"}), json!({"force": "true"}), json!({"to": "evil"})] {
+    for hostile in
+        [json!({"amount": 100.0}), json!({"amount": "100"}), json!({"force": "true"}), json!({"to": "evil"})]
+    {
         assert_eq!(label(hostile.clone()), "deny", "{hostile}");
     }
     assert_eq!(label(json!({"amount": 99, "force": false, "to": ["a"]})), "ask");

@@ -2,7 +2,8 @@
 
 use sqlx::Row as _;
 use toolyard_core::{
-    AuditRecord, AuditedDecision, BoxFuture, ContentHash, PolicyStore, StorageError, StoredPolicy, unix_millis,
+    AuditRecord, AuditedDecision, BoxFuture, ContentHash, PolicyStore, StorageError, StoredPolicy,
+    unix_millis,
 };
 
 use crate::{audit::append::append_record, error::StoreError, sql::Durability, store::Store};

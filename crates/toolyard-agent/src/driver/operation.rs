@@ -94,12 +94,7 @@ impl Context<'_> {
     }
 
     /// Starts the operation of a step's call.
-    pub(super) fn start_step(
-        &self,
-        step: &str,
-        tool: &str,
-        is_known_tool: bool,
-    ) -> Option<RunningOperation> {
+    pub(super) fn start_step(&self, step: &str, tool: &str, is_known_tool: bool) -> Option<RunningOperation> {
         let kind = OperationKind::Step { tool: Some(tool.into()), is_known_tool, step: step.into() };
         self.start(self.span, kind)
     }

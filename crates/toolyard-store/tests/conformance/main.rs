@@ -30,10 +30,10 @@ use toolyard_core::{
     AgentDefinitions as _, ApprovalKind, ApprovalOutcome, Approvals, ArgumentExample, ArgumentExamples as _,
     Audit, AuditRecord, CallRecord, CallerStore as _, ContentHash, ConversationId, ConversationMessage,
     Conversations, ErrorKind, ExampleRequests as _, FinishedStep, History, Journal, JournalError,
-    PastRequest, PastRequests, PolicyStore as _, RawJson, Resolution, ResultRef, ResultShape, ResultShapes as _, Results,
-    ResultsError, RevisionFamily, RunId, RunLog, RunState, ServerRecord, Servers, SkillDescriptionCache,
-    SourceId, StepStart, StepState, StoredCaller, StoredDefinition, StoredKey, ToolExampleRequests,
-    TrustDecision,
+    PastRequest, PastRequests, PolicyStore as _, RawJson, Resolution, ResultRef, ResultShape,
+    ResultShapes as _, Results, ResultsError, RevisionFamily, RunId, RunLog, RunState, ServerRecord, Servers,
+    SkillDescriptionCache, SourceId, StepStart, StepState, StoredCaller, StoredDefinition, StoredKey,
+    ToolExampleRequests, TrustDecision,
 };
 use toolyard_store::{
     AuditConfig, AuditQuery, AuditVerification, Engine, Location, ResultRetention, Store, StoreError,

@@ -20,7 +20,9 @@ pub(crate) async fn policies_are_set_replaced_removed_and_audited(engine: Engine
     let audit = store.query_audit(&AuditQuery { limit: 10, ..AuditQuery::default() }).await.unwrap();
     let audit: Vec<_> = audit
         .iter()
-        .map(|entry| (entry.record.caller.as_str(), entry.record.tool.as_str(), entry.record.outcome.as_str()))
+        .map(|entry| {
+            (entry.record.caller.as_str(), entry.record.tool.as_str(), entry.record.outcome.as_str())
+        })
         .collect();
     let expected = [
         ("ada", "change policy", "decided: set policy team"),

@@ -206,7 +206,8 @@ fn secrets_are_redacted_wherever_a_client_writes() {
         content: Some(Box::new(content)),
     };
     // In a part of this JSON text, the value would not be recognized as a secret.
-    let long = format!(r#"{{"headers":[{{"name":"password","value":"ghp_0123"}}],"x":"{}"}}"#, "y".repeat(70_000));
+    let long =
+        format!(r#"{{"headers":[{{"name":"password","value":"ghp_0123"}}],"x":"{}"}}"#, "y".repeat(70_000));
     let cut = CallContent::new(&long, "");
     let cut_call = OperationKind::ToolCall {
         tool: "add".into(),

@@ -23,8 +23,8 @@ mod replicas;
 mod running_hub;
 mod settings_api;
 mod stdio;
-mod stored_policies;
 mod stopping;
+mod stored_policies;
 #[path = "../servers/test_home.rs"]
 mod test_home;
 mod tool_calls;

@@ -160,7 +160,8 @@ fn may_substitute(
     let subject = PolicySubject { identity, agent: Some(&parts.config.name), profile: &profile.name };
     let needs_approval = |tool: &ToolCandidate| {
         let (tool, arguments) = (tool.policy_tool(), &prepared.request.arguments);
-        let decision = policy.as_ref().map(|policy| policy.decide(&PolicyRequest { subject, tool, arguments }));
+        let decision =
+            policy.as_ref().map(|policy| policy.decide(&PolicyRequest { subject, tool, arguments }));
         matches!(decision, Some(PolicyDecision::Ask(_)))
     };
     substitutes.all(|tool| {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use toolyard_core::{
-    CallPolicy, CallerIdentity, ContentHash, EffectiveHints, PolicyDecision, PolicyRequest, PolicySubject, RawJson,
-    SourceId, ToolCallRequest,
+    CallPolicy, CallerIdentity, ContentHash, EffectiveHints, PolicyDecision, PolicyRequest, PolicySubject,
+    RawJson, SourceId, ToolCallRequest,
 };
 use toolyard_hub::{Profile, RouteCase, ToolCandidate, definition_hash, route_within};
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use toolyard_core::{
-    CallPolicy, PolicyDecision, PolicyGrounds, PolicyRequest, PolicySubject, PolicyTool, SourceInfo, SourceKind,
+    CallPolicy, PolicyDecision, PolicyGrounds, PolicyRequest, PolicySubject, PolicyTool, SourceInfo,
+    SourceKind,
 };
 
 use super::*;
@@ -120,8 +121,10 @@ async fn a_run_that_waits_because_of_a_policy_can_be_continued_under_the_same_po
 async fn a_policy_that_reads_arguments_can_waive_an_approval() {
     let policy = || Some(Arc::new(TestPolicy("send", Rule::WaiveFor("@example.com"))) as Arc<dyn CallPolicy>);
     for (to, is_sent) in [("ada@example.com", true), ("eve@example.org", false)] {
-        let fixture =
-            fixture(&[("s", "send", json!({ "to": to }), &[])], &[tool("send", Behavior::Echo).writes().keeps_inside()]);
+        let fixture = fixture(
+            &[("s", "send", json!({ "to": to }), &[])],
+            &[tool("send", Behavior::Echo).writes().keeps_inside()],
+        );
         fixture.hub.set_policy(policy());
         let (_, end) = fixture.ask(request("?")).await;
         assert_eq!(fixture.calls().len(), usize::from(is_sent), "{to}");

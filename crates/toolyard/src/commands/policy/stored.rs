@@ -66,7 +66,8 @@ pub(super) async fn remove(name: &str, context: &CliContext, output: &Output) ->
 pub(super) async fn list(context: &CliContext, output: &Output) -> Result<(), CliError> {
     let mut rows = Vec::new();
     for file in &context.settings.policy.files {
-        let policy = load_policy_files(&context.settings, std::slice::from_ref(file), &[]).map_err(unusable)?;
+        let policy =
+            load_policy_files(&context.settings, std::slice::from_ref(file), &[]).map_err(unusable)?;
         rows.push(("file", file.display().to_string(), policy.policy_count()));
     }
     for stored in read(context).await? {
@@ -88,6 +89,7 @@ pub(super) async fn list(context: &CliContext, output: &Output) -> Result<(), Cl
     Ok(())
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "map_err passes errors by value")]
 fn store_error(error: StorageError) -> CliError {
     CliError::failed(format!("the store failed: {error}")).with_hint("check it: toolyard store check")
 }
