@@ -1,4 +1,4 @@
-//! [`StandingCache`]: what policies say about a caller and a tool, computed once.
+//! [`PartialDecisionCache`]: what policies say about a caller and a tool, computed once.
 
 use std::{
     collections::HashMap,
@@ -8,14 +8,14 @@ use std::{
 
 use toolyard_core::{CallerIdentity, PolicySubject, PolicyTool};
 
-use crate::policy::Standing;
+use crate::policy::PartialDecision;
 
 /// Pairs of callers and tools that are remembered.
-const MAX_STANDINGS: usize = 32_768;
+const MAX_PARTIAL_DECISIONS: usize = 32_768;
 
-/// Remembers standings by caller, tool, agent and profile.
+/// Remembers partial decisions by caller, tool, agent and profile.
 #[derive(Default)]
-pub(crate) struct StandingCache {
+pub(crate) struct PartialDecisionCache {
     entries: RwLock<HashMap<u64, Entry>>,
     hasher: RandomState,
 }
@@ -25,36 +25,36 @@ struct Entry {
     agent: Option<Box<str>>,
     profile: Box<str>,
     tool: u64,
-    standing: Arc<Standing>,
+    partial: Arc<PartialDecision>,
 }
 
-impl StandingCache {
+impl PartialDecisionCache {
     pub(crate) fn get_or_insert(
         &self,
         subject: &PolicySubject<'_>,
         tool: &PolicyTool,
-        compute: impl FnOnce() -> Standing,
-    ) -> Arc<Standing> {
+        compute: impl FnOnce() -> PartialDecision,
+    ) -> Arc<PartialDecision> {
         let key = self.key(subject, tool);
         if let Some(entry) = self.entries.read().unwrap_or_else(PoisonError::into_inner).get(&key)
             && entry.is_for(subject, tool)
         {
-            return Arc::clone(&entry.standing);
+            return Arc::clone(&entry.partial);
         }
-        let standing = Arc::new(compute());
+        let partial = Arc::new(compute());
         let entry = Entry {
             identity: subject.identity.cloned(),
             agent: subject.agent.map(Into::into),
             profile: subject.profile.into(),
             tool: tool.id(),
-            standing: Arc::clone(&standing),
+            partial: Arc::clone(&partial),
         };
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
-        if entries.len() >= MAX_STANDINGS {
+        if entries.len() >= MAX_PARTIAL_DECISIONS {
             entries.clear();
         }
         entries.insert(key, entry);
-        standing
+        partial
     }
 
     fn key(&self, subject: &PolicySubject<'_>, tool: &PolicyTool) -> u64 {

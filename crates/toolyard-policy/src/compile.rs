@@ -10,9 +10,9 @@ use miette::Diagnostic;
 use serde_json::{Value, json};
 
 use crate::{
+    attribute_usage::{AttributeUsage, reads_arguments},
     error::{PolicyError, PolicyProblem},
-    reads::{Reads, reads_arguments},
-    typed_reads::with_type_checks,
+    type_checks::with_type_checks,
 };
 
 /// The schema of policies; each policy completes it by the arguments and claims that it reads.
@@ -49,7 +49,7 @@ pub(crate) struct Rule {
     /// The conditions of the policy, as a `permit` whose id is the number of the rule: so one evaluation finds all satisfied rules.
     pub(crate) condition: CedarPolicy,
     /// The part of the conditions before the first that reads arguments; `None` if none does.
-    pub(crate) guard: Option<CedarPolicy>,
+    pub(crate) precondition: Option<CedarPolicy>,
     /// The arguments that it reads.
     pub(crate) arguments: BTreeSet<String>,
     /// The claims that it reads.
@@ -171,11 +171,11 @@ impl Compiler {
         let json = policy.to_json().map_err(|error| one(error.to_string()))?;
         let conditions = json.get("conditions").and_then(Value::as_array).cloned().unwrap_or_default();
         let bodies = || conditions.iter().filter_map(|condition| condition.get("body"));
-        let mut reads = Reads::default();
+        let mut usage = AttributeUsage::default();
         for body in bodies() {
-            reads.extend(body).map_err(|error| one(error.to_string()))?;
+            usage.extend(body).map_err(|error| one(error.to_string()))?;
         }
-        let schema = format!("{SCHEMA}{}", reads.declarations());
+        let schema = format!("{SCHEMA}{}", usage.declarations());
         let (schema, _) = Schema::from_cedarschema_str(&schema).map_err(|error| one(error.to_string()))?;
         let set = PolicySet::from_policies([policy.clone()]).map_err(|error| one(error.to_string()))?;
         let result = Validator::new(schema).validate(&set, ValidationMode::Strict);
@@ -185,7 +185,7 @@ impl Compiler {
         }
         self.compiled.warnings.extend(result.validation_warnings().map(|warning| located.diagnosed(warning)));
         let conditions =
-            conditions.iter().map(|condition| with_type_checks(condition, &reads)).collect::<Vec<_>>();
+            conditions.iter().map(|condition| with_type_checks(condition, &usage)).collect::<Vec<_>>();
         let bodies = || conditions.iter().filter_map(|condition| condition.get("body"));
         let number = self.compiled.rules.len();
         let with_conditions = |conditions: &[Value]| {
@@ -198,7 +198,7 @@ impl Compiler {
             CedarPolicy::from_json(Some(PolicyId::new(number.to_string())), json)
                 .map_err(|error| one(error.to_string()))
         };
-        let guard = match bodies().any(reads_arguments) {
+        let precondition = match bodies().any(reads_arguments) {
             true => Some(with_conditions(&conditions_before_arguments(&conditions))?),
             false => None,
         };
@@ -207,9 +207,9 @@ impl Compiler {
             effect,
             reason: policy.annotation("reason").filter(|reason| !reason.is_empty()).map(str::to_owned),
             condition: with_conditions(&conditions)?,
-            guard,
-            arguments: reads.arguments.0.into_keys().collect(),
-            claims: reads.claims.0.into_keys().collect(),
+            precondition,
+            arguments: usage.arguments.0.into_keys().collect(),
+            claims: usage.claims.0.into_keys().collect(),
         })
     }
 }

@@ -29,33 +29,34 @@
 //! ```
 //!
 //! ```text
-//! policy.rs    Policy, the decision point
-//! compile.rs   reads, validates and prepares policies
-//! reads.rs     which arguments and claims a policy reads, and as which types
-//! entities.rs  callers and tools as entities
-//! values.rs    JSON as Cedar values
-//! patterns.rs  the patterns of `[approvals]`
-//! tally.rs     what follows from the rules that apply
-//! cases.rs     test cases
-//! cache.rs     what does not depend on arguments, computed once
+//! policy.rs           Policy, the decision point
+//! compile.rs          reads, validates and prepares policies
+//! attribute_usage.rs  which arguments and claims a policy reads, and as which types
+//! type_checks.rs      makes the evaluation of a policy fail for values of other types
+//! entities.rs         callers and tools as entities
+//! values.rs           JSON as Cedar values
+//! patterns.rs         the patterns of `[approvals]`
+//! matched_rules.rs    what follows from the rules that apply
+//! cases.rs            test cases
+//! cache.rs            what does not depend on arguments, computed once
 //! ```
 
+mod attribute_usage;
 mod cache;
 mod cases;
 mod compile;
 mod entities;
 mod error;
+mod matched_rules;
 mod patterns;
 mod policy;
-mod reads;
-mod tally;
-mod typed_reads;
+mod type_checks;
 mod values;
 
 pub use cases::{CaseCaller, CaseTool, ExpectedDecision, PolicyCase, PolicyCases, UnknownCaller};
 pub use compile::{PolicySource, SCHEMA};
 pub use entities::{ANONYMOUS_CALLER, LOCAL_CALLER, caller_id};
 pub use error::{PolicyError, PolicyProblem};
+pub use matched_rules::DefaultDecision;
 pub use patterns::PatternRules;
 pub use policy::Policy;
-pub use tally::DefaultDecision;

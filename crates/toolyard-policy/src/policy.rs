@@ -6,12 +6,12 @@ use cedar_policy::{Authorizer, Context, Entities, PolicySet, Request, Restricted
 use toolyard_core::{CallPolicy, PolicyDecision, PolicyRequest, PolicySubject, PolicyTool, RawJson};
 
 use crate::{
-    cache::StandingCache,
+    cache::PartialDecisionCache,
     compile::{Compiled, PolicySource, Rule, RuleEffect, compile},
     entities::{EntityTypes, RequestEntities},
     error::{PolicyError, PolicyProblem},
+    matched_rules::{DefaultDecision, MatchedRule, MatchedRules},
     patterns::{PatternRules, first_match},
-    tally::{DefaultDecision, Ground, Tally},
     values::record_of_text,
 };
 
@@ -31,18 +31,18 @@ struct CedarRules {
     rules: Vec<Rule>,
     /// The rules that do not read arguments.
     without_arguments: PolicySet,
-    /// The guards of those that do.
-    guards: PolicySet,
+    /// The preconditions of those that do.
+    preconditions: PolicySet,
     claims: BTreeSet<String>,
     types: EntityTypes,
     authorizer: Authorizer,
-    standings: StandingCache,
+    partial_decisions: PartialDecisionCache,
 }
 
 /// What is known about calls of a tool by a caller before their arguments are.
 #[derive(Debug)]
-pub(crate) struct Standing {
-    tally: Tally,
+pub(crate) struct PartialDecision {
+    matched: MatchedRules,
     /// The decision, if no policy reads the arguments.
     decision: Option<PolicyDecision>,
     by_arguments: Option<ArgumentRules>,
@@ -102,57 +102,62 @@ impl Policy {
     /// Decides about one call.
     pub fn decide(&self, request: &PolicyRequest<'_>) -> PolicyDecision {
         let Some(cedar) = &self.cedar else {
-            return self.pattern_tally(request.tool).conclude(request.tool, self.default);
+            return self.matched_patterns(request.tool).conclude(request.tool, self.default);
         };
-        let standing = cedar.standings.get_or_insert(&request.subject, request.tool, || {
-            self.standing(cedar, &request.subject, request.tool)
+        let partial = cedar.partial_decisions.get_or_insert(&request.subject, request.tool, || {
+            self.partial_decision(cedar, &request.subject, request.tool)
         });
-        match (&standing.decision, &standing.by_arguments) {
+        match (&partial.decision, &partial.by_arguments) {
             (Some(decision), _) => decision.clone(),
-            (None, None) => standing.tally.conclude(request.tool, self.default),
+            (None, None) => partial.matched.conclude(request.tool, self.default),
             (None, Some(rules)) => {
-                let mut tally = standing.tally.clone();
-                if let Err(error) = cedar.add_by_arguments(rules, request.arguments, &mut tally) {
-                    tally.add_ground(RuleEffect::Deny, unreadable(error));
+                let mut matched = partial.matched.clone();
+                if let Err(error) = cedar.add_by_arguments(rules, request.arguments, &mut matched) {
+                    matched.add_match(RuleEffect::Deny, unreadable(error));
                 }
-                tally.conclude(request.tool, self.default)
+                matched.conclude(request.tool, self.default)
             }
         }
     }
 
-    fn pattern_tally(&self, tool: &PolicyTool) -> Tally {
+    fn matched_patterns(&self, tool: &PolicyTool) -> MatchedRules {
         let PatternRules { allow, ask, deny } = &self.patterns;
-        let mut tally = Tally::default();
+        let mut matched = MatchedRules::default();
         for (list, patterns, effect) in [
             ("[approvals] deny", deny, RuleEffect::Deny),
             ("[approvals] ask", ask, RuleEffect::Ask),
             ("[approvals] allow", allow, RuleEffect::Waive),
         ] {
             if let Some(id) = first_match(list, patterns, tool) {
-                tally.add_ground(effect, Ground { id, reason: None });
+                matched.add_match(effect, MatchedRule { id, reason: None });
             }
         }
-        tally
+        matched
     }
 
-    fn standing(&self, cedar: &CedarRules, subject: &PolicySubject<'_>, tool: &PolicyTool) -> Standing {
-        let mut tally = self.pattern_tally(tool);
-        let by_arguments = cedar.add_without_arguments(subject, tool, &mut tally);
+    fn partial_decision(
+        &self,
+        cedar: &CedarRules,
+        subject: &PolicySubject<'_>,
+        tool: &PolicyTool,
+    ) -> PartialDecision {
+        let mut matched = self.matched_patterns(tool);
+        let by_arguments = cedar.add_without_arguments(subject, tool, &mut matched);
         let by_arguments = by_arguments.unwrap_or_else(|error| {
-            tally.add_ground(RuleEffect::Deny, unreadable(error));
+            matched.add_match(RuleEffect::Deny, unreadable(error));
             None
         });
         let decision = match &by_arguments {
             // Nothing overrides a denial.
-            Some(_) if tally.deny.is_empty() => None,
-            _ => Some(tally.conclude(tool, self.default)),
+            Some(_) if matched.deny.is_empty() => None,
+            _ => Some(matched.conclude(tool, self.default)),
         };
         let may_be_permitted = self.default == DefaultDecision::Allow
-            || tally.is_permitted()
+            || matched.is_permitted()
             || by_arguments.as_ref().is_some_and(|rules| cedar.may_permit(rules));
-        let may_be_called = tally.deny.is_empty() && may_be_permitted;
+        let may_be_called = matched.deny.is_empty() && may_be_permitted;
         let by_arguments = by_arguments.filter(|_| decision.is_none());
-        Standing { tally, decision, by_arguments, may_be_called }
+        PartialDecision { matched, decision, by_arguments, may_be_called }
     }
 }
 
@@ -167,17 +172,22 @@ impl CallPolicy for Policy {
         tool: &PolicyTool,
     ) -> Option<PolicyDecision> {
         let Some(cedar) = &self.cedar else {
-            return Some(self.pattern_tally(tool).conclude(tool, self.default));
+            return Some(self.matched_patterns(tool).conclude(tool, self.default));
         };
-        let standing = cedar.standings.get_or_insert(subject, tool, || self.standing(cedar, subject, tool));
-        standing.decision.clone()
+        let partial = cedar
+            .partial_decisions
+            .get_or_insert(subject, tool, || self.partial_decision(cedar, subject, tool));
+        partial.decision.clone()
     }
 
     fn may_be_called(&self, subject: &PolicySubject<'_>, tool: &PolicyTool) -> bool {
         let Some(cedar) = &self.cedar else {
-            return !self.pattern_tally(tool).conclude(tool, self.default).is_denied();
+            return !self.matched_patterns(tool).conclude(tool, self.default).is_denied();
         };
-        cedar.standings.get_or_insert(subject, tool, || self.standing(cedar, subject, tool)).may_be_called
+        cedar
+            .partial_decisions
+            .get_or_insert(subject, tool, || self.partial_decision(cedar, subject, tool))
+            .may_be_called
     }
 }
 
@@ -189,17 +199,18 @@ impl CedarRules {
                 problems: vec![PolicyProblem { file, line: None, policy: None, message, hint: None }],
             }
         };
-        let guards = PolicySet::from_policies(rules.iter().filter_map(|rule| rule.guard.clone()));
-        let without_arguments = rules.iter().filter(|rule| rule.guard.is_none());
+        let preconditions =
+            PolicySet::from_policies(rules.iter().filter_map(|rule| rule.precondition.clone()));
+        let without_arguments = rules.iter().filter(|rule| rule.precondition.is_none());
         let without_arguments =
             PolicySet::from_policies(without_arguments.map(|rule| rule.condition.clone()));
         Ok(Self {
-            guards: guards.map_err(|error| unusable(error.to_string()))?,
+            preconditions: preconditions.map_err(|error| unusable(error.to_string()))?,
             without_arguments: without_arguments.map_err(|error| unusable(error.to_string()))?,
             claims: rules.iter().flat_map(|rule| rule.claims.iter().cloned()).collect(),
             types: EntityTypes::new().ok_or_else(|| unusable("unusable schema".to_owned()))?,
             authorizer: Authorizer::new(),
-            standings: StandingCache::default(),
+            partial_decisions: PartialDecisionCache::default(),
             rules,
         })
     }
@@ -209,16 +220,18 @@ impl CedarRules {
         &self,
         subject: &PolicySubject<'_>,
         tool: &PolicyTool,
-        tally: &mut Tally,
+        matched: &mut MatchedRules,
     ) -> Result<Option<ArgumentRules>, String> {
         let about =
             self.types.request_entities(subject, tool, &self.claims).map_err(|error| error.to_string())?;
         let empty = RestrictedExpression::new_record([]).map_err(|error| error.to_string())?;
         let request = self.request(&about, empty)?;
-        self.add_satisfied(&request, &self.without_arguments, &about.entities, tally);
+        self.add_satisfied(&request, &self.without_arguments, &about.entities, matched);
         let mut conditions = PolicySet::new();
         let mut arguments = BTreeSet::new();
-        for rule in self.evaluate(&request, &self.guards, &about.entities).map(|evaluated| evaluated.rule) {
+        for rule in
+            self.evaluate(&request, &self.preconditions, &about.entities).map(|evaluated| evaluated.rule)
+        {
             conditions.add(rule.condition.clone()).map_err(|error| error.to_string())?;
             arguments.extend(rule.arguments.iter().cloned());
         }
@@ -229,11 +242,11 @@ impl CedarRules {
         &self,
         rules: &ArgumentRules,
         arguments: &RawJson,
-        tally: &mut Tally,
+        matched: &mut MatchedRules,
     ) -> Result<(), String> {
         let record = record_of_text(arguments.get(), &rules.arguments).map_err(|error| error.to_string())?;
         let request = self.request(&rules.about, record)?;
-        self.add_satisfied(&request, &rules.conditions, &rules.about.entities, tally);
+        self.add_satisfied(&request, &rules.conditions, &rules.about.entities, matched);
         Ok(())
     }
 
@@ -253,11 +266,17 @@ impl CedarRules {
             .map_err(|error| error.to_string())
     }
 
-    fn add_satisfied(&self, request: &Request, set: &PolicySet, entities: &Entities, tally: &mut Tally) {
+    fn add_satisfied(
+        &self,
+        request: &Request,
+        set: &PolicySet,
+        entities: &Entities,
+        matched: &mut MatchedRules,
+    ) {
         for Evaluated { rule, error } in self.evaluate(request, set, entities) {
             match error {
-                None => tally.add(rule),
-                Some(error) => tally.add_failed(rule, &error),
+                None => matched.add(rule),
+                Some(error) => matched.add_failed(rule, &error),
             }
         }
     }
@@ -296,8 +315,8 @@ struct Evaluated<'a> {
     error: Option<String>,
 }
 
-fn unreadable(reason: String) -> Ground {
-    Ground { id: "unreadable-request".into(), reason: Some(reason) }
+fn unreadable(reason: String) -> MatchedRule {
+    MatchedRule { id: "unreadable-request".into(), reason: Some(reason) }
 }
 
 impl fmt::Debug for Policy {

@@ -1,4 +1,4 @@
-//! Policies hold at every door: what one door refuses, no other door lets through.
+//! Policies hold at every entry point: what one entry point refuses, no other entry point lets through.
 
 use serde_json::{Value, json};
 
@@ -32,12 +32,12 @@ fn script_plan(fixture: &Fixture, question: &str, text: &str) {
     fixture.model.script_answer(question, "That is all.");
 }
 
-/// The answer of one door to a call of `write_note` with this text, or to a question that leads to one.
-async fn call_through(door: &str, fixture: &Fixture, gateway: &HttpGateway, text: &str) -> Value {
+/// The answer of one entry point to a call of `write_note` with this text, or to a question that leads to one.
+async fn call_through(entry_point: &str, fixture: &Fixture, gateway: &HttpGateway, text: &str) -> Value {
     let arguments = json!({"text": text});
     let question = if text.starts_with("draft") { "write the draft" } else { "write the secret" };
     let mcp = |path: &'static str, params: Value| gateway.send_request(path, "tools/call", params);
-    match door {
+    match entry_point {
         "MCP, full surface" => mcp("/listed", json!({"name": "write_note", "arguments": arguments})).await,
         "MCP, search surface" => {
             let inner = json!({"name": "write_note", "arguments": arguments});
@@ -65,12 +65,12 @@ async fn call_through(door: &str, fixture: &Fixture, gateway: &HttpGateway, text
 }
 
 #[tokio::test]
-async fn a_denied_call_is_denied_at_every_door_and_an_allowed_one_passes() {
+async fn a_denied_call_is_denied_at_every_entry_point_and_an_allowed_one_passes() {
     let fixture = fixture();
     script_plan(&fixture, "write the secret", "secret");
     script_plan(&fixture, "write the draft", "draft");
     let gateway = HttpGateway::start(&fixture.home, &[]);
-    let doors = [
+    let entry_points = [
         "MCP, full surface",
         "MCP, search surface",
         "MCP on stdio",
@@ -79,14 +79,14 @@ async fn a_denied_call_is_denied_at_every_door_and_an_allowed_one_passes() {
         "toolyard ask",
         "ask_agent",
     ];
-    for (number, door) in doors.into_iter().enumerate() {
-        let denied = call_through(door, &fixture, &gateway, "secret").await;
-        assert_eq!(fixture.notes().len(), number, "{door} let the call through: {denied}");
-        if !door.contains("ask") {
-            assert!(denied.to_string().contains("notes are closed"), "{door}: {denied}");
+    for (number, entry_point) in entry_points.into_iter().enumerate() {
+        let denied = call_through(entry_point, &fixture, &gateway, "secret").await;
+        assert_eq!(fixture.notes().len(), number, "{entry_point} let the call through: {denied}");
+        if !entry_point.contains("ask") {
+            assert!(denied.to_string().contains("notes are closed"), "{entry_point}: {denied}");
         }
-        let allowed = call_through(door, &fixture, &gateway, "draft").await;
-        assert_eq!(fixture.notes().len(), number + 1, "{door} refused an allowed call: {allowed}");
+        let allowed = call_through(entry_point, &fixture, &gateway, "draft").await;
+        assert_eq!(fixture.notes().len(), number + 1, "{entry_point} refused an allowed call: {allowed}");
     }
 }
 

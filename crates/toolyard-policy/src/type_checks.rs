@@ -7,20 +7,20 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::reads::{Reads, Scalar, ValueType, operation};
+use crate::attribute_usage::{AttributeUsage, Scalar, ValueType, operation};
 
 /// The condition, in which every attribute of unknown type is checked where Cedar does not check it.
-pub(crate) fn with_type_checks(condition: &Value, reads: &Reads) -> Value {
+pub(crate) fn with_type_checks(condition: &Value, usage: &AttributeUsage) -> Value {
     let mut condition = condition.clone();
     if let Some(body) = condition.get_mut("body") {
-        *body = rewrite(body, true, reads);
+        *body = rewrite(body, true, usage);
     }
     condition
 }
 
 /// `is_checked`: whether the place of the expression needs a type by itself.
-fn rewrite(expression: &Value, is_checked: bool, reads: &Reads) -> Value {
-    if let Some(expected) = reads.expected_type(expression) {
+fn rewrite(expression: &Value, is_checked: bool, usage: &AttributeUsage) -> Value {
+    if let Some(expected) = usage.expected_type(expression) {
         return match is_checked {
             true => expression.clone(),
             false => checked_read(expression, expected),
@@ -33,11 +33,11 @@ fn rewrite(expression: &Value, is_checked: bool, reads: &Reads) -> Value {
             .iter()
             .map(|(name, operand)| {
                 let is_checked = is_operand_checked(operator, name, is_checked);
-                (name.clone(), rewrite(operand, is_checked, reads))
+                (name.clone(), rewrite(operand, is_checked, usage))
             })
             .collect::<Map<_, _>>()
             .into(),
-        (_, Value::Array(items)) => items.iter().map(|item| rewrite(item, false, reads)).collect(),
+        (_, Value::Array(items)) => items.iter().map(|item| rewrite(item, false, usage)).collect(),
         (_, other) => other.clone(),
     };
     json!({ operator: operands })

@@ -18,32 +18,32 @@ pub enum DefaultDecision {
 
 /// The rules that apply to a call.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Tally {
-    pub(crate) deny: Vec<Ground>,
-    ask: Vec<Ground>,
-    waive: Vec<Ground>,
-    permit: Vec<Ground>,
+pub(crate) struct MatchedRules {
+    pub(crate) deny: Vec<MatchedRule>,
+    ask: Vec<MatchedRule>,
+    waive: Vec<MatchedRule>,
+    permit: Vec<MatchedRule>,
 }
 
 /// A rule that applies, and what it says about itself.
 #[derive(Debug, Clone)]
-pub(crate) struct Ground {
+pub(crate) struct MatchedRule {
     pub(crate) id: Arc<str>,
     pub(crate) reason: Option<String>,
 }
 
-impl Tally {
+impl MatchedRules {
     pub(crate) fn add(&mut self, rule: &Rule) {
-        let ground = Ground { id: Arc::clone(&rule.id), reason: rule.reason.clone() };
-        self.add_ground(rule.effect, ground);
+        let matched_rule = MatchedRule { id: Arc::clone(&rule.id), reason: rule.reason.clone() };
+        self.add_match(rule.effect, matched_rule);
     }
 
-    pub(crate) fn add_ground(&mut self, effect: RuleEffect, ground: Ground) {
+    pub(crate) fn add_match(&mut self, effect: RuleEffect, matched_rule: MatchedRule) {
         match effect {
-            RuleEffect::Permit => self.permit.push(ground),
-            RuleEffect::Waive => self.waive.push(ground),
-            RuleEffect::Ask => self.ask.push(ground),
-            RuleEffect::Deny => self.deny.push(ground),
+            RuleEffect::Permit => self.permit.push(matched_rule),
+            RuleEffect::Waive => self.waive.push(matched_rule),
+            RuleEffect::Ask => self.ask.push(matched_rule),
+            RuleEffect::Deny => self.deny.push(matched_rule),
         }
     }
 
@@ -51,7 +51,7 @@ impl Tally {
     pub(crate) fn add_failed(&mut self, rule: &Rule, error: &str) {
         if matches!(rule.effect, RuleEffect::Ask | RuleEffect::Deny) {
             let reason = format!("policy `{}` cannot be evaluated for this call: {error}", rule.id);
-            self.deny.push(Ground { id: Arc::clone(&rule.id), reason: Some(reason) });
+            self.deny.push(MatchedRule { id: Arc::clone(&rule.id), reason: Some(reason) });
         }
     }
 
@@ -85,11 +85,11 @@ impl Tally {
     }
 }
 
-fn grounds(all: &[Ground], verb: &str) -> PolicyGrounds {
-    let mut policies: Vec<Arc<str>> = all.iter().map(|ground| Arc::clone(&ground.id)).collect();
+fn grounds(all: &[MatchedRule], verb: &str) -> PolicyGrounds {
+    let mut policies: Vec<Arc<str>> = all.iter().map(|matched_rule| Arc::clone(&matched_rule.id)).collect();
     policies.sort_unstable();
     policies.dedup();
-    let reason = all.iter().find_map(|ground| ground.reason.clone()).unwrap_or_else(|| {
+    let reason = all.iter().find_map(|matched_rule| matched_rule.reason.clone()).unwrap_or_else(|| {
         let first = policies.first().map(AsRef::as_ref).unwrap_or_default();
         format!("policy `{first}` {verb}")
     });

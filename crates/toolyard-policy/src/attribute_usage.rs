@@ -3,7 +3,7 @@
 //! Arguments and claims have no fixed type, and Cedar validates policies against types. The type of each attribute follows
 //! from its use: `like` reads text, `<` integers, `contains` sets. A call whose argument has another type fails the
 //! evaluation of the policy, which denies the call. Cedar itself fails only in operators that need a type; for the others,
-//! such as `==`, `typed_reads.rs` adds the check.
+//! such as `==`, `type_checks.rs` adds the check.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 /// What a policy reads of the two records without a fixed type.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Reads {
+pub(crate) struct AttributeUsage {
     pub(crate) arguments: Fields,
     pub(crate) claims: Fields,
 }
@@ -59,7 +59,7 @@ enum Root {
     Claims,
 }
 
-impl Reads {
+impl AttributeUsage {
     /// Adds what a condition reads.
     pub(crate) fn extend(&mut self, expression: &Value) -> Result<(), WholeRecord> {
         self.walk(expression, Some(BOOL))
