@@ -80,7 +80,7 @@ pub use ports::{
     approvals::{ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals},
     argument_examples::{ArgumentExample, ArgumentExamples},
     audit::{Audit, AuditRecord, AuditUnavailable, AuditedDecision},
-    authenticator::{AuthenticationError, Authenticator, Credentials},
+    authenticator::{AuthenticationError, Authenticator, Credentials, InvalidHeader},
     call_policy::{CallPolicy, PolicyDecision, PolicyGrounds, PolicyRequest, PolicySubject, PolicyTool},
     callers::{CallerStore, MemoryCallerStore, StoredCaller, StoredKey},
     conversations::{
@@ -106,6 +106,7 @@ pub use ports::{
 pub use redact::{SecretValues, redact, redact_json};
 pub use text::{UnsafeKind, UnsafeSpan, escape_unsafe, find_unsafe, is_attack, is_visible, sanitize};
 pub use tool::{
+    audit_name::RESERVED_CALLER_NAMES,
     call::{CallContext, ToolCallRequest, process_tag},
     caller::{CallInputError, CallInputKind, CallInputRequest, CallInputResponses, CallProgress, Caller},
     capability::{Capability, CapabilityRule, CapabilityTable, ToolKind, extract_capabilities},

@@ -24,6 +24,7 @@ use crate::{
         failure::CallFailure,
         operation::CallOperation,
         options::CallOptions,
+        share_key::share_key,
         validate::parse_arguments,
     },
     hub_config::{HubConfig, HubSettings},
@@ -469,6 +470,7 @@ impl ToolHub {
         // If there is a caller, progress of the tool moves the deadline by this much.
         let idle_timeout = options.timeout.min(MAX_CALL_TIMEOUT);
         let telemetry = self.config.telemetry.as_ref();
+        let identity = options.identity.as_ref().or_else(|| options.caller.as_ref()?.identity());
         Call {
             request,
             deadline: Instant::now() + idle_timeout,
@@ -481,7 +483,8 @@ impl ToolHub {
             caller_name: &options.caller_name,
             profile: options.profile.as_deref(),
             agent: options.agent.as_deref(),
-            identity: options.identity.as_ref().or_else(|| options.caller.as_ref()?.identity()),
+            identity,
+            share_key: share_key(identity.map(AsRef::as_ref), &options.caller_name),
             idempotency_key: None,
             attempts: AtomicU32::new(0),
             telemetry,

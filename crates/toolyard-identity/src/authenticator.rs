@@ -54,7 +54,7 @@ impl CallerAuthenticator {
         match (credentials.bearer, &self.api_keys, &self.oauth, &self.proxy) {
             (Some(key), Some(api_keys), ..) if key.starts_with(KEY_PREFIX) => api_keys.verify(key).await,
             (Some(token), _, Some(oauth), _) => oauth.verify(token).await,
-            (Some(_), ..) => Err(AuthenticationError::Invalid("it is not known here")),
+            (Some(_), ..) => Err(AuthenticationError::Invalid("unknown token")),
             (None, .., Some(proxy)) => proxy.identify(credentials),
             (None, ..) => Err(AuthenticationError::Missing),
         }
@@ -96,7 +96,7 @@ mod tests {
             None,
         ));
         let authenticate = async |bearer: Option<&str>| {
-            let header = |name: &str| (name == "x-user").then_some("eve");
+            let header = |name: &str| Ok((name == "x-user").then_some("eve"));
             let client_address = [127, 0, 0, 1].into();
             let identity =
                 authenticator.authenticate(Credentials { bearer, header: &header, client_address }).await;

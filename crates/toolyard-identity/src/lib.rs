@@ -18,7 +18,7 @@
 //! let authenticator = CallerAuthenticator::new().with_api_keys(store);
 //! let credentials = Credentials {
 //!     bearer: Some(key.text()),
-//!     header: &|_| None,
+//!     header: &|_| Ok(None),
 //!     client_address: IpAddr::from([127, 0, 0, 1]),
 //! };
 //! assert_eq!(&*authenticator.authenticate(credentials).await.unwrap().name, "ci");
@@ -33,10 +33,12 @@
 //! | `api_key` | the format of keys, and looking them up in a store |
 //! | `oauth` | the resource server of OAuth 2.1: discovery, signing keys, validation of access tokens, metadata, challenges |
 //! | `proxy` | identities in headers of a trusted proxy |
+//! | `group_access` | which profiles and agents the groups of a caller may use |
 //! | `authenticator` | combines them |
 
 mod api_key;
 mod authenticator;
+mod group_access;
 mod oauth;
 mod proxy;
 
@@ -45,6 +47,7 @@ pub use api_key::{
     new_caller::{InvalidCallerName, NewCaller},
 };
 pub use authenticator::CallerAuthenticator;
+pub use group_access::{GroupAccess, GroupLimits};
 pub use oauth::{
     config::{DEFAULT_CLOCK_SKEW, OAuthConfig, OAuthConfigError},
     fetch::{FetchError, HttpMetadataSource, MetadataSource},

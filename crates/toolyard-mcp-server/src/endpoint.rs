@@ -15,12 +15,14 @@ pub struct Endpoint {
     pub content: Vec<Arc<dyn ContentService>>,
     /// Reports sources that are not ready.
     pub readiness: Option<Arc<dyn Readiness>>,
+    /// Whether callers with credentials of their own are refused, so that it is for the local token only.
+    pub local_only: bool,
 }
 
 impl Endpoint {
     /// An endpoint with tools only.
     pub fn new(tools: Arc<dyn ToolService>) -> Self {
-        Self { tools, content: Vec::new(), readiness: None }
+        Self { tools, content: Vec::new(), readiness: None, local_only: false }
     }
 }
 

@@ -28,8 +28,8 @@ pub trait Authenticator: Send + Sync + fmt::Debug {
 pub struct Credentials<'a> {
     /// The bearer token.
     pub bearer: Option<&'a str>,
-    /// The value of a header, by its name in lower case; `None` if it is absent, repeated or not text.
-    pub header: &'a (dyn Fn(&str) -> Option<&'a str> + Send + Sync),
+    /// The value of a header, by its name in lower case; `None` if it is absent.
+    pub header: &'a (dyn Fn(&str) -> Result<Option<&'a str>, InvalidHeader> + Send + Sync),
     /// The address of the client, or of the proxy in front of this gateway.
     pub client_address: IpAddr,
 }
@@ -39,6 +39,10 @@ impl fmt::Debug for Credentials<'_> {
         f.debug_struct("Credentials").field("client_address", &self.client_address).finish_non_exhaustive()
     }
 }
+
+/// A header that is there but cannot be read: it is repeated, or not text. It is not the same as an absent one, which may mean less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InvalidHeader;
 
 /// Why a request is not accepted. The texts are for the client: they tell what is wrong and reveal nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -53,8 +57,8 @@ pub enum AuthenticationError {
     /// The token lacks a scope.
     #[error("the token lacks a scope: {0}")]
     InsufficientScope(String),
-    /// It cannot be told now, because the issuer cannot be reached.
-    #[error("the issuer of the token cannot be reached; try again in {} s", .retry_after.as_secs().max(1))]
+    /// It cannot be told now, because the issuer of tokens or the store of API keys does not answer.
+    #[error("credentials cannot be checked now; try again in {} s", .retry_after.as_secs().max(1))]
     Unavailable {
         /// When to try again.
         retry_after: Duration,

@@ -343,6 +343,31 @@ pub trait Journal: Send + Sync {
         })
     }
 
+    /// Like [`Self::runs_page`], of the runs whose detail contains this owner only. The caller compares the owner itself: other
+    /// text of a detail, such as a question, may contain the hash, too.
+    fn runs_page_of_owner<'a>(
+        &'a self,
+        kind: &'a str,
+        owner: &'a ContentHash,
+        after: Option<&'a RunId>,
+        limit: usize,
+    ) -> JournalFuture<'a, Vec<RunRecord>> {
+        const BATCH_SIZE: usize = 500;
+        Box::pin(async move {
+            let (owner, mut after, mut found) = (owner.to_string(), after.cloned(), Vec::new());
+            loop {
+                let batch = self.runs_page(kind, after.as_ref(), BATCH_SIZE).await?;
+                let is_last = batch.len() < BATCH_SIZE;
+                after = batch.last().map(|run| run.id.clone());
+                found.extend(batch.into_iter().filter(|run| run.detail.get().contains(&owner)));
+                if is_last || found.len() >= limit {
+                    found.truncate(limit);
+                    return Ok(found);
+                }
+            }
+        })
+    }
+
     /// All runs of a kind created since a time (milliseconds since 1970), newest first.
     fn runs_since<'a>(&'a self, kind: &'a str, since: i64) -> JournalFuture<'a, Vec<RunRecord>> {
         Box::pin(async move {

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use toolyard_core::{CallerIdentity, ContentHash, ConversationId, InvalidConversationName, ServiceCall};
+use toolyard_core::{
+    Caller, CallerIdentity, ContentHash, ConversationId, InvalidConversationName, ServiceCall,
+};
 
 /// The owner of the conversations of `/v1` and `/runs`.
 const HTTP_OWNER: &[u8] = b"http";
@@ -31,10 +33,16 @@ pub(super) fn mcp_conversation(
     ConversationId::new(mcp_owner(call), name)
 }
 
-/// The owner of what an MCP client begins. Clients with the same credential are told apart by the names they claim.
+/// The owner of what an MCP client begins. Clients with the gateway's own token are told apart by the names they claim; other callers by
+/// their subject, which stays the same when their display name changes.
 pub(super) fn mcp_owner(call: &ServiceCall) -> String {
+    let identity = call.caller.as_deref().and_then(Caller::identity);
     let owner_hash = call.caller.as_ref().map_or([0; 32], |caller| caller.owner_hash());
-    owner(MCP_OWNER, &owner_hash, &call.caller_name)
+    let client = match identity.filter(|identity| identity.is_distinguished()) {
+        Some(identity) => &identity.subject,
+        None => &call.caller_name,
+    };
+    owner(MCP_OWNER, &owner_hash, client)
 }
 
 /// The identity that a run is recorded with: none for the local token, which is the user of this machine.
@@ -69,6 +77,36 @@ mod tests {
             let is_same_client = one.0 == other.0 && one.1 == other.1 && (!one.0 || one.2 == other.2);
             prop_assert_eq!(id(&one) == id(&other), is_same_client && one.3 == other.3);
         }
+    }
+
+    #[derive(Debug)]
+    struct McpCaller(Arc<CallerIdentity>);
+
+    impl Caller for McpCaller {
+        fn session_id(&self) -> u64 {
+            1
+        }
+
+        fn identity(&self) -> Option<&Arc<CallerIdentity>> {
+            Some(&self.0)
+        }
+    }
+
+    #[test]
+    fn conversations_of_a_caller_do_not_depend_on_its_display_name() {
+        let conversation = |subject: &str, name: &str| {
+            let identity = CallerIdentity::principal("https://id.example", subject);
+            let identity = Arc::new(CallerIdentity { name: name.into(), ..identity });
+            let caller_name = identity.audit_name();
+            let request = ToolCallRequest::new("ask_agent", json!({}));
+            let caller = Some(Arc::new(McpCaller(identity)) as _);
+            mcp_conversation(&ServiceCall { request, caller, caller_name }, "c").unwrap()
+        };
+        assert_eq!(conversation("1", "ada"), conversation("1", "renamed"));
+        assert_ne!(conversation("1", "ada"), conversation("2", "ada"));
+        // As earlier versions stored it, with the subject as the name.
+        let hash = CallerIdentity::principal("https://id.example", "1").owner_hash();
+        assert_eq!(conversation("1", "ada"), ConversationId::new(owner(MCP_OWNER, &hash, "1"), "c").unwrap());
     }
 
     #[test]

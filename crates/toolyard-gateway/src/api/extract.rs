@@ -6,7 +6,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, rejecti
 use bytes::Bytes;
 use http::{StatusCode, request::Parts};
 use serde::de::DeserializeOwned;
-use toolyard_core::CallerIdentity;
+use toolyard_core::{CallerIdentity, RESERVED_CALLER_NAMES};
 use toolyard_mcp_server::RouteRequest;
 
 use super::ApiState;
@@ -14,11 +14,6 @@ use crate::{
     admin::{AdminProvider, SettingsProvider},
     agents::{AgentApi, ApiError},
 };
-
-/// The name of clients that are not told apart, in the audit log.
-const CLIENT_NAME: &str = "http";
-/// The name of the operator in the audit log.
-const OPERATOR_NAME: &str = "operator";
 
 /// Who sent a request: an extension of the request, set by whoever authenticates it. Runs, conversations and idempotency keys
 /// belong to a caller.
@@ -62,15 +57,12 @@ impl Requester {
 
     /// The name in the audit log: that of an authenticated caller, or else `http`; `operator` is the operator's only.
     pub(crate) fn audit_name(&self) -> Arc<str> {
-        let name = &self.identity.name;
+        let [operator, client] = RESERVED_CALLER_NAMES;
         match (self.role, self.identity.is_distinguished()) {
-            (RequestRole::Operator, true) => format!("{OPERATOR_NAME} ({name})").into(),
-            (RequestRole::Operator, false) => OPERATOR_NAME.into(),
-            (RequestRole::Client, true) if name.starts_with(OPERATOR_NAME) => {
-                format!("{CLIENT_NAME} ({name})").into()
-            }
-            (RequestRole::Client, true) => Arc::clone(name),
-            (RequestRole::Client, false) => CLIENT_NAME.into(),
+            (RequestRole::Operator, true) => format!("{operator} ({})", self.identity.audit_name()).into(),
+            (RequestRole::Operator, false) => operator.into(),
+            (RequestRole::Client, true) => self.identity.audit_name(),
+            (RequestRole::Client, false) => client.into(),
         }
     }
 }
@@ -231,11 +223,11 @@ mod tests {
         let caller = |name: &str| CallerIdentity::principal("https://issuer.example", name);
         assert_eq!(name(RequestRole::Client, CallerIdentity::anonymous()), "http");
         assert_eq!(name(RequestRole::Client, local()), "http");
-        assert_eq!(name(RequestRole::Client, caller("ada")), "ada");
+        assert_eq!(name(RequestRole::Client, caller("ada")), "ada (https://issuer.example)");
         assert_eq!(name(RequestRole::Operator, local()), "operator");
-        assert_eq!(name(RequestRole::Operator, caller("ada")), "operator (ada)");
+        assert_eq!(name(RequestRole::Operator, caller("ada")), "operator (ada (https://issuer.example))");
         for imitation in ["operator", "operator (ada)"] {
-            assert!(name(RequestRole::Client, caller(imitation)).starts_with("http ("), "{imitation}");
+            assert!(name(RequestRole::Client, caller(imitation)).starts_with("caller "), "{imitation}");
         }
     }
 }

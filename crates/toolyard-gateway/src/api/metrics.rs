@@ -40,7 +40,7 @@ pub enum MetricsAccess {
     /// Clients with the token.
     #[default]
     Token,
-    /// Everybody; without the token, names of tools, servers, agents and models are left out.
+    /// Everybody; without the gateway's own token, names of tools, servers, agents and models are left out.
     Open,
     /// Nobody.
     Off,
@@ -52,7 +52,8 @@ pub(super) async fn serve(
     caller: AuthenticatedCaller,
     headers: HeaderMap,
 ) -> Response {
-    let has_token = !caller.0.is_anonymous();
+    // Names are of all callers; one of several callers gets what everybody gets.
+    let has_token = !caller.0.is_anonymous() && !caller.0.is_distinguished();
     let not_offered = || ApiError::not_found("not_offered", "this gateway does not offer metrics");
     let Some(metrics) = &state.metrics else { return not_offered().into_response() };
     let detail = match state.metrics_access {

@@ -43,6 +43,10 @@ fn call(tool: &str, source: &str, error_type: Option<&'static str>) -> Operation
 }
 
 async fn get(api: &HttpApi, path: &str, accept: &str, credential_hash: [u8; 32]) -> (u16, String, String) {
+    get_as(api, path, accept, CallerIdentity::local_token(credential_hash)).await
+}
+
+async fn get_as(api: &HttpApi, path: &str, accept: &str, identity: CallerIdentity) -> (u16, String, String) {
     let mut headers = HeaderMap::new();
     headers.insert(header::ACCEPT, accept.parse().unwrap());
     let request = RouteRequest {
@@ -50,7 +54,7 @@ async fn get(api: &HttpApi, path: &str, accept: &str, credential_hash: [u8; 32])
         path: path.to_owned(),
         query: String::new(),
         headers,
-        identity: Arc::new(CallerIdentity::local_token(credential_hash)),
+        identity: Arc::new(identity),
         body: String::new(),
     };
     let response = api.handle(request).await;
@@ -81,6 +85,15 @@ async fn metrics_need_the_token_unless_the_operator_opens_them() {
     let (off, _) = api(MetricsAccess::Off);
     assert!(!off.is_public("/metrics"));
     assert_eq!(get(&off, "/metrics", "*/*", TOKEN_HASH).await.0, 404);
+}
+
+#[tokio::test]
+async fn open_metrics_show_a_caller_no_names() {
+    let (open, metrics) = api(MetricsAccess::Open);
+    metrics.observe(&call("commit", "git", None));
+    let caller = CallerIdentity::principal("https://id.example", "eve");
+    let (status, _, text) = get_as(&open, "/metrics", "*/*", caller).await;
+    assert!(status == 200 && !text.contains("git") && text.contains("toolyard_tool_calls_total"), "{text}");
 }
 
 #[tokio::test]

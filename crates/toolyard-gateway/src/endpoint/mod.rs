@@ -29,6 +29,9 @@ pub struct GatewayConfig {
     pub main_profile: Profile,
     /// Profiles with an endpoint of their own, under their names.
     pub profiles: Vec<Profile>,
+    /// The one of `profiles` that offers the main profile in another form, to the gateway's own token only. For policies, it is the
+    /// main profile.
+    pub local_profile: Option<Arc<str>>,
     /// Folders of skills that are served as MCP skills.
     pub skill_folders: Vec<PathBuf>,
     /// Further prompts and resources, served by all endpoints with content. They come before those of servers.
@@ -47,6 +50,7 @@ impl GatewayConfig {
             servers: None,
             main_profile: Profile::default(),
             profiles: Vec::new(),
+            local_profile: None,
             skill_folders: Vec::new(),
             content: Vec::new(),
             journal: None,
@@ -99,6 +103,7 @@ impl GatewayConfig {
             servers: self.servers.clone(),
             journal: self.journal.clone(),
             content: self.content.clone(),
+            local_profile: self.local_profile.clone(),
         }
     }
 }
@@ -120,10 +125,16 @@ struct EndpointBuilder {
     results: Arc<StoredResults>,
     content: Vec<Arc<dyn ContentService>>,
     skills: Option<Arc<LocalSkills>>,
+    local_profile: Option<Arc<str>>,
 }
 
 impl EndpointBuilder {
-    fn endpoint(&self, profile: Profile, agents: Option<AgentService>) -> Endpoint {
+    fn endpoint(&self, mut profile: Profile, agents: Option<AgentService>) -> Endpoint {
+        let local_only = self.local_profile.as_ref() == Some(&profile.name);
+        if local_only {
+            // A rule for the main profile must not be evaded by another path to its tools.
+            profile.name = Profile::default().name;
+        }
         let includes_content = profile.includes_content();
         // Local skills are served all or none: `skill:` stands for all of them, as in the pattern `skill:*`.
         let skills = self
@@ -146,6 +157,7 @@ impl EndpointBuilder {
         let of_servers = bridge.clone().filter(|_| includes_content).map(|bridge| bridge as _);
         endpoint.content = [results, skills].into_iter().flatten().chain(own).chain(of_servers).collect();
         endpoint.readiness = bridge.map(|bridge| bridge as _);
+        endpoint.local_only = local_only;
         endpoint
     }
 }

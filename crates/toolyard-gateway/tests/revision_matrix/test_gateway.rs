@@ -72,7 +72,8 @@ impl TestGateway {
         let tools = Arc::new(HubService::new(Arc::clone(&hub), profile));
         let (content, readiness) = (vec![Arc::clone(&bridge) as _], Some(bridge as _));
         let config = ServerConfig::new("gateway", "1", SessionKeys::new([7; 32], None).unwrap());
-        let server = Arc::new(McpServer::new(config, Endpoint { tools, content, readiness }));
+        let server =
+            Arc::new(McpServer::new(config, Endpoint { tools, content, readiness, local_only: false }));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}/mcp", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel();

@@ -50,8 +50,10 @@ pub(crate) struct Call<'a> {
     /// Set while a tool with side effects runs, so that an interrupted caller knows of a possible effect.
     pub(crate) pending_effect: Option<&'a PendingEffect>,
     pub(crate) caller: Option<&'a Arc<dyn Caller>>,
-    /// Callers share the slots of a source fairly, and failures of one do not stop the calls of another.
+    /// For the audit log.
     pub(crate) caller_name: &'a Arc<str>,
+    /// Callers share the slots of a source fairly, and failures of one do not stop the calls of another.
+    pub(crate) share_key: Arc<str>,
     /// Restricts the candidates, if set.
     pub(crate) profile: Option<&'a Profile>,
     /// The agent that makes the call.
@@ -195,12 +197,12 @@ impl Call<'_> {
         attempt: u32,
         started: Instant,
     ) -> Result<ToolOutput, ToolError> {
-        let permit = candidate.health.breaker.admit(started, self.caller_name).map_err(circuit_open_error)?;
+        let permit = candidate.health.breaker.admit(started, &self.share_key).map_err(circuit_open_error)?;
         let limit = candidate.concurrency_limit();
         let exclusive = candidate.source.info.exclusive && !candidate.hints.read_only;
-        let slot = match limit.try_acquire(self.caller_name, exclusive) {
+        let slot = match limit.try_acquire(&self.share_key, exclusive) {
             Some(slot) => Some(slot),
-            None => timeout_at(self.deadline, limit.acquire(self.caller_name, exclusive)).await.ok(),
+            None => timeout_at(self.deadline, limit.acquire(&self.share_key, exclusive)).await.ok(),
         };
         if slot.is_none() || Instant::now() >= self.deadline {
             let message = "the deadline passed before the tool could be called";
@@ -290,7 +292,7 @@ impl Call<'_> {
     ) {
         match outcome.as_ref().map_or_else(ToolError::source_signal, |_| SourceSignal::Healthy) {
             SourceSignal::Healthy => permit.succeeded(),
-            SourceSignal::Faulty => permit.failed(Instant::now(), self.caller_name),
+            SourceSignal::Faulty => permit.failed(Instant::now(), &self.share_key),
             SourceSignal::Unknown => drop(permit),
         }
         if let Err(error) = outcome {

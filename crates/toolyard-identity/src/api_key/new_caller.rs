@@ -1,6 +1,6 @@
 //! [`NewCaller`]: a caller that is about to be stored.
 
-use toolyard_core::{StoredCaller, unix_millis};
+use toolyard_core::{RESERVED_CALLER_NAMES, StoredCaller, unix_millis};
 
 use super::key::ApiKey;
 
@@ -10,7 +10,7 @@ const MAX_NAME_CHARS: usize = 64;
 /// A name that callers cannot have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "invalid name of a caller: use 1 to 64 letters, digits, `-`, `_`, `.` and `@`, starting with a letter or digit"
+    "invalid name of a caller: use 1 to 64 letters, digits, `-`, `_`, `.` and `@`, starting with a letter or digit, except `operator` and `http`"
 )]
 pub struct InvalidCallerName;
 
@@ -33,7 +33,9 @@ impl NewCaller {
     pub fn check_name(name: &str) -> Result<(), InvalidCallerName> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'@');
         let starts_well = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
-        if starts_well && name.len() <= MAX_NAME_CHARS && name.bytes().all(is_plain) {
+        // In the audit log, these are others.
+        let is_reserved = RESERVED_CALLER_NAMES.iter().any(|reserved| name.eq_ignore_ascii_case(reserved));
+        if starts_well && name.len() <= MAX_NAME_CHARS && name.bytes().all(is_plain) && !is_reserved {
             Ok(())
         } else {
             Err(InvalidCallerName)
@@ -82,6 +84,9 @@ mod tests {
     fn names_are_plain() {
         for name in ["ci", "ada@example.com", "build-7", "a.b_c", &"x".repeat(64)] {
             assert_eq!(NewCaller::check_name(name), Ok(()), "{name}");
+        }
+        for name in ["operator", "Operator", "HTTP"] {
+            assert_eq!(NewCaller::check_name(name), Err(InvalidCallerName), "{name}");
         }
         for name in ["", "-x", "@a", "a b", "a\n", "ä", "a/b", &"x".repeat(65)] {
             assert_eq!(NewCaller::check_name(name), Err(InvalidCallerName), "{name}");

@@ -5,7 +5,7 @@ use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwapOption;
 use tokio::{
-    sync::Mutex,
+    sync::{Mutex, OwnedMutexGuard},
     time::{Instant, timeout},
 };
 use toolyard_core::{
@@ -25,9 +25,9 @@ const UNKNOWN_KEY: AuthenticationError = AuthenticationError::Invalid("the API k
 /// Finds the callers of API keys.
 pub(crate) struct ApiKeyVerifier {
     store: Arc<dyn CallerStore>,
-    snapshot: ArcSwapOption<CallerSnapshot>,
+    snapshot: Arc<ArcSwapOption<CallerSnapshot>>,
     /// When the store was last read, or failed to be; held while reading.
-    last_read: Mutex<Option<Instant>>,
+    last_read: Arc<Mutex<Option<Instant>>>,
 }
 
 /// All callers at one time, by the id of their key.
@@ -38,7 +38,7 @@ struct CallerSnapshot {
 
 impl ApiKeyVerifier {
     pub(crate) fn new(store: Arc<dyn CallerStore>) -> Self {
-        Self { store, snapshot: ArcSwapOption::empty(), last_read: Mutex::default() }
+        Self { store, snapshot: Arc::default(), last_read: Arc::default() }
     }
 
     pub(crate) async fn verify(&self, text: &str) -> Result<Arc<CallerIdentity>, AuthenticationError> {
@@ -62,24 +62,17 @@ impl ApiKeyVerifier {
         if let Some(snapshot) = self.younger_than(MAX_SNAPSHOT_AGE) {
             return Ok(snapshot);
         }
-        let mut last_read = self.last_read.lock().await;
+        let last_read = Arc::clone(&self.last_read).lock_owned().await;
         // Another request may have read it meanwhile, or failed to.
         if let Some(snapshot) = self.younger_than(MAX_SNAPSHOT_AGE) {
             return Ok(snapshot);
         }
         if last_read.is_none_or(|read| read.elapsed() >= MAX_SNAPSHOT_AGE) {
-            // The age counts from before the query: a revocation during the query may be missed by it.
-            let read_at = Instant::now();
-            let read = timeout(QUERY_TIMEOUT, self.store.callers()).await;
-            *last_read = Some(Instant::now());
-            match read {
-                Ok(Ok(callers)) => {
-                    let snapshot = Arc::new(CallerSnapshot::new(callers, read_at));
-                    self.snapshot.store(Some(Arc::clone(&snapshot)));
-                    return Ok(snapshot);
-                }
-                Ok(Err(error)) => tracing::warn!(%error, "failed to read the callers from the store"),
-                Err(_) => tracing::warn!("failed to read the callers: the store does not answer"),
+            // In a task of its own: a client that disconnects does not end the query, which would not count then.
+            let (store, snapshot) = (Arc::clone(&self.store), Arc::clone(&self.snapshot));
+            let reading = tokio::spawn(read_snapshot(store, snapshot, last_read)).await;
+            if let Ok(Some(snapshot)) = reading {
+                return Ok(snapshot);
             }
         }
         self.younger_than(MAX_OUTAGE)
@@ -89,6 +82,29 @@ impl ApiKeyVerifier {
     fn younger_than(&self, age: Duration) -> Option<Arc<CallerSnapshot>> {
         self.snapshot.load_full().filter(|snapshot| snapshot.read_at.elapsed() < age)
     }
+}
+
+/// Reads all callers and records the attempt. `None` if they cannot be read.
+async fn read_snapshot(
+    store: Arc<dyn CallerStore>,
+    latest: Arc<ArcSwapOption<CallerSnapshot>>,
+    mut last_read: OwnedMutexGuard<Option<Instant>>,
+) -> Option<Arc<CallerSnapshot>> {
+    // The age counts from before the query: a revocation during the query may be missed by it.
+    let read_at = Instant::now();
+    *last_read = Some(read_at);
+    let read = timeout(QUERY_TIMEOUT, store.callers()).await;
+    *last_read = Some(Instant::now());
+    match read {
+        Ok(Ok(callers)) => {
+            let snapshot = Arc::new(CallerSnapshot::new(callers, read_at));
+            latest.store(Some(Arc::clone(&snapshot)));
+            return Some(snapshot);
+        }
+        Ok(Err(error)) => tracing::warn!(%error, "failed to read the callers from the store"),
+        Err(_) => tracing::warn!("failed to read the callers: the store does not answer"),
+    }
+    None
 }
 
 impl CallerSnapshot {

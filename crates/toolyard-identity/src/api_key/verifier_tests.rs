@@ -11,6 +11,7 @@ struct FlakyStore {
     callers: MemoryCallerStore,
     reads: AtomicU64,
     is_down: AtomicBool,
+    is_slow: AtomicBool,
 }
 
 impl CallerStore for FlakyStore {
@@ -19,7 +20,12 @@ impl CallerStore for FlakyStore {
         if self.is_down.load(Ordering::Relaxed) {
             return Box::pin(async { Err(StorageError::new("down")) });
         }
-        self.callers.callers()
+        Box::pin(async move {
+            if self.is_slow.load(Ordering::Relaxed) {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            self.callers.callers().await
+        })
     }
 
     fn add_caller<'a>(
@@ -118,4 +124,16 @@ async fn known_keys_survive_a_short_outage_of_the_store_and_no_longer() {
     store.is_down.store(false, Ordering::Relaxed);
     tokio::time::advance(Duration::from_secs(1)).await;
     verifier.verify(key.text()).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_that_disconnect_cause_no_further_queries() {
+    let (store, verifier, key) = with_caller(NewCaller::new("ci")).await;
+    store.is_slow.store(true, Ordering::Relaxed);
+    for _ in 0..50 {
+        let disconnected = timeout(Duration::from_millis(1), verifier.verify(key.text())).await;
+        assert!(disconnected.is_err(), "the store has not answered yet");
+    }
+    verifier.verify(key.text()).await.unwrap();
+    assert_eq!(store.reads.load(Ordering::Relaxed), 1);
 }

@@ -39,11 +39,25 @@ pub(super) fn scopes(claims: &Claims) -> Vec<String> {
     value.map(texts).unwrap_or_default()
 }
 
-/// The groups in a claim, whose name may lead into objects: `realm_access.roles`.
-pub(super) fn groups(claims: &Claims, name: &str) -> Vec<String> {
-    let mut groups = lookup(claims, name).map(texts).unwrap_or_default();
-    groups.truncate(MAX_GROUPS);
-    groups
+/// The groups in a claim, whose name may lead into objects: `realm_access.roles`. None if the claim is absent.
+///
+/// # Errors
+/// If there are groups that cannot be read or are too many: a policy may forbid something to a group, so that they must not count as none.
+pub(super) fn groups(claims: &Claims, name: &str) -> Result<Vec<String>, &'static str> {
+    // OpenID Connect Core, section 5.6.2: the claim is elsewhere, as Microsoft Entra does with many groups.
+    let is_elsewhere =
+        claims.get("_claim_names").and_then(Value::as_object).is_some_and(|names| names.contains_key(name));
+    if is_elsewhere {
+        return Err("the groups of the caller are not in the token");
+    }
+    let groups: Option<Vec<String>> = match lookup(claims, name) {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::String(text)) => Some(text.split_whitespace().map(str::to_owned).collect()),
+        Some(Value::Array(items)) => items.iter().map(|item| item.as_str().map(str::to_owned)).collect(),
+        Some(_) => None,
+    };
+    let groups = groups.ok_or("the groups in the token are not texts")?;
+    if groups.len() > MAX_GROUPS { Err("the token has more than 256 groups") } else { Ok(groups) }
 }
 
 /// A name for the audit log, without control characters; `None` if the claim is absent or not a text.
@@ -84,15 +98,30 @@ mod tests {
     #[test]
     fn groups_and_scopes_have_several_forms() {
         let claims = claims(json!({
-            "groups": ["dev", 7, "ops"], "realm_access": {"roles": ["admin"]}, "https://x.example/g": "a b",
+            "groups": ["dev", "ops"], "realm_access": {"roles": ["admin"]}, "https://x.example/g": "a b",
             "scope": "read write",
         }));
-        assert_eq!(groups(&claims, "groups"), ["dev", "ops"]);
-        assert_eq!(groups(&claims, "realm_access.roles"), ["admin"]);
-        assert_eq!(groups(&claims, "https://x.example/g"), ["a", "b"]);
-        assert!(groups(&claims, "realm_access").is_empty() && groups(&claims, "a.b.c").is_empty());
+        assert_eq!(groups(&claims, "groups").unwrap(), ["dev", "ops"]);
+        assert_eq!(groups(&claims, "realm_access.roles").unwrap(), ["admin"]);
+        assert_eq!(groups(&claims, "https://x.example/g").unwrap(), ["a", "b"]);
+        assert!(groups(&claims, "a.b.c").unwrap().is_empty());
         assert_eq!(scopes(&claims), ["read", "write"]);
         assert_eq!(scopes(&self::claims(json!({"scp": ["a", "b"]}))), ["a", "b"]);
+    }
+
+    #[test]
+    fn groups_that_cannot_be_read_do_not_count_as_none() {
+        let many: Vec<String> = (0..257).map(|number| format!("group{number}")).collect();
+        for value in [
+            json!({"groups": ["dev", 7]}),
+            json!({"groups": {"dev": true}}),
+            json!({"groups": 7}),
+            json!({"groups": many}),
+            json!({"_claim_names": {"groups": "src1"}}),
+        ] {
+            assert!(groups(&claims(value.clone()), "groups").is_err(), "{value}");
+        }
+        assert_eq!(groups(&claims(json!({"groups": null})), "groups"), Ok(Vec::new()));
     }
 
     #[test]

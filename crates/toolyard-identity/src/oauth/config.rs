@@ -5,6 +5,7 @@ use std::time::Duration;
 use url::{Host, Url};
 
 use super::token::TokenPolicy;
+use crate::group_access::GroupAccess;
 
 /// How much the clocks of issuer and gateway may differ, unless configured otherwise.
 pub const DEFAULT_CLOCK_SKEW: Duration = Duration::from_secs(60);
@@ -28,6 +29,8 @@ pub struct OAuthConfig {
     pub groups_claim: Option<String>,
     /// How much the clocks may differ.
     pub clock_skew: Duration,
+    /// What the groups of a caller may use.
+    pub group_access: GroupAccess,
 }
 
 /// A configuration that cannot work, or that is not safe.
@@ -72,6 +75,7 @@ impl OAuthConfig {
             name_claim: None,
             groups_claim: None,
             clock_skew: DEFAULT_CLOCK_SKEW,
+            group_access: GroupAccess::default(),
         }
     }
 

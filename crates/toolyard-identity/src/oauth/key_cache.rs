@@ -10,7 +10,10 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
-use tokio::{sync::Mutex, time::Instant};
+use tokio::{
+    sync::{Mutex, OwnedMutexGuard},
+    time::Instant,
+};
 use toolyard_core::AuthenticationError;
 
 use super::{discovery::read_keys, fetch::MetadataSource, key_set::KeySet};
@@ -19,6 +22,10 @@ use super::{discovery::read_keys, fetch::MetadataSource, key_set::KeySet};
 pub(super) const MIN_REFRESH_INTERVAL: Duration = Duration::from_secs(10);
 /// Older keys are read again in the background, so that removed keys stop to count.
 const REFRESH_AGE: Duration = Duration::from_mins(10);
+/// Older keys count only after an attempt to read them again: the issuer may have removed one long ago, while nobody asked.
+const STALE_AGE: Duration = Duration::from_mins(20);
+/// How long after a failed attempt stale keys count without another one that requests wait for.
+const OUTAGE_PAUSE: Duration = Duration::from_mins(1);
 /// Older keys no longer count, if the issuer cannot be reached.
 const MAX_AGE: Duration = Duration::from_hours(24);
 
@@ -28,7 +35,9 @@ pub(super) struct KeyCache {
     issuer: String,
     keys: ArcSwapOption<LoadedKeys>,
     /// When the keys were last asked for; held while asking.
-    last_attempt: Mutex<Option<Instant>>,
+    last_attempt: Arc<Mutex<Option<Instant>>>,
+    /// When the last attempt failed; none if it succeeded.
+    last_failure: ArcSwapOption<Instant>,
     is_refreshing: AtomicBool,
 }
 
@@ -47,31 +56,36 @@ impl KeyCache {
             source,
             issuer: issuer.to_owned(),
             keys: ArcSwapOption::empty(),
-            last_attempt: Mutex::default(),
+            last_attempt: Arc::default(),
+            last_failure: ArcSwapOption::empty(),
             is_refreshing: AtomicBool::new(false),
         }
     }
 
-    /// The keys; read if there are none.
+    /// The keys; read if there are none, or if they are stale. Stale ones count if that fails.
     pub(super) async fn current(self: &Arc<Self>) -> Result<Arc<LoadedKeys>, AuthenticationError> {
         match self.known() {
             Some(keys) => Ok(keys),
-            None => self.refresh(None).await,
+            None => self.refresh(self.usable().as_ref()).await,
         }
     }
 
-    /// The keys in memory. Old ones are read again in the background.
+    /// The keys in memory, unless they must be read first. Old ones are read again in the background.
     pub(super) fn known(self: &Arc<Self>) -> Option<Arc<LoadedKeys>> {
-        let keys = self.usable();
-        if keys.as_ref().is_some_and(|keys| keys.read_at.elapsed() >= REFRESH_AGE) {
+        let keys = self.usable()?;
+        let age = keys.read_at.elapsed();
+        if age >= STALE_AGE && !self.has_failed_recently() {
+            return None;
+        }
+        if age >= REFRESH_AGE {
             self.refresh_in_background();
         }
-        keys
+        Some(keys)
     }
 
     /// The keys, after another attempt to read them unless the last one was a moment ago.
     pub(super) async fn after_unknown_key(
-        &self,
+        self: &Arc<Self>,
         seen: &Arc<LoadedKeys>,
     ) -> Result<Arc<LoadedKeys>, AuthenticationError> {
         self.refresh(Some(seen)).await
@@ -81,9 +95,16 @@ impl KeyCache {
         self.keys.load_full().filter(|keys| keys.read_at.elapsed() < MAX_AGE)
     }
 
+    fn has_failed_recently(&self) -> bool {
+        self.last_failure.load().as_ref().is_some_and(|failure| failure.elapsed() < OUTAGE_PAUSE)
+    }
+
     /// Reads the keys, unless others than `seen` were read meanwhile.
-    async fn refresh(&self, seen: Option<&Arc<LoadedKeys>>) -> Result<Arc<LoadedKeys>, AuthenticationError> {
-        let mut last_attempt = self.last_attempt.lock().await;
+    async fn refresh(
+        self: &Arc<Self>,
+        seen: Option<&Arc<LoadedKeys>>,
+    ) -> Result<Arc<LoadedKeys>, AuthenticationError> {
+        let last_attempt = Arc::clone(&self.last_attempt).lock_owned().await;
         let known = self.usable();
         let is_newer = |keys: &&Arc<LoadedKeys>| seen.is_none_or(|seen| !Arc::ptr_eq(seen, keys));
         if let Some(keys) = known.as_ref().filter(is_newer) {
@@ -93,13 +114,29 @@ impl KeyCache {
         if let Some(wait) = since.and_then(|since| MIN_REFRESH_INTERVAL.checked_sub(since)) {
             return known.ok_or(AuthenticationError::Unavailable { retry_after: wait });
         }
+        // In a task of its own: a client that disconnects does not end the attempt, which would not count then.
+        let reading = tokio::spawn(Arc::clone(self).read(last_attempt)).await;
+        let read = reading.ok().flatten().or(known);
+        read.ok_or(AuthenticationError::Unavailable { retry_after: MIN_REFRESH_INTERVAL })
+    }
+
+    /// Reads the keys and records the attempt. `None` if they cannot be read.
+    async fn read(
+        self: Arc<Self>,
+        mut last_attempt: OwnedMutexGuard<Option<Instant>>,
+    ) -> Option<Arc<LoadedKeys>> {
+        *last_attempt = Some(Instant::now());
         let read = read_keys(&*self.source, &self.issuer).await;
         *last_attempt = Some(Instant::now());
         match read {
-            Ok((keys, text)) => Ok(self.replace(keys, text)),
+            Ok((keys, text)) => {
+                self.last_failure.store(None);
+                Some(self.replace(keys, text))
+            }
             Err(error) => {
                 tracing::warn!("failed to read the keys of the issuer: {error}");
-                known.ok_or(AuthenticationError::Unavailable { retry_after: MIN_REFRESH_INTERVAL })
+                self.last_failure.store(Some(Arc::new(Instant::now())));
+                None
             }
         }
     }

@@ -123,7 +123,7 @@ impl<'a> CheckedToken<'a> {
         if policy.scopes.iter().any(|needed| !scopes.contains(needed)) {
             return Err(TokenError::InsufficientScope(policy.scopes.join(" ")));
         }
-        let identity = identify(&self.claims, scopes, policy);
+        let identity = identify(&self.claims, scopes, policy)?;
         Ok(ValidToken { identity, valid_until: self.valid_until })
     }
 }
@@ -233,16 +233,21 @@ fn check_claims(claims: &Claims, policy: &TokenPolicy, now: i64) -> Result<i64, 
     Ok(valid_until)
 }
 
-fn identify(claims: &Claims, scopes: Vec<String>, policy: &TokenPolicy) -> CallerIdentity {
+fn identify(
+    claims: &Claims,
+    scopes: Vec<String>,
+    policy: &TokenPolicy,
+) -> Result<CallerIdentity, TokenError> {
     let subject = claims.get("sub").and_then(Value::as_str).unwrap_or_default();
     let mut identity = CallerIdentity::principal(&policy.issuer, subject);
     if let Some(name) = policy.name_claim.as_deref().and_then(|claim| claims::name(claims, claim)) {
         identity.name = name.into();
     }
-    identity.groups = claims::groups(claims, policy.groups_claim.as_deref().unwrap_or(DEFAULT_GROUPS_CLAIM));
+    let groups_claim = policy.groups_claim.as_deref().unwrap_or(DEFAULT_GROUPS_CLAIM);
+    identity.groups = claims::groups(claims, groups_claim).map_err(TokenError::Refused)?;
     identity.scopes = scopes;
     identity.claims = claims.clone();
-    identity
+    Ok(identity)
 }
 
 /// Decodes base64url without padding; other spellings of the same bytes are refused.

@@ -70,7 +70,8 @@ impl OAuthVerifier {
             }
             validated => (validated, loaded.generation),
         };
-        let valid = validated?;
+        let mut valid = validated?;
+        self.config.group_access.limit(&mut valid.identity);
         let identity = Arc::new(valid.identity);
         let verified = VerifiedToken {
             identity: Arc::clone(&identity),

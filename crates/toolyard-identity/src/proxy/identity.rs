@@ -5,6 +5,7 @@ use std::sync::Arc;
 use toolyard_core::{AuthenticationError, CallerIdentity, Credentials, PROXY_ISSUER};
 
 use super::address_range::AddressRange;
+use crate::group_access::GroupAccess;
 
 const MAX_SUBJECT_BYTES: usize = 256;
 const MAX_GROUPS: usize = 256;
@@ -15,6 +16,7 @@ pub struct ProxyIdentity {
     trusted: Vec<AddressRange>,
     subject_header: String,
     groups_header: Option<String>,
+    group_access: GroupAccess,
 }
 
 impl ProxyIdentity {
@@ -24,7 +26,15 @@ impl ProxyIdentity {
             trusted,
             subject_header: subject_header.to_ascii_lowercase(),
             groups_header: groups_header.map(str::to_ascii_lowercase),
+            group_access: GroupAccess::default(),
         }
+    }
+
+    /// Limits callers to what their groups may use.
+    #[must_use]
+    pub fn with_group_access(mut self, group_access: GroupAccess) -> Self {
+        self.group_access = group_access;
+        self
     }
 
     /// The caller that the proxy names. Headers of other addresses do not count.
@@ -35,21 +45,36 @@ impl ProxyIdentity {
         if !self.trusted.iter().any(|range| range.contains(credentials.client_address)) {
             return Err(AuthenticationError::Missing);
         }
-        let subject =
-            (credentials.header)(&self.subject_header).map(str::trim).ok_or(AuthenticationError::Missing)?;
+        let invalid =
+            |_| AuthenticationError::Invalid("the proxy sent a header that is repeated or not text");
+        let subject = (credentials.header)(&self.subject_header).map_err(invalid)?;
+        let subject = subject.map(str::trim).ok_or(AuthenticationError::Missing)?;
         if subject.is_empty() || subject.len() > MAX_SUBJECT_BYTES || subject.chars().any(char::is_control) {
             return Err(AuthenticationError::Invalid("the proxy sent an invalid name of the caller"));
         }
         let mut identity = CallerIdentity::principal(PROXY_ISSUER, subject);
-        let groups = self.groups_header.as_deref().and_then(|name| (credentials.header)(name));
-        let groups = groups.unwrap_or_default().split(',').map(str::trim).filter(|group| !group.is_empty());
-        identity.groups = groups.take(MAX_GROUPS).map(str::to_owned).collect();
+        if let Some(name) = &self.groups_header {
+            // A policy may forbid something to a group: groups that cannot be read must not count as none.
+            identity.groups = read_groups((credentials.header)(name).map_err(invalid)?.unwrap_or_default())?;
+        }
+        self.group_access.limit(&mut identity);
         Ok(Arc::new(identity))
+    }
+}
+
+fn read_groups(header: &str) -> Result<Vec<String>, AuthenticationError> {
+    let groups = header.split(',').map(str::trim).filter(|group| !group.is_empty());
+    let groups: Vec<String> = groups.map(str::to_owned).collect();
+    match groups.len() {
+        0..=MAX_GROUPS => Ok(groups),
+        _ => Err(AuthenticationError::Invalid("the proxy sent more than 256 groups")),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use toolyard_core::InvalidHeader;
+
     use super::*;
 
     fn identify(address: &str, headers: &[(&str, &str)]) -> Result<Arc<CallerIdentity>, AuthenticationError> {
@@ -58,7 +83,15 @@ mod tests {
             "X-Forwarded-User",
             Some("X-Forwarded-Groups"),
         );
-        let header = |name: &str| headers.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+        let header = |name: &str| {
+            let values: Vec<&str> =
+                headers.iter().filter(|(known, _)| *known == name).map(|(_, value)| *value).collect();
+            match values.as_slice() {
+                [] => Ok(None),
+                [value] => Ok(Some(*value)),
+                _ => Err(InvalidHeader),
+            }
+        };
         let client_address = address.parse().unwrap();
         proxy.identify(Credentials { bearer: None, header: &header, client_address })
     }
@@ -82,5 +115,20 @@ mod tests {
             let refused = identify("10.0.0.1", &[("x-forwarded-user", name)]);
             assert!(matches!(refused, Err(AuthenticationError::Invalid(_))), "{name}");
         }
+    }
+    #[test]
+    fn groups_that_cannot_be_read_do_not_count_as_none() {
+        let user = ("x-forwarded-user", "ada");
+        let many: String = (0..257).map(|number| format!("group{number},")).collect();
+        for groups in [
+            &[("x-forwarded-groups", "guests"), ("x-forwarded-groups", "dev")][..],
+            &[("x-forwarded-groups", many.as_str())],
+        ] {
+            let refused = identify("10.0.0.1", &[&[user], groups].concat());
+            assert!(matches!(refused, Err(AuthenticationError::Invalid(_))), "{refused:?}");
+        }
+        let repeated = identify("10.0.0.1", &[user, ("x-forwarded-user", "eve")]);
+        assert!(matches!(repeated, Err(AuthenticationError::Invalid(_))), "{repeated:?}");
+        assert_eq!(identify("10.0.0.1", &[user]).unwrap().groups, Vec::<String>::new());
     }
 }

@@ -16,12 +16,19 @@ use super::*;
 #[derive(Debug, Default)]
 struct FakeIssuer {
     keys: Mutex<Option<String>>,
+    /// How often the keys were read.
+    refreshes: AtomicUsize,
+    /// All requests, those for metadata among them.
     requests: AtomicUsize,
 }
 
 impl FakeIssuer {
     fn publish(&self, keys: Option<&Value>) {
         *self.keys.lock().unwrap() = keys.map(Value::to_string);
+    }
+
+    fn refreshes(&self) -> usize {
+        self.refreshes.load(Ordering::Relaxed)
     }
 
     fn requests(&self) -> usize {
@@ -32,6 +39,7 @@ impl FakeIssuer {
 impl MetadataSource for FakeIssuer {
     fn read<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<String, FetchError>> {
         Box::pin(async move {
+            self.requests.fetch_add(1, Ordering::Relaxed);
             // Long enough for other requests to arrive meanwhile.
             tokio::time::sleep(Duration::from_millis(20)).await;
             match url {
@@ -39,7 +47,7 @@ impl MetadataSource for FakeIssuer {
                     Ok(json!({"issuer": ISSUER, "jwks_uri": "https://id.example/keys"}).to_string())
                 }
                 "https://id.example/keys" => {
-                    self.requests.fetch_add(1, Ordering::Relaxed);
+                    self.refreshes.fetch_add(1, Ordering::Relaxed);
                     let failed = FetchError::Failed { url: url.to_owned(), reason: "down".to_owned() };
                     self.keys.lock().unwrap().clone().ok_or(failed)
                 }
@@ -67,7 +75,9 @@ async fn a_flood_of_unknown_key_ids_causes_few_requests_to_the_issuer() {
         tokio::time::advance(Duration::from_millis(100)).await;
     }
     // About a minute: once every 10 seconds, and once at first.
-    assert!((6..=8).contains(&issuer.requests()), "{}", issuer.requests());
+    assert!((6..=8).contains(&issuer.refreshes()), "{}", issuer.refreshes());
+    // Two addresses of metadata, the second of which exists, and the keys.
+    assert_eq!(issuer.requests(), 3 * issuer.refreshes());
     verifier.verify(&signer.token(&header(), &claims())).await.unwrap();
 }
 
@@ -102,7 +112,7 @@ async fn rotated_keys_count_at_once_and_removed_ones_no_longer() {
     let after = verifier.verify(&new_token).await.unwrap();
     assert_eq!(before.owner_hash(), after.owner_hash());
     verifier.verify(&old_token).await.unwrap();
-    assert_eq!(issuer.requests(), 2);
+    assert_eq!(issuer.refreshes(), 2);
 
     issuer.publish(Some(&json!({"keys": [key(&new, "new")]})));
     tokio::time::advance(Duration::from_secs(601)).await;
@@ -130,7 +140,7 @@ async fn an_unreachable_issuer_is_asked_once_and_known_keys_survive() {
         let result = result.await.unwrap();
         assert!(matches!(result, Err(AuthenticationError::Unavailable { .. })), "{result:?}");
     }
-    assert_eq!(issuer.requests(), 1);
+    assert_eq!(issuer.refreshes(), 1);
     issuer.publish(Some(&signer.published_keys()));
     tokio::time::advance(Duration::from_secs(11)).await;
     verify().await.unwrap().unwrap();
@@ -140,4 +150,51 @@ async fn an_unreachable_issuer_is_asked_once_and_known_keys_survive() {
     tokio::time::advance(Duration::from_hours(2)).await;
     let result = verify().await.unwrap();
     assert!(matches!(result, Err(AuthenticationError::Unavailable { .. })), "{result:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removed_key_does_not_count_after_a_pause_without_requests() {
+    let (old, new, issuer) = (Signer::generate(), Signer::generate(), Arc::new(FakeIssuer::default()));
+    issuer.publish(Some(&old.published_keys()));
+    let verifier = verifier(&issuer);
+    let token = old.token(&header(), &claims());
+    verifier.verify(&token).await.unwrap();
+    // The key is stolen, and the issuer replaces it.
+    issuer.publish(Some(&new.published_keys()));
+    tokio::time::advance(Duration::from_mins(21)).await;
+    assert!(verifier.verify(&token).await.is_err(), "the first request waits for the keys");
+    verifier.verify(&new.token(&header(), &claims())).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_do_not_wait_again_and_again_for_an_unreachable_issuer() {
+    let (signer, issuer) = (Signer::generate(), Arc::new(FakeIssuer::default()));
+    issuer.publish(Some(&signer.published_keys()));
+    let verifier = verifier(&issuer);
+    let token = signer.token(&header(), &claims());
+    verifier.verify(&token).await.unwrap();
+    issuer.publish(None);
+    tokio::time::advance(Duration::from_mins(21)).await;
+    verifier.verify(&token).await.unwrap();
+    for _ in 0..60 {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let start = tokio::time::Instant::now();
+        verifier.verify(&token).await.unwrap();
+        assert_eq!(start.elapsed(), Duration::ZERO, "the keys are read in the background");
+    }
+    assert!(issuer.refreshes() > 10, "{}", issuer.refreshes());
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_that_disconnect_cause_no_further_requests_to_the_issuer() {
+    let (signer, issuer) = (Signer::generate(), Arc::new(FakeIssuer::default()));
+    issuer.publish(Some(&signer.published_keys()));
+    let verifier = verifier(&issuer);
+    for number in 0..50 {
+        let token = signer.token(&json!({"alg": "RS256", "kid": format!("made up {number}")}), &claims());
+        // The issuer takes longer than the client waits.
+        let _ = tokio::time::timeout(Duration::from_millis(1), verifier.verify(&token)).await;
+    }
+    verifier.verify(&signer.token(&header(), &claims())).await.unwrap();
+    assert_eq!(issuer.requests(), 3, "one refresh");
 }

@@ -290,7 +290,7 @@ impl ManagedServer {
     }
 
     async fn connect_further_session(&self) -> Result<Arc<Session>, ConnectError> {
-        let (target, options) = self.connect_target(None)?;
+        let (target, options) = self.connect_target(None).await?;
         let session = Arc::new(connect(target, &options).await?);
         let level = lock(&self.shared.log_level).clone();
         if let Some(level) = level {

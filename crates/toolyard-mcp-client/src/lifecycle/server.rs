@@ -240,11 +240,19 @@ impl ManagedServer {
     }
 
     /// How to connect to the server, with all variables resolved.
-    pub(super) fn connect_target(
+    pub(super) async fn connect_target(
         &self,
         cause: Option<SpanContext>,
     ) -> Result<(ConnectTarget, ConnectOptions), ConnectError> {
-        let target = self.host.connect_target(&self.config, &self.stderr_tail, &self.secrets)?;
+        let (host, config) = (Arc::clone(&self.host), self.config.clone());
+        let (stderr_tail, secrets) = (Arc::clone(&self.stderr_tail), Arc::clone(&self.secrets));
+        // A variable may be a stored secret whose keychain waits for its owner: no thread of the runtime may wait with it.
+        let resolving =
+            tokio::task::spawn_blocking(move || host.connect_target(&config, &stderr_tail, &secrets));
+        let failed = |error: tokio::task::JoinError| {
+            ConnectError::Configuration(format!("failed to resolve the variables of the server: {error}"))
+        };
+        let target = resolving.await.map_err(failed)??;
         let options = ConnectOptions {
             server: self.config.id.clone(),
             revision_family: self.revision_family(),
@@ -275,7 +283,7 @@ impl ManagedServer {
         while self.config.exclusive && !lock(&self.state).draining.is_empty() {
             sleep(DRAIN_POLL_INTERVAL).await;
         }
-        let (target, options) = self.connect_target(cause)?;
+        let (target, options) = self.connect_target(cause).await?;
         let session = Arc::new(connect(target, &options).await?);
         let status = session.status().borrow().clone();
         let previous = self.content();

@@ -3,12 +3,16 @@
 use std::{
     fs,
     path::Path,
+    sync::{Arc, Condvar, Mutex},
     time::{Duration, Instant},
 };
 
 use futures_util::future::join_all;
 use toolyard_core::{CallContext, ErrorKind, RawJson, ToolCallRequest};
-use toolyard_mcp_client::config::McpServerConfig;
+use toolyard_mcp_client::{
+    HostEnvironment,
+    config::{McpServerConfig, TransportConfig},
+};
 
 use crate::test_host::{ServerTransport, TestHost, hostile_server};
 
@@ -171,4 +175,39 @@ async fn file_descriptors_stay_flat_over_a_thousand_cycles() {
 
 fn entry_count(folder: &Path) -> usize {
     fs::read_dir(folder).unwrap().count()
+}
+
+/// A keychain that waits for its owner.
+#[derive(Default)]
+struct LockedKeychain {
+    is_unlocked: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl HostEnvironment for LockedKeychain {
+    fn variable(&self, _: &str) -> Option<String> {
+        let is_unlocked = self.is_unlocked.lock().unwrap();
+        let waiting = self.changed.wait_timeout_while(is_unlocked, TIMEOUT, |is_unlocked| !*is_unlocked);
+        let (is_unlocked, _) = waiting.unwrap();
+        is_unlocked.then(|| "s3cret-value".to_owned())
+    }
+}
+
+// One thread: if a variable blocked it, nothing would unlock the keychain.
+#[tokio::test]
+async fn other_tasks_go_on_while_a_variable_waits_for_the_keychain() {
+    let keychain = Arc::new(LockedKeychain::default());
+    let host = TestHost::with_environment(Arc::clone(&keychain) as _);
+    let mut server = host.server("server", ServerTransport::Stdio, "good");
+    let TransportConfig::Stdio { env, .. } = &mut server.transport else { unreachable!() };
+    env.insert("TOKEN".to_owned(), "${secret:TOKEN}".to_owned());
+    host.manager.apply(vec![server]).await.unwrap();
+    let unlock = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        *keychain.is_unlocked.lock().unwrap() = true;
+        keychain.changed.notify_all();
+    };
+    let (connected, ()) = tokio::join!(host.manager.connect("server"), unlock);
+    connected.unwrap();
+    host.close().await;
 }

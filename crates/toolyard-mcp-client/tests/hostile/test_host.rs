@@ -101,6 +101,10 @@ pub(crate) struct TestHost {
 
 impl TestHost {
     pub(crate) fn new() -> Self {
+        Self::with_environment(Arc::new(ProcessEnvironment))
+    }
+
+    pub(crate) fn with_environment(host_environment: Arc<dyn HostEnvironment>) -> Self {
         let registrar = Arc::new(TestRegistrar::default());
         let folder = tempfile::tempdir().unwrap();
         let guard = GuardProgram { program: hostile_server(), args: vec!["guard".into()] };
@@ -111,7 +115,7 @@ impl TestHost {
             cache: ServerCache::new(Arc::new(MemoryServerStore::default())),
             registrar: Arc::clone(&registrar) as Arc<dyn ToolRegistrar>,
             input: Arc::new(NoInputHandler),
-            host_environment: Arc::new(ProcessEnvironment),
+            host_environment,
             limits: WireLimits::default(),
             http: std::sync::OnceLock::new(),
             telemetry: None,

@@ -52,7 +52,7 @@ async fn run() -> Result<(), Failure> {
     config.title = Some("Fixtures for the conformance suite".to_owned());
     config.revisions = arguments.revisions;
     let server =
-        Arc::new(McpServer::new(config, Endpoint { tools, content: vec![content], readiness: None }));
+        Arc::new(McpServer::new(config, Endpoint { content: vec![content], ..Endpoint::new(tools) }));
     if arguments.stdio {
         let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
         return Ok(serve_stdio(server, input, output, std::future::pending()).await?);

@@ -56,7 +56,7 @@ impl IncomingRequest {
     /// The name in the audit log: that of the caller if callers are told apart, else the one that the client claims.
     pub(crate) fn caller_name(&self) -> Arc<str> {
         if self.identity.is_distinguished() {
-            Arc::clone(&self.identity.name)
+            self.identity.audit_name()
         } else {
             Arc::clone(&self.peer.caller_name)
         }

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, net::IpAddr, sync::Arc};
 
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use toolyard_core::{AuthenticationError, Authenticator, CallerIdentity, Credentials};
+use toolyard_core::{AuthenticationError, Authenticator, CallerIdentity, Credentials, InvalidHeader};
 
 use crate::http::config::{Access, AccessRules};
 
@@ -134,7 +134,12 @@ pub(crate) async fn authenticate(
 ) -> Result<Arc<CallerIdentity>, AccessError> {
     let header = |name: &str| {
         let mut values = headers.get_all(name).iter();
-        values.next()?.to_str().ok().filter(|_| values.next().is_none())
+        match (values.next(), values.next()) {
+            (None, _) => Ok(None),
+            (Some(value), None) => value.to_str().map(Some).map_err(|_| InvalidHeader),
+            // A proxy may have set the other of two.
+            (Some(_), Some(_)) => Err(InvalidHeader),
+        }
     };
     let authenticated = match bearer_token(headers) {
         Ok(bearer) => {

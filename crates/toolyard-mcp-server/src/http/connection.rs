@@ -155,7 +155,8 @@ impl Connection {
                 "not found: the MCP endpoint is /mcp",
             );
         };
-        if !identity.may_use_profile(&endpoint.profile) {
+        let is_for_others = endpoint.services.local_only && identity.is_distinguished();
+        if is_for_others || !identity.may_use_profile(&endpoint.profile) {
             return self.deny(&AccessError::ForbiddenProfile, path);
         }
         let serves_legacy = self.http.server.config.revisions != ServedRevisions::Modern;
@@ -294,7 +295,7 @@ impl Connection {
         &self,
         request: Request<Incoming>,
         endpoint: &Arc<ServedEndpoint>,
-        identity: &CallerIdentity,
+        identity: &Arc<CallerIdentity>,
     ) -> Response<ResponseBody> {
         let query = request.uri().query().unwrap_or_default();
         let id = query.split('&').find_map(|pair| pair.strip_prefix("sessionId=")).unwrap_or_default();
@@ -303,7 +304,7 @@ impl Connection {
         };
         match self.read_text(request).await {
             Ok(text) => {
-                legacy_session.receive(text).await;
+                legacy_session.receive(text, identity).await;
                 response::status(StatusCode::ACCEPTED)
             }
             Err(response) => response,

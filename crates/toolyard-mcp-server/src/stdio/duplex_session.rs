@@ -66,8 +66,9 @@ impl DuplexSession {
         self.identity.owner_hash() == identity.owner_hash()
     }
 
-    /// Handles one text from the client: a message or a batch.
-    pub(crate) async fn receive(&self, text: String) {
+    /// Handles one text from the client: a message or a batch. `identity` is of the caller that opened the session, as of now: its groups
+    /// and scopes may have changed since.
+    pub(crate) async fn receive(&self, text: String, identity: &Arc<CallerIdentity>) {
         let is_batch = text.trim_ascii_start().starts_with('[');
         // Before `initialize`, the client may be of the revision that has batches.
         let revision = lock(&self.peer).as_ref().map_or(BATCH_REVISION, |peer| peer.revision);
@@ -77,7 +78,7 @@ impl DuplexSession {
             }
             Ok(messages) => {
                 for message in messages {
-                    self.handle_message(message).await;
+                    self.handle_message(message, identity).await;
                 }
             }
             Err(error) => self.send_error(&error).await,
@@ -95,10 +96,10 @@ impl DuplexSession {
         while tasks.join_next().await.is_some() {}
     }
 
-    async fn handle_message(&self, message: Message) {
+    async fn handle_message(&self, message: Message, identity: &Arc<CallerIdentity>) {
         match message {
             Message::Request { id, method, params } => {
-                self.handle_request(id, method, Params::read(params)).await;
+                self.handle_request(id, method, Params::read(params), identity).await;
             }
             Message::Notification { method, params: Some(params) } if method == "notifications/cancelled" => {
                 self.server.cancellations.cancel(self.session_number, &params);
@@ -110,7 +111,13 @@ impl DuplexSession {
         }
     }
 
-    async fn handle_request(&self, id: RequestId, method: String, mut params: Params) {
+    async fn handle_request(
+        &self,
+        id: RequestId,
+        method: String,
+        mut params: Params,
+        identity: &Arc<CallerIdentity>,
+    ) {
         let peer = match self.peer_for(&method, &mut params) {
             Ok(peer) => peer,
             Err(outcome) => {
@@ -139,7 +146,7 @@ impl DuplexSession {
         let is_long_lived = method == "subscriptions/listen";
         let incoming = IncomingRequest {
             endpoint,
-            identity: Arc::clone(&self.identity),
+            identity: Arc::clone(identity),
             peer,
             id: id.clone(),
             method,

@@ -36,7 +36,8 @@ pub async fn serve_stdio(
     let limits = WireLimits { message_bytes: server.config.limits.message_bytes, ..WireLimits::default() };
     let (out, messages) = mpsc::channel(OUTPUT_QUEUE_MESSAGES);
     let mut writer_task = tokio::spawn(write_all(writer, messages));
-    let session = DuplexSession::new(server, endpoint, anonymous(), Transport::Stdio, out);
+    let identity = anonymous();
+    let session = DuplexSession::new(server, endpoint, Arc::clone(&identity), Transport::Stdio, out);
     let mut lines = LineReader::new(reader, &limits);
     let mut stop = pin!(stop);
     loop {
@@ -47,7 +48,7 @@ pub async fn serve_stdio(
         };
         match line {
             Ok(Some(Line::Json(text) | Line::Unterminated(text))) => tokio::select! {
-                () = session.receive(text) => {}
+                () = session.receive(text, &identity) => {}
                 // A client that does not read must not block the shutdown.
                 () = &mut stop => break,
                 written = &mut writer_task => return written.unwrap_or(Ok(())).map_err(ServeError::Io),

@@ -69,6 +69,7 @@ impl ServerBuilder {
             tools: Arc::clone(&tools) as _,
             content: vec![Arc::clone(&content) as _],
             readiness: self.readiness,
+            local_only: false,
         };
         let other = Endpoint::new(Arc::new(TestTools::default()));
         (Arc::new(McpServer::new(self.config, endpoint).with_endpoint("other", other)), tools, content)

@@ -19,8 +19,8 @@ use std::{
 
 use sqlx::Row as _;
 use toolyard_core::{
-    FinishedStep, Journal, JournalError, JournalFuture, Lease, RawJson, Resolution, RunId, RunRecord,
-    RunState, StepIntent, StepRecord, StepStart, redact_json, unix_millis,
+    ContentHash, FinishedStep, Journal, JournalError, JournalFuture, Lease, RawJson, Resolution, RunId,
+    RunRecord, RunState, StepIntent, StepRecord, StepStart, redact_json, unix_millis,
 };
 
 pub(crate) use claim::check_lease;
@@ -208,20 +208,17 @@ impl Journal for Store {
         after: Option<&'a RunId>,
         limit: usize,
     ) -> JournalFuture<'a, Vec<RunRecord>> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        Box::pin(async move {
-            let (created_at, id) = match after {
-                Some(after) => (self.run(after).await?.created_at, after.to_string()),
-                None => (i64::MAX, String::new()),
-            };
-            let sql = format!(
-                "{} WHERE kind = $1 AND (created_at < $2 OR (created_at = $2 AND id < $3))
-                 ORDER BY created_at DESC, id DESC LIMIT $4",
-                select_runs(self.engine())
-            );
-            let query = sqlx::query(statement(sql)).bind(kind).bind(created_at).bind(id).bind(limit);
-            Ok(self.select(query, run_record).await?)
-        })
+        Box::pin(self.page_of_runs(kind, None, after, limit))
+    }
+
+    fn runs_page_of_owner<'a>(
+        &'a self,
+        kind: &'a str,
+        owner: &'a ContentHash,
+        after: Option<&'a RunId>,
+        limit: usize,
+    ) -> JournalFuture<'a, Vec<RunRecord>> {
+        Box::pin(self.page_of_runs(kind, Some(owner), after, limit))
     }
 
     fn runs_since<'a>(&'a self, kind: &'a str, since: i64) -> JournalFuture<'a, Vec<RunRecord>> {
@@ -319,6 +316,33 @@ impl Store {
         let steps = rows.iter().map(|row| row.try_get("step")).collect::<Result<_, _>>()?;
         self.held_leases().insert(&lease, steps);
         Ok(Some(lease))
+    }
+
+    /// Runs of a kind, newest first, older than `after`; with an owner, those whose detail contains it.
+    async fn page_of_runs(
+        &self,
+        kind: &str,
+        owner: Option<&ContentHash>,
+        after: Option<&RunId>,
+        limit: usize,
+    ) -> Result<Vec<RunRecord>, JournalError> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let (created_at, id) = match after {
+            Some(after) => (self.run(after).await?.created_at, after.to_string()),
+            None => (i64::MAX, String::new()),
+        };
+        let of_owner = if owner.is_some() { "AND detail LIKE $5" } else { "" };
+        let sql = format!(
+            "{} WHERE kind = $1 AND (created_at < $2 OR (created_at = $2 AND id < $3)) {of_owner}
+             ORDER BY created_at DESC, id DESC LIMIT $4",
+            select_runs(self.engine())
+        );
+        let query = sqlx::query(statement(sql)).bind(kind).bind(created_at).bind(id).bind(limit);
+        let query = match owner {
+            Some(owner) => query.bind(format!("%{owner}%")),
+            None => query,
+        };
+        Ok(self.select(query, run_record).await?)
     }
 }
 

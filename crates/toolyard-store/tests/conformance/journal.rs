@@ -296,3 +296,26 @@ pub(crate) async fn runs_are_listed_page_by_page(engine: Engine) {
     assert_eq!(listed.len(), created.len());
     assert!(store.runs_page("agent", Some(&RunId::from("none")), 2).await.is_err());
 }
+
+pub(crate) async fn runs_of_an_owner_are_listed_page_by_page(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
+    let [ada, eve] = ["ada", "eve"].map(|name| ContentHash::of_parts([name.as_bytes()]));
+    let mut of_ada = Vec::new();
+    for _ in 0..3 {
+        for owner in [&ada, &eve] {
+            let detail = RawJson::from(serde_json::json!({"agent": "assistant", "owner": owner}));
+            let run = store.create_run("agent", &detail).await.unwrap();
+            if owner == &ada {
+                of_ada.insert(0, run);
+            }
+        }
+        store.create_run("agent", &RawJson::empty_object()).await.unwrap();
+    }
+    let first = store.runs_page_of_owner("agent", &ada, None, 2).await.unwrap();
+    let first: Vec<RunId> = first.into_iter().map(|run| run.id).collect();
+    assert_eq!(first, of_ada[..2]);
+    let rest = store.runs_page_of_owner("agent", &ada, first.last(), 2).await.unwrap();
+    assert_eq!(rest.into_iter().map(|run| run.id).collect::<Vec<_>>(), of_ada[2..]);
+    assert!(store.runs_page_of_owner("call", &ada, None, 2).await.unwrap().is_empty());
+}

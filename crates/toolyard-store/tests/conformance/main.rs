@@ -71,6 +71,7 @@ on_both_engines!(
     callers_survive_export_and_import,
     policies_are_set_replaced_removed_and_audited,
     runs_are_listed_page_by_page,
+    runs_of_an_owner_are_listed_page_by_page,
     conversations_are_stored_and_queried,
     messages_of_one_append_stay_together,
     history_survives_a_restart_and_decays,

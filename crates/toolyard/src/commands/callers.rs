@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// How the main endpoint is written, whose name is empty. No profile can have this name.
-const MAIN_ENDPOINT: &str = "/";
+pub(super) const MAIN_ENDPOINT: &str = "/";
 
 pub(super) async fn run(
     command: CallersCommand,
@@ -59,6 +59,8 @@ async fn add(
 
 async fn rotate(name: &str, expires: Option<&str>, store: &Store, output: &Output) -> Result<(), CliError> {
     let expires_at = expires.map(expiry).transpose()?;
+    let callers = store.callers().await.map_err(store_error)?;
+    let had_expiry = callers.iter().any(|caller| caller.name == name && caller.key.expires_at.is_some());
     let key = generate_key()?;
     let replaced = store.replace_caller_key(name, &key.stored(expires_at), &current_user()).await;
     if !replaced.map_err(store_error)? {
@@ -72,6 +74,11 @@ async fn rotate(name: &str, expires: Option<&str>, store: &Store, output: &Outpu
         "replaced the key of",
         output,
     );
+    if had_expiry && expires_at.is_none() && !output.is_json() {
+        output.message(&format!(
+            "  note: the previous key had an expiry, the new one never expires; hint: toolyard callers rotate {name} --expires 90d"
+        ));
+    }
     Ok(())
 }
 

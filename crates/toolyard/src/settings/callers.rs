@@ -1,5 +1,7 @@
 //! `[serve.oauth]` and `[serve.proxy_identity]` as plain data: how callers are told apart.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +31,20 @@ pub struct CallerOAuthSettings {
     /// How much the clocks of issuer and gateway may differ, at most `10m`. By default `60s`.
     #[serde(default)]
     pub clock_skew: Option<DurationSetting>,
+    /// What members of a group may use. If no group is listed, every caller may use all profiles and agents. Otherwise a caller may
+    /// use what one of its groups may use, and a caller in none of them nothing.
+    #[serde(default)]
+    pub groups: BTreeMap<String, CallerGroupSettings>,
+}
+
+/// What members of a group of callers may use.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CallerGroupSettings {
+    /// The profiles; `/` is the main endpoint. By default all.
+    pub profiles: Option<Vec<String>>,
+    /// The agents. By default all.
+    pub agents: Option<Vec<String>>,
 }
 
 /// A proxy in front of the gateway authenticates callers, by client certificates for example, and names them in a header.
@@ -43,4 +59,7 @@ pub struct ProxyIdentitySettings {
     /// The header with the caller's groups, separated by commas.
     #[serde(default)]
     pub groups_header: Option<String>,
+    /// What members of a group may use, as in `[serve.oauth.groups]`.
+    #[serde(default)]
+    pub groups: BTreeMap<String, CallerGroupSettings>,
 }

@@ -29,7 +29,7 @@ use toolyard_mcp_client::config::{McpServerConfig, ServerSettings};
 
 pub use agents::{AgentCapabilitySettings, AgentSettings, LanguageSetting, LimitSettings};
 pub use approvals::{ApprovalSettings, OpenWorldSetting};
-pub use callers::{CallerOAuthSettings, ProxyIdentitySettings};
+pub use callers::{CallerGroupSettings, CallerOAuthSettings, ProxyIdentitySettings};
 pub use calls::{
     CallSettings, CapabilitySettings, HintSettings, OutputBudgetSettings, PreferSetting, RoutingSettings,
     SynthesisSetting,

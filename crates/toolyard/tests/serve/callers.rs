@@ -49,6 +49,9 @@ async fn an_api_key_opens_what_it_is_for_until_it_is_revoked() {
     assert_eq!(gateway.get("/api/v1/tools", Some(&limited)).await.0, 403, "the API is of the main endpoint");
     assert_eq!(gateway.get("/v1/models", Some(&limited)).await.0, 403);
 
+    gateway.token = Some(all.clone());
+    assert_eq!(list_tools(&gateway, "/toolyard.call").await.status, 403, "for the gateway's own token only");
+    gateway.token = Some(limited.clone());
     assert_eq!(gateway.get("/api/v1/tools", Some(&all)).await.0, 200);
     for path in ["/api/v1/audit", "/api/v1/settings", "/api/v1/servers", "/metrics"] {
         let (status, body) = gateway.get(path, Some(&all)).await;
@@ -136,7 +139,21 @@ async fn only_a_trusted_proxy_may_name_a_caller_and_settings_are_reloaded() {
     assert_eq!(call(&gateway, Some("ada")).await, 401, "this address is no longer trusted");
     gateway.stop().await;
     let audit = home.run(&["audit", "tail", "--json"]);
-    assert!(audit.contains("\"ada\""), "{audit}");
+    assert!(audit.contains("\"ada (toolyard:proxy)\""), "{audit}");
+}
+
+#[tokio::test]
+async fn policies_for_the_main_endpoint_hold_at_the_endpoint_of_toolyard_call() {
+    let home = home_with_settings("[policy]\nfiles = [\"main.cedar\"]\n");
+    let policy = "forbid (principal, action, resource) when { context.profile == Profile::\"\" };";
+    std::fs::write(home.path("config/toolyard/main.cedar"), policy).unwrap();
+    let gateway = HttpGateway::start(&home, &[]);
+    for path in ["", "/toolyard.call"] {
+        let params = modern_params(json!({"name": "calculate", "arguments": {"expression": "6*7"}}));
+        let answer = send(gateway.build_request(path, "tools/call", &params)).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert!(answer.body["result"]["isError"] == true, "{path}: {answer:?}");
+    }
 }
 
 #[test]
@@ -148,7 +165,7 @@ fn callers_are_managed_on_the_command_line() {
     ");
     insta::assert_snapshot!(home.run(&["callers", "add", "a b"]), @r"
     --- stderr
-    error: invalid name of a caller: use 1 to 64 letters, digits, `-`, `_`, `.` and `@`, starting with a letter or digit
+    error: invalid name of a caller: use 1 to 64 letters, digits, `-`, `_`, `.` and `@`, starting with a letter or digit, except `operator` and `http`
       hint: for example: toolyard callers add ci
     --- exit 2
     ");
@@ -183,6 +200,13 @@ fn callers_are_managed_on_the_command_line() {
       hint: list them: toolyard callers list
     --- exit 2
     ");
+    let rotated = home.run(&["callers", "rotate", "ci"]);
+    assert!(
+        rotated.contains("the new one never expires; hint: toolyard callers rotate ci --expires"),
+        "{rotated}"
+    );
+    let rotated = home.run(&["callers", "rotate", "ci", "--expires", "30d"]);
+    assert!(!rotated.contains("never expires"), "{rotated}");
     assert!(home.run(&["callers", "revoke", "ci"]).contains("revoked ci"));
     insta::assert_snapshot!(home.run(&["callers", "revoke", "ci"]), @r"
     --- stderr
@@ -207,4 +231,27 @@ fn callers_are_managed_on_the_command_line() {
         assert!(audit.contains(decision), "{decision}: {audit}");
     }
     assert!(!audit.contains(key.get(20..).unwrap()));
+}
+
+#[tokio::test]
+async fn groups_limit_the_profiles_of_callers_that_a_proxy_names() {
+    let home = home_with_settings(
+        "[serve.profiles.greeting]\ntools = [\"greet\"]\n\
+         [serve.proxy_identity]\nsubject_header = \"X-User\"\ngroups_header = \"X-Groups\"\n\
+         trusted_addresses = [\"127.0.0.0/8\"]\n\
+         groups.staff = { profiles = [\"greeting\"] }\ngroups.ops = {}\n",
+    );
+    let mut gateway = HttpGateway::start(&home, &[]);
+    gateway.token = None;
+    let statuses = async |user: &str, groups: &str| {
+        let mut statuses = Vec::new();
+        for (path, method) in [("", "tools/list"), ("", "resources/list"), ("/greeting", "tools/list")] {
+            let request = gateway.build_request(path, method, &modern_params(json!({})));
+            statuses.push(send(request.header("X-User", user).header("X-Groups", groups)).await.status);
+        }
+        statuses
+    };
+    assert_eq!(statuses("ada", "staff").await, [403, 403, 200]);
+    assert_eq!(statuses("bob", "staff,ops").await, [200, 200, 200]);
+    assert_eq!(statuses("eve", "guests").await, [403, 403, 403], "in no group that is listed");
 }

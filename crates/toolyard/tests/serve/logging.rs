@@ -23,7 +23,7 @@ async fn failed_logins_are_logged_once_counted_and_without_the_token() {
     let [first, missing, counted] = lines.as_slice() else { panic!("{stderr}") };
     assert!(
         first.contains(" WARN ")
-            && first.ends_with("access denied: invalid bearer token: it is not known here client=127.0.0.1"),
+            && first.ends_with("access denied: invalid bearer token: unknown token client=127.0.0.1"),
         "{first}"
     );
     assert!(missing.contains("missing bearer token"), "{missing}");

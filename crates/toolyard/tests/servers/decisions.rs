@@ -58,6 +58,12 @@ fn decisions_are_refused_in_the_environment_of_a_server_or_skill() {
         &["models", "remove", "mine"],
         &["store", "import", "none.jsonl"],
         &["open", "--no-browser"],
+        &["callers", "add", "mine"],
+        &["callers", "rotate", "mine"],
+        &["callers", "revoke", "mine"],
+        &["secrets", "set", "MINE"],
+        &["secrets", "remove", "MINE"],
+        &["secrets", "rotate-key"],
     ];
     for variable in ["TOOLYARD_SERVER", "TOOLYARD_SKILL_DIR"] {
         for decision in decisions {

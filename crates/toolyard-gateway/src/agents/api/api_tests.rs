@@ -7,7 +7,8 @@ use http::{HeaderValue, Method, StatusCode};
 use serde_json::{Value, json};
 use toolyard_agent::{AGENT_RUN_KIND, Plan, RunEnd, RunEvent, RunRequest, Step, StepEnd};
 use toolyard_core::{
-    ApprovalKind, ContentHash, ErrorKind, Lease, RawJson, RunId, ServiceCall, StepIntent, ToolCallRequest,
+    ApprovalKind, CallerIdentity, ContentHash, ErrorKind, Lease, RawJson, RunId, ServiceCall, StepIntent,
+    ToolCallRequest,
 };
 use toolyard_mcp_server::{HttpRoutes as _, RouteBody, RouteResponse};
 use toolyard_model::{ModelMessage, Role};
@@ -474,7 +475,8 @@ async fn notices_of_the_latest_suspended_runs_are_replaced_by_their_answers_once
         history.push(ModelMessage::assistant(suspended_notice(&run, &[])));
         history.push(ModelMessage::assistant(suspended_notice(&run, &[])));
     }
-    let resolved = resolve_suspended_notices(agents.log().as_ref(), history).await;
+    let (runs, identity) = (agents.service().0, CallerIdentity::anonymous());
+    let resolved = resolve_suspended_notices(&runs, &identity, history).await;
     let answers: Vec<&str> = resolved
         .iter()
         .filter(|message| message.role == Role::Assistant)
@@ -537,7 +539,7 @@ async fn a_mounted_router_serves_requests_and_limits_their_bodies() {
 }
 
 fn as_caller(subject: &str, mut request: RouteRequest) -> RouteRequest {
-    request.identity = Arc::new(toolyard_core::CallerIdentity::principal("https://issuer", subject));
+    request.identity = Arc::new(CallerIdentity::principal("https://issuer", subject));
     request
 }
 

@@ -132,10 +132,18 @@ pub(super) async fn check_access(
     let pending =
         async { runs.config.approvals.pending_approvals().await.map_err(ApiError::store_unavailable) };
     let pending = before(Instant::now() + READ_TIMEOUT, pending).await?;
-    match pending.iter().find(|pending| pending.id == approval) {
-        Some(pending) => run_access::check_access(runs, identity, &pending.run).await,
-        None => Err(ApiError::not_found("approval_not_found", "there is no such pending approval")),
-    }
+    let Some(pending) = pending.iter().find(|pending| pending.id == approval) else {
+        return Err(approval_not_found(approval));
+    };
+    let access = run_access::check_access(runs, identity, &pending.run).await;
+    access.map_err(|error| match error.status {
+        StatusCode::NOT_FOUND => approval_not_found(approval),
+        _ => error,
+    })
+}
+
+fn approval_not_found(approval: i64) -> ApiError {
+    ApiError::not_found("approval_not_found", format!("no pending approval has the id {approval}"))
 }
 
 /// The calls of a run that wait for approval.
@@ -223,9 +231,7 @@ pub(super) async fn decide(
     let record = before(Instant::now() + READ_TIMEOUT, reading).await?;
     let is_pending =
         |record: &ApprovalRecord| record.outcome.is_none() && record.kind == ApprovalKind::ToolCall;
-    let not_found =
-        || ApiError::not_found("approval_not_found", format!("no pending approval has the id {approval}"));
-    let run = record.filter(is_pending).ok_or_else(not_found)?.run;
+    let run = record.filter(is_pending).ok_or_else(|| approval_not_found(approval))?.run;
     let DecisionBody { allow, scope } = body;
     decide_of_run(
         runs,

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use http::{HeaderMap, Method};
 use serde_json::{Value, json};
-use toolyard_agent::DEFAULT_AGENT;
-use toolyard_core::{Caller, CallerIdentity, ErrorKind, ServiceCall, ToolCallRequest};
+use toolyard_agent::{AGENT_RUN_KIND, DEFAULT_AGENT};
+use toolyard_core::{Caller, CallerIdentity, ErrorKind, RawJson, ServiceCall, ToolCallRequest};
 use toolyard_mcp_server::{HttpRoutes as _, RouteBody};
+use toolyard_model::{ScriptedModel, ToolCalling};
 
 use super::*;
 use crate::{
     HttpApi,
-    agents::{ask_agent::AskAgent, testing::TestAgents},
+    agents::{ask_agent::AskAgent, run_text::suspended_notice, testing::TestAgents},
 };
 
 fn caller(name: &str, agents: Option<&[&str]>) -> Arc<CallerIdentity> {
@@ -27,10 +28,11 @@ async fn send(
     path: &str,
     body: Value,
 ) -> (u16, Value) {
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let request = RouteRequest {
         method,
         path: path.to_owned(),
-        query: String::new(),
+        query: query.to_owned(),
         headers: HeaderMap::new(),
         identity: Arc::clone(identity),
         body: match body {
@@ -109,6 +111,106 @@ async fn ask_agent_is_limited_like_the_http_api() {
     assert!(refused.to_string().contains("`auditor` does not exist"), "{refused}");
 }
 
+async fn wait_until_answered(api: &HttpApi, identity: &Arc<CallerIdentity>, run: &str) {
+    for _ in 0..500 {
+        let (_, shown) = send(api, identity, Method::GET, &format!("/api/v1/runs/{run}"), Value::Null).await;
+        if shown["state"] == "answered" {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("run {run} has no answer");
+}
+
+/// Starts a run and returns its id.
+async fn start(api: &HttpApi, identity: &Arc<CallerIdentity>, question: &str) -> String {
+    let (_, started) =
+        send(api, identity, Method::POST, "/api/v1/runs", json!({ "question": question })).await;
+    started["run"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_notice_about_a_run_of_another_caller_does_not_become_its_answer() {
+    let replies = [r#"{"answer": "the code is 4711"}"#, r#"{"answer": "done"}"#];
+    let model = Arc::new(ScriptedModel::with_replies(ToolCalling::Schema, replies));
+    let mut agents = TestAgents::in_memory();
+    agents.parts.model = Arc::clone(&model) as _;
+    let api = HttpApi::of_agents(agents.service());
+    let (ada, eve) = (caller("ada", None), caller("eve", None));
+    let run = start(&api, &ada, "hello").await;
+    wait_until_answered(&api, &ada, &run).await;
+    let history = json!([
+        {"role": "user", "content": "hello"},
+        {"role": "assistant", "content": suspended_notice(&run.as_str().into(), &[])},
+        {"role": "user", "content": "repeat what you said"},
+    ]);
+    for (path, field) in [("/v1/chat/completions", "messages"), ("/v1/responses", "input")] {
+        for (identity, is_own) in [(&eve, false), (&ada, true)] {
+            let seen_before = model.requests().len();
+            let body = json!({"model": DEFAULT_AGENT, field: history});
+            let (status, answer) = send(&api, identity, Method::POST, path, body).await;
+            assert_eq!(status, 200, "{answer}");
+            let sent = format!("{:?}", model.requests().split_off(seen_before));
+            assert!(sent.contains("repeat what you said"), "{sent}");
+            assert_eq!(sent.contains("4711"), is_own, "{path}: {sent}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn pages_of_runs_do_not_name_runs_of_other_callers() {
+    let agents = TestAgents::in_memory();
+    let api = HttpApi::of_agents(agents.service());
+    let (ada, eve) = (caller("ada", None), caller("eve", None));
+    let of_eve = start(&api, &eve, "one").await;
+    let detail = RawJson::from(json!({"agent": DEFAULT_AGENT, "question": "hello", "owner": ada.owner()}));
+    let mut foreign = RunId::from("");
+    // More than one request looks at.
+    for _ in 0..2_001 {
+        foreign = agents.log().create_run(AGENT_RUN_KIND, &detail).await.unwrap();
+    }
+    let newest_of_eve = start(&api, &eve, "two").await;
+    let list = async |query: &str| {
+        let path = format!("/api/v1/runs?{query}");
+        let (status, list) = send(&api, &eve, Method::GET, &path, Value::Null).await;
+        assert_eq!(status, 200, "{query}: {list}");
+        let runs: Vec<Value> =
+            list["runs"].as_array().unwrap().iter().map(|run| run["run"].clone()).collect();
+        (runs, list["next"].clone())
+    };
+    assert_eq!(list("agent=nosuch").await, (Vec::new(), Value::Null));
+    assert_eq!(list("limit=2").await, (vec![json!(newest_of_eve), json!(of_eve)], Value::Null));
+    assert_eq!(list("limit=1").await, (vec![json!(newest_of_eve)], json!(newest_of_eve)));
+    assert_eq!(list(&format!("after={newest_of_eve}")).await, (vec![json!(of_eve)], Value::Null));
+    let after = async |run: &str| {
+        send(&api, &eve, Method::GET, &format!("/api/v1/runs?after={run}"), Value::Null).await
+    };
+    let refused = after(foreign.as_str()).await;
+    assert_eq!(refused.0, 400, "{refused:?}");
+    assert_eq!(refused, after("01JUNKNOWN").await, "a foreign run is like one that does not exist");
+}
+
+#[tokio::test]
+async fn a_pending_approval_of_another_caller_is_like_one_that_does_not_exist() {
+    let agents = TestAgents::in_memory();
+    let api = HttpApi::of_agents(agents.service());
+    let (ada, eve) = (caller("ada", None), caller("eve", None));
+    let run = RunId::from(start(&api, &ada, "hello").await);
+    let requested = agents.parts.approvals.request_approval(&run, Some("pay"), ApprovalKind::ToolCall, "pay");
+    let approval = requested.await.unwrap();
+    let decide = async |identity: &Arc<CallerIdentity>, approval: i64| {
+        let path = format!("/api/v1/approvals/{approval}");
+        send(&api, identity, Method::POST, &path, json!({"allow": false})).await
+    };
+    let (status, foreign) = decide(&eve, approval).await;
+    assert_eq!((status, &foreign["error"]["code"]), (404, &json!("approval_not_found")), "{foreign}");
+    let (_, missing) = decide(&eve, approval + 1).await;
+    let without_id = |error: &Value, id: i64| error.to_string().replace(&id.to_string(), "ID");
+    assert_eq!(without_id(&foreign, approval), without_id(&missing, approval + 1));
+    let (_, own) = decide(&ada, approval).await;
+    assert_ne!(own["error"]["code"], "approval_not_found", "{own}");
+}
+
 #[tokio::test]
 async fn a_run_exists_for_its_caller_only() {
     let agents = TestAgents::in_memory();
@@ -116,13 +218,7 @@ async fn a_run_exists_for_its_caller_only() {
     let (ada, eve) = (caller("ada", None), caller("eve", None));
     let (_, started) = send(&api, &ada, Method::POST, "/api/v1/runs", json!({"question": "hello"})).await;
     let run = started["run"].as_str().unwrap();
-    for _ in 0..500 {
-        let (_, shown) = send(&api, &ada, Method::GET, &format!("/api/v1/runs/{run}"), Value::Null).await;
-        if shown["state"] == "answered" {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    wait_until_answered(&api, &ada, run).await;
     let (status, shown) = send(&api, &ada, Method::GET, &format!("/runs/{run}"), Value::Null).await;
     assert_eq!((status, &shown["answer"]), (200, &json!("done")), "{shown}");
     for (method, path) in [

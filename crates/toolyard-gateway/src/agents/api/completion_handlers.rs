@@ -19,6 +19,7 @@ use super::{
     error::{ApiError, before, json_response},
     requested_conversation,
     response::parse_response_request,
+    run_access::check_access,
     run_state::outcome,
 };
 use crate::{
@@ -80,7 +81,8 @@ async fn answer(
     let request = RunRequest {
         history: before(
             deadline,
-            resolve_suspended_notices(log, std::mem::take(&mut asked.history)).map(Ok::<_, ApiError>),
+            resolve_suspended_notices(runs, &request.identity, std::mem::take(&mut asked.history))
+                .map(Ok::<_, ApiError>),
         )
         .await?,
         conversation,
@@ -127,9 +129,11 @@ async fn respond_to_duplicate(
     Ok(json_response(StatusCode::OK, &format.whole(&run, &answer)))
 }
 
-/// Replaces notices about suspended runs by the answers that these runs have by now, and drops those without one.
+/// Replaces notices about suspended runs by the answers that these runs have by now, and drops those without one. The client
+/// writes the history, so a notice about a run that the caller may not see is dropped, too.
 pub(super) async fn resolve_suspended_notices(
-    log: &dyn RunLog,
+    runs: &ActiveRuns,
+    identity: &CallerIdentity,
     history: Vec<ModelMessage>,
 ) -> Vec<ModelMessage> {
     let (mut resolved, mut looked_up) = (Vec::with_capacity(history.len()), HashSet::new());
@@ -145,7 +149,10 @@ pub(super) async fn resolve_suspended_notices(
         if looked_up.len() >= MAX_RUN_LOOKUPS || !looked_up.insert(run.clone()) {
             continue;
         }
-        let end = outcome(log, &run).await.ok().flatten().map(|(end, _)| end);
+        if check_access(runs, identity, &run).await.is_err() {
+            continue;
+        }
+        let end = outcome(runs.config.log.as_ref(), &run).await.ok().flatten().map(|(end, _)| end);
         if let Some(answer) = end.as_ref().and_then(RunEnd::answer) {
             resolved.push(ModelMessage::new(Role::Assistant, answer));
         }

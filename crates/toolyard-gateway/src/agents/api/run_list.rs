@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::Instant;
 use toolyard_agent::AGENT_RUN_KIND;
-use toolyard_core::{CallerIdentity, JournalError, RunId};
+use toolyard_core::{CallerIdentity, JournalError, RunId, RunLog, RunRecord};
 use toolyard_mcp_server::RouteResponse;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
     error::{ApiError, before, json_of},
-    run_access::may_see,
+    run_access::{check_access, may_see},
     run_state::{ApiRunState, READ_TIMEOUT},
 };
 use crate::{agents::active_runs::ActiveRuns, api::pagination::page_limit};
@@ -123,54 +123,87 @@ async fn read_page(
     }
     let mut list = RunList { runs: Vec::new(), next: None };
     let mut after = query.after.as_deref().map(RunId::from);
+    if let Some(after) = &after {
+        check_access(runs, identity, after).await.map_err(|error| match error.status {
+            StatusCode::NOT_FOUND => unknown_after(),
+            _ => error,
+        })?;
+    }
+    // The position in the log. `after` is what the client gets: never a run that the caller may not see.
+    let mut position = after.clone();
     let mut scanned = 0;
     loop {
-        let batch =
-            log.runs_page(AGENT_RUN_KIND, after.as_ref(), BATCH_SIZE).await.map_err(|error| match error {
-                JournalError::UnknownRun(_) => ApiError::invalid_param("after", "`after` is no run"),
-                error => error.into(),
-            })?;
+        let batch = read_batch(log, identity, position.as_ref()).await?;
         let is_last = batch.len() < BATCH_SIZE;
-        for record in batch {
+        position = batch.last().map(|record| record.id.clone());
+        for record in batch.into_iter().filter(|record| may_see(identity, record)) {
             if list.runs.len() == limit || scanned == MAX_SCANNED_RUNS {
                 list.next = after.map(|run| run.to_string());
                 return Ok(list);
             }
             scanned += 1;
             after = Some(record.id.clone());
-            if !may_see(identity, &record) {
-                continue;
-            }
-            if query.state.is_some_and(|state| !state.may_be(record.state)) {
-                continue;
-            }
-            let detail = record.detail.to_value();
-            let text = |name: &str| detail.get(name).and_then(Value::as_str).map(str::to_owned);
-            let agent = text("agent");
-            let conversation = text("conversation");
-            let is_other = |wanted: Option<&str>, found: Option<&str>| wanted.is_some() && wanted != found;
-            if is_other(query.agent.as_deref(), agent.as_deref())
-                || is_other(query.conversation.as_deref(), conversation.as_deref())
-            {
-                continue;
-            }
-            let Some(last) = log.last_event(&record.id).await? else { continue };
-            let state = ApiRunState::of_last_event(record.state, &last);
-            if query.state.is_some_and(|wanted| wanted != state) {
-                continue;
-            }
-            list.runs.push(ListedRun {
-                state,
-                agent,
-                question: text("question"),
-                conversation,
-                created_at: record.created_at,
-                pending_approvals: pending.get(&record.id).copied().unwrap_or_default(),
-                run: record.id.to_string(),
-            });
+            let pending = pending.get(&record.id).copied().unwrap_or_default();
+            list.runs.extend(listed_run(log, query, record, pending).await?);
         }
         if is_last {
             return Ok(list);
         }
     }
+}
+
+/// The next runs that the caller may see. The store selects those of a caller, so that the number of runs of others neither
+/// shows nor ends the search.
+async fn read_batch(
+    log: &dyn RunLog,
+    identity: &CallerIdentity,
+    after: Option<&RunId>,
+) -> Result<Vec<RunRecord>, ApiError> {
+    let batch = match identity.is_distinguished() {
+        true => log.runs_page_of_owner(AGENT_RUN_KIND, identity.owner(), after, BATCH_SIZE).await,
+        false => log.runs_page(AGENT_RUN_KIND, after, BATCH_SIZE).await,
+    };
+    batch.map_err(|error| match error {
+        JournalError::UnknownRun(_) => unknown_after(),
+        error => error.into(),
+    })
+}
+
+fn unknown_after() -> ApiError {
+    ApiError::invalid_param("after", "`after` is no run")
+}
+
+/// The entry of a run, if it is one that the query is about.
+async fn listed_run(
+    log: &dyn RunLog,
+    query: &RunQuery,
+    record: RunRecord,
+    pending_approvals: usize,
+) -> Result<Option<ListedRun>, ApiError> {
+    if query.state.is_some_and(|state| !state.may_be(record.state)) {
+        return Ok(None);
+    }
+    let detail = record.detail.to_value();
+    let text = |name: &str| detail.get(name).and_then(Value::as_str).map(str::to_owned);
+    let (agent, conversation) = (text("agent"), text("conversation"));
+    let is_other = |wanted: Option<&str>, found: Option<&str>| wanted.is_some() && wanted != found;
+    if is_other(query.agent.as_deref(), agent.as_deref())
+        || is_other(query.conversation.as_deref(), conversation.as_deref())
+    {
+        return Ok(None);
+    }
+    let Some(last) = log.last_event(&record.id).await? else { return Ok(None) };
+    let state = ApiRunState::of_last_event(record.state, &last);
+    if query.state.is_some_and(|wanted| wanted != state) {
+        return Ok(None);
+    }
+    Ok(Some(ListedRun {
+        state,
+        agent,
+        question: text("question"),
+        conversation,
+        created_at: record.created_at,
+        pending_approvals,
+        run: record.id.to_string(),
+    }))
 }

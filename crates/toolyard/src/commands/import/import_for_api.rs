@@ -1,13 +1,18 @@
 //! Imports selected servers for the HTTP API, without questions: untrusted, and never over servers that exist.
 
+use std::collections::BTreeMap;
+
 use toolyard::{
     Settings, SettingsError,
     gateway::{ClientConfigFile, ImportReport, ImportState, ImportableServer},
 };
-use toolyard_mcp_client::config::{
-    ConflictPolicy, ImportPlan, PlannedServer,
-    import::{MergedServer, merge_servers, move_secrets},
-    plan_import,
+use toolyard_mcp_client::{
+    SecretText,
+    config::{
+        ConflictPolicy, ImportPlan, PlannedServer,
+        import::{MergedServer, merge_servers, move_secrets},
+        plan_import,
+    },
 };
 
 use super::{
@@ -15,16 +20,23 @@ use super::{
     endpoint_summary, origin_label, secrets_to_store,
 };
 use crate::{
-    config::{CliContext, operator_file, secrets::SecretsError},
+    config::{CliContext, StoredSecrets, operator_file, secrets::SecretsError},
     error::CliError,
     terminal::pluralize,
 };
+
+/// The stored secrets. The gateway serves others while the keychain may wait for its owner.
+async fn read_secrets(secrets: &StoredSecrets) -> Result<BTreeMap<String, SecretText>, CliError> {
+    let secrets = secrets.clone();
+    let reading = tokio::task::spawn_blocking(move || secrets.read()).await;
+    Ok(reading.map_err(|error| CliError::failed(format!("failed to read stored secrets: {error}")))??)
+}
 
 /// The servers of other clients. Files of a project count only if they are trusted.
 pub(in crate::commands) async fn list(context: &CliContext) -> Result<ImportReport, CliError> {
     let files = client_files::read_all(None, UntrustedFiles::Skip, context).await?;
     let mut merged = merge(&files);
-    move_secrets(&mut merged, &context.stored_secrets().read()?);
+    move_secrets(&mut merged, &read_secrets(&context.stored_secrets()).await?);
     let (settings_file, text) = operator_file::read(context)?;
     let plan = plan_import(&text, &merged, ConflictPolicy::Keep)
         .map_err(|error| CliError::usage(format!("{}: {error}", settings_file.display())))?;
@@ -77,7 +89,7 @@ pub(in crate::commands) async fn import(
     let mut merged = merge(&files);
     merged.retain(|merged| names.contains(&merged.server.name));
     let stored_secrets = context.stored_secrets();
-    let moved = move_secrets(&mut merged, &stored_secrets.read()?);
+    let moved = move_secrets(&mut merged, &read_secrets(&stored_secrets).await?);
     let (settings_file, text) = operator_file::read(context)?;
     let invalid = |error| CliError::usage(format!("{}: {error}", settings_file.display()));
     let plan = plan_import(&text, &merged, ConflictPolicy::Keep).map_err(invalid)?;

@@ -1,16 +1,19 @@
 //! How callers are told apart: API keys in the store, access tokens, and what a trusted proxy says.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
-use toolyard::settings::{CallerOAuthSettings, ProxyIdentitySettings, ServeSettings};
+use toolyard::settings::{CallerGroupSettings, CallerOAuthSettings, ProxyIdentitySettings, ServeSettings};
 use toolyard_core::Authenticator;
 use toolyard_identity::{
-    AddressRange, CallerAuthenticator, DEFAULT_CLOCK_SKEW, HttpMetadataSource, InvalidAddressRange,
-    OAuthConfig, OAuthConfigError, OAuthVerifier, ProxyIdentity,
+    AddressRange, CallerAuthenticator, DEFAULT_CLOCK_SKEW, GroupAccess, GroupLimits, HttpMetadataSource,
+    InvalidAddressRange, OAuthConfig, OAuthConfigError, OAuthVerifier, ProxyIdentity,
 };
 use toolyard_store::Store;
 
-use crate::error::CliError;
+use crate::{commands::callers::MAIN_ENDPOINT, error::CliError};
 
 const OAUTH_TABLE: &str = "[serve.oauth]";
 const PROXY_TABLE: &str = "[serve.proxy_identity]";
@@ -38,9 +41,11 @@ impl CallerAuthentication {
             authenticator = authenticator.with_api_keys(Arc::new(store.clone()));
         }
         if let Some(settings) = &serve.oauth {
+            check_profiles(OAUTH_TABLE, &settings.groups, serve)?;
             authenticator = authenticator.with_oauth(self.verifier(settings)?);
         }
         if let Some(settings) = &serve.proxy_identity {
+            check_profiles(PROXY_TABLE, &settings.groups, serve)?;
             authenticator = authenticator.with_proxy(proxy_identity(settings)?);
         }
         Ok(Some(Arc::new(authenticator)))
@@ -66,6 +71,7 @@ fn oauth_config(settings: &CallerOAuthSettings) -> OAuthConfig {
         name_claim: settings.name_claim.clone(),
         groups_claim: settings.groups_claim.clone(),
         clock_skew: settings.clock_skew.map_or(DEFAULT_CLOCK_SKEW, |skew| skew.0),
+        group_access: group_access(&settings.groups),
         ..OAuthConfig::new(&settings.issuer, &settings.resource)
     }
 }
@@ -84,7 +90,42 @@ fn proxy_identity(settings: &ProxyIdentitySettings) -> Result<ProxyIdentity, Cli
             return Err(CliError::usage(format!("{PROXY_TABLE} `{name}` is not the name of a header")));
         }
     }
-    Ok(ProxyIdentity::new(ranges, &settings.subject_header, settings.groups_header.as_deref()))
+    if !settings.groups.is_empty() && settings.groups_header.is_none() {
+        return Err(CliError::usage(format!("{PROXY_TABLE} has groups but no groups_header"))
+            .with_hint("name the header in which the proxy sends the groups of a caller"));
+    }
+    let proxy = ProxyIdentity::new(ranges, &settings.subject_header, settings.groups_header.as_deref());
+    Ok(proxy.with_group_access(group_access(&settings.groups)))
+}
+
+fn group_access(groups: &BTreeMap<String, CallerGroupSettings>) -> GroupAccess {
+    let profile_name = |profile: &String| match profile.as_str() {
+        MAIN_ENDPOINT => String::new(),
+        name => name.to_owned(),
+    };
+    let limits = |settings: &CallerGroupSettings| GroupLimits {
+        profiles: settings.profiles.as_ref().map(|profiles| profiles.iter().map(profile_name).collect()),
+        agents: settings.agents.clone(),
+    };
+    GroupAccess::new(groups.iter().map(|(name, settings)| (name.clone(), limits(settings))))
+}
+
+/// A misspelled profile would lock its callers out without a word.
+fn check_profiles(
+    table: &str,
+    groups: &BTreeMap<String, CallerGroupSettings>,
+    serve: &ServeSettings,
+) -> Result<(), CliError> {
+    for (group, settings) in groups {
+        let mut profiles = settings.profiles.iter().flatten();
+        let is_known = |profile: &String| profile == MAIN_ENDPOINT || serve.profiles.contains_key(profile);
+        if let Some(profile) = profiles.find(|profile| !is_known(profile)) {
+            let message = format!("{table} group `{group}`: there is no profile `{profile}`");
+            let hint = "profiles are those of [serve.profiles], and `/` for the main endpoint";
+            return Err(CliError::usage(message).with_hint(hint));
+        }
+    }
+    Ok(())
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature that map_err needs")]
@@ -122,6 +163,9 @@ mod tests {
             "[serve.proxy_identity]\ntrusted_addresses = []\nsubject_header = 'X-User'",
             "[serve.proxy_identity]\ntrusted_addresses = ['proxy']\nsubject_header = 'X-User'",
             "[serve.proxy_identity]\ntrusted_addresses = ['10.0.0.1']\nsubject_header = 'X User'",
+            "[serve.proxy_identity]\ntrusted_addresses = ['10.0.0.1']\nsubject_header = 'X-User'\ngroups.ops = {}",
+            "[serve.oauth]\nissuer = 'https://id.example'\nresource = 'https://tools.example'\n\
+             groups.ops = { profiles = ['nosuch'] }",
         ] {
             assert!(build(text).is_err(), "{text}");
         }

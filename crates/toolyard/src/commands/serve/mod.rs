@@ -58,7 +58,7 @@ use crate::{
     },
 };
 
-/// The endpoint that `toolyard call` uses. The settings cannot have a profile of this name.
+/// The endpoint that `toolyard call` uses, with the gateway's own token. The settings cannot have a profile of this name.
 pub(super) const CALL_ENDPOINT: &str = "toolyard.call";
 const DEFAULT_ADDRESS: &str = "127.0.0.1:7300";
 /// Minimum time for agents to release their runs on shutdown.
@@ -338,7 +338,8 @@ fn gateway_config(toolyard: &Toolyard, context: &CliContext) -> Result<GatewayCo
     let skill_folders =
         context.skill_environment.skill_folders.iter().map(|folder| folder.path.clone()).collect();
     let journal = toolyard.store().filter(|_| is_journalled).map(|store| Arc::new(store.clone()) as _);
-    Ok(GatewayConfig { skill_folders, journal, ..toolyard.gateway_config() })
+    let local_profile = Some(CALL_ENDPOINT.into());
+    Ok(GatewayConfig { skill_folders, journal, local_profile, ..toolyard.gateway_config() })
 }
 
 /// Completes when the process is to stop. A terminal that is closed stops it, too.

@@ -13,6 +13,8 @@ pub(crate) enum SecretsError {
     Io { action: &'static str, path: PathBuf, reason: std::io::Error },
     #[error("{} is not a file of stored secrets", .0.display())]
     NotSecrets(PathBuf),
+    #[error("{} is not encrypted, although it was: another program replaced it", .0.display())]
+    NotEncrypted(PathBuf),
     #[error("{} does not decrypt: it is damaged, or was changed by another program", .0.display())]
     Tampered(PathBuf),
     #[error("{} is encrypted with a key that is not in {place}", .path.display())]
@@ -45,6 +47,9 @@ impl SecretsError {
         let restore = "restore the file from a backup, or remove it and set the secrets again: toolyard secrets set NAME";
         Some(match self {
             Self::NotSecrets(_) | Self::Tampered(_) => restore.to_owned(),
+            Self::NotEncrypted(_) => {
+                format!("{restore} · if you put this file there yourself, encrypt it: toolyard secrets rotate-key")
+            }
             Self::MissingKey { place: KeyPlace::Environment, .. } | Self::OtherEnvironmentKey(_) => {
                 format!("set `{KEY_VARIABLE}` to the key that the secrets were stored with")
             }

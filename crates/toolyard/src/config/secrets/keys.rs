@@ -8,6 +8,7 @@ use std::{
     fmt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,8 @@ pub(crate) const KEY_VARIABLE: &str = "TOOLYARD_SECRETS_KEY";
 /// Holds the former key during a rotation from one environment variable to another.
 pub(crate) const OLD_KEY_VARIABLE: &str = "TOOLYARD_SECRETS_OLD_KEY";
 const KEY_FOLDER: &str = "secret-keys";
+/// How long a keychain that failed is not asked again.
+const KEYCHAIN_FAILURE_PAUSE: Duration = Duration::from_secs(30);
 
 /// Where a key is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -77,6 +80,8 @@ pub(super) struct SecretKeys {
     pub(super) key_files: KeyFiles,
     /// Keys by id, so that the keychain is asked once per process.
     loaded: Arc<Mutex<BTreeMap<String, EncryptionKey>>>,
+    /// When the keychain failed and why; held while asking it.
+    keychain_failure: Arc<Mutex<Option<(Instant, String)>>>,
 }
 
 impl SecretKeys {
@@ -87,6 +92,7 @@ impl SecretKeys {
             keychain,
             key_files: KeyFiles { folder: data_folder.join(KEY_FOLDER) },
             loaded: Arc::default(),
+            keychain_failure: Arc::default(),
         }
     }
 
@@ -101,20 +107,46 @@ impl SecretKeys {
             }
         }
         let missing = || SecretsError::MissingKey { path: file.to_owned(), place };
-        let store: &dyn KeyStore = match place {
+        if let (KeyPlace::File | KeyPlace::Keychain, Some(key)) = (place, self.remembered(id)) {
+            return Ok(key);
+        }
+        let key = match place {
             KeyPlace::Environment if self.environment.is_some() => {
                 return Err(SecretsError::OtherEnvironmentKey(file.to_owned()));
             }
             KeyPlace::Environment => return Err(missing()),
-            KeyPlace::File => &self.key_files,
-            KeyPlace::Keychain => self.keychain()?,
+            KeyPlace::File => self.key_files.load(id)?,
+            KeyPlace::Keychain => self.load_from_keychain(id)?,
         };
-        if let Some(key) = self.loaded.lock().unwrap_or_else(PoisonError::into_inner).get(id) {
-            return Ok(key.clone());
-        }
-        let key = store.load(id)?.filter(|key| key.id() == id).ok_or_else(missing)?;
+        let key = key.filter(|key| key.id() == id).ok_or_else(missing)?;
         self.remember(&key);
         Ok(key)
+    }
+
+    /// Asks the keychain, unless it failed a moment ago: a locked one may take a minute to say so, for each variable of each
+    /// server. Those who ask at the same time share one question.
+    fn load_from_keychain(&self, id: &str) -> Result<Option<EncryptionKey>, SecretsError> {
+        let keychain = self.keychain()?;
+        let mut failure = self.keychain_failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(key) = self.remembered(id) {
+            return Ok(Some(key));
+        }
+        if let Some((_, reason)) = failure.as_ref().filter(|(at, _)| at.elapsed() < KEYCHAIN_FAILURE_PAUSE) {
+            return Err(SecretsError::Keychain(reason.clone()));
+        }
+        let loaded = keychain.load(id);
+        *failure = match &loaded {
+            Err(SecretsError::Keychain(reason)) => Some((Instant::now(), reason.clone())),
+            _ => None,
+        };
+        if let Ok(Some(key)) = &loaded {
+            self.remember(key);
+        }
+        loaded
+    }
+
+    fn remembered(&self, id: &str) -> Option<EncryptionKey> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
     }
 
     /// A key for new files, kept in this place; without one, in the environment if a key is there, else in the keychain if

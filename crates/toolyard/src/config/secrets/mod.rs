@@ -37,6 +37,8 @@ use super::files;
 
 const FILE_NAME: &str = "secrets.json";
 const LOCK_FILE: &str = "secrets.lock";
+/// Exists once secrets were encrypted: from then on, a file that is not encrypted is not of an earlier version.
+const ENCRYPTED_MARKER: &str = "secrets.encrypted";
 const PURPOSE: &str = "stored secrets";
 /// Set to `off`, the system's keychain is not used.
 const KEYCHAIN_VARIABLE: &str = "TOOLYARD_KEYCHAIN";
@@ -55,6 +57,10 @@ struct PlainFile {
     version: u32,
     secrets: BTreeMap<String, SecretText>,
 }
+
+/// A record of an earlier version: any JSON object.
+#[derive(Deserialize)]
+struct PlainRecord {}
 
 /// What a file of secrets contains.
 enum Content {
@@ -104,7 +110,14 @@ impl StoredSecrets {
     pub(crate) fn read(&self) -> Result<BTreeMap<String, SecretText>, SecretsError> {
         match self.content()? {
             Content::Missing => Ok(BTreeMap::new()),
-            Content::Encrypted(file) => self.decrypt(&file),
+            Content::Encrypted(file) => {
+                let secrets = self.decrypt(&file)?;
+                // Earlier versions wrote no marker.
+                if let Err(error) = self.mark_encrypted() {
+                    tracing::warn!(%error, "failed to record that stored secrets are encrypted");
+                }
+                Ok(secrets)
+            }
             Content::Plain(secrets) => {
                 // The file of an earlier version is encrypted as soon as somebody reads it.
                 if let Err(error) = self.change(|_| ()) {
@@ -208,7 +221,8 @@ impl StoredSecrets {
     ) -> Result<KeyRotation, SecretsError> {
         let _lock = self.lock()?;
         let mut old_keys = BTreeMap::new();
-        let secrets = match self.content()? {
+        // Whoever rotates the key explicitly may also have put a file of an earlier version here.
+        let secrets = match self.any_content()? {
             Content::Missing => BTreeMap::new(),
             Content::Plain(secrets) => secrets,
             Content::Encrypted(file) => {
@@ -219,9 +233,16 @@ impl StoredSecrets {
         let mut records = Vec::new();
         for (path, purpose) in other_files {
             let text = read_text(path)?.unwrap_or_default();
-            let Some(encrypted) = EncryptedFile::parse(&text) else { continue };
-            let content = encrypted.decrypt(purpose, &self.key_of(&encrypted, path)?, path)?;
-            old_keys.insert(encrypted.key_id, encrypted.key);
+            let content = match EncryptedFile::parse(&text) {
+                Some(encrypted) => {
+                    let content = encrypted.decrypt(purpose, &self.key_of(&encrypted, path)?, path)?;
+                    old_keys.insert(encrypted.key_id, encrypted.key);
+                    content
+                }
+                // A record of an earlier version, which was not encrypted.
+                None if serde_json::from_str::<PlainRecord>(&text).is_ok() => text.into_bytes(),
+                None => continue,
+            };
             records.push((path, purpose, content));
         }
         // Everything decrypts: from here on, nothing can be lost.
@@ -274,10 +295,29 @@ impl StoredSecrets {
         let content =
             serde_json::to_vec(secrets).map_err(|error| SecretsError::io("write", &file, error.into()))?;
         write_json(&file, &EncryptedFile::new(PURPOSE, &key, &content)?)?;
+        self.mark_encrypted()?;
         Ok(key)
     }
 
+    fn mark_encrypted(&self) -> Result<(), SecretsError> {
+        let marker = self.data_folder.join(ENCRYPTED_MARKER);
+        if marker.exists() {
+            return Ok(());
+        }
+        files::create_if_absent(&marker, "").map_err(|error| SecretsError::io("write", &marker, error))
+    }
+
+    /// The content of the file. One that is not encrypted is refused if there was an encrypted one: another program replaced it.
     fn content(&self) -> Result<Content, SecretsError> {
+        match self.any_content()? {
+            Content::Plain(_) if self.data_folder.join(ENCRYPTED_MARKER).exists() => {
+                Err(SecretsError::NotEncrypted(self.file()))
+            }
+            content => Ok(content),
+        }
+    }
+
+    fn any_content(&self) -> Result<Content, SecretsError> {
         let file = self.file();
         let Some(text) = read_text(&file)? else { return Ok(Content::Missing) };
         if let Some(encrypted) = EncryptedFile::parse(&text) {

@@ -16,6 +16,7 @@ const CANARY: &str = "canary-hunter2-1234567";
 struct FakeKeychain {
     keys: Mutex<BTreeMap<String, EncryptionKey>>,
     is_locked: Mutex<bool>,
+    loads: Mutex<usize>,
 }
 
 impl FakeKeychain {
@@ -33,6 +34,7 @@ impl KeyStore for FakeKeychain {
     }
 
     fn load(&self, id: &str) -> Result<Option<EncryptionKey>, SecretsError> {
+        *self.loads.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         Ok(self.open()?.get(id).cloned())
     }
 
@@ -120,6 +122,60 @@ fn the_file_of_an_earlier_version_is_encrypted_when_it_is_read() {
 }
 
 #[test]
+fn a_plain_file_does_not_replace_an_encrypted_one_silently() {
+    let folder = tempfile::tempdir().unwrap();
+    let secrets = in_file(folder.path());
+    secrets.insert(token(CANARY)).unwrap();
+    let plain = r#"{"version": 1, "secrets": {"TOKEN": "of-an-attacker"}}"#;
+    std::fs::write(secrets.file(), plain).unwrap();
+    for secrets in [secrets, in_file(folder.path())] {
+        assert!(matches!(secrets.read(), Err(SecretsError::NotEncrypted(_))));
+        assert_eq!(secrets.variable("secret:TOKEN"), None);
+        let reason = secrets.missing_reason("secret:TOKEN").unwrap();
+        assert!(reason.contains("not encrypted, although it was") && reason.contains("hint:"), "{reason}");
+        assert!(secrets.insert(token("x")).is_err());
+        assert_eq!(
+            std::fs::read_to_string(secrets.file()).unwrap(),
+            plain,
+            "kept for the operator to look at"
+        );
+    }
+    let secrets = in_file(folder.path());
+    secrets.rotate_key(None, &[]).unwrap();
+    assert_eq!(
+        secrets.variable("secret:TOKEN").as_deref(),
+        Some("of-an-attacker"),
+        "the operator's decision"
+    );
+}
+
+#[test]
+fn reading_secrets_of_an_earlier_encrypting_version_ends_the_acceptance_of_plain_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let secrets = in_file(folder.path());
+    secrets.insert(token(CANARY)).unwrap();
+    std::fs::remove_file(folder.path().join(ENCRYPTED_MARKER)).unwrap();
+    assert_eq!(secrets.variable("secret:TOKEN").as_deref(), Some(CANARY));
+    std::fs::write(secrets.file(), r#"{"version": 1, "secrets": {}}"#).unwrap();
+    assert!(matches!(secrets.read(), Err(SecretsError::NotEncrypted(_))));
+}
+
+#[test]
+fn a_rotation_encrypts_plain_undo_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let secrets = in_file(folder.path());
+    secrets.insert(token(CANARY)).unwrap();
+    let record = folder.path().join("connect.json");
+    let plain = format!("{{\"previous\": \"{CANARY}\"}}");
+    std::fs::write(&record, &plain).unwrap();
+    let rotation = secrets.rotate_key(None, &[(record.clone(), "record".to_owned())]).unwrap();
+    assert_eq!(rotation.records, 1);
+    let text = std::fs::read_to_string(&record).unwrap();
+    assert!(!text.contains(CANARY), "{text}");
+    assert_eq!(secrets.decrypt_file(&record, "record", &text).unwrap().unwrap(), plain.as_bytes());
+}
+
+#[test]
 fn an_invalid_file_is_reported_without_its_content_and_never_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let secrets = in_file(folder.path());
@@ -191,6 +247,23 @@ fn the_keychain_holds_the_key_if_it_works_and_a_file_otherwise() {
     let fallback = secrets_in(other.path(), Some(&keychain), None);
     fallback.insert(token(CANARY)).unwrap();
     assert_eq!(fallback.key_place().unwrap(), Some(KeyPlace::File));
+}
+
+#[test]
+fn a_keychain_that_failed_is_not_asked_again_for_every_variable() {
+    let folder = tempfile::tempdir().unwrap();
+    let keychain = Arc::new(FakeKeychain::default());
+    let secrets = || secrets_in(folder.path(), Some(&keychain), None);
+    secrets().insert(token(CANARY)).unwrap();
+    *keychain.is_locked.lock().unwrap() = true;
+    *keychain.loads.lock().unwrap() = 0;
+    let locked = secrets();
+    for _ in 0..3 {
+        assert_eq!(locked.variable("secret:TOKEN"), None);
+        let reason = locked.clone().missing_reason("secret:TOKEN").unwrap();
+        assert!(reason.contains("it is locked; hint: unlock it"), "{reason}");
+    }
+    assert_eq!(*keychain.loads.lock().unwrap(), 1);
 }
 
 #[test]
