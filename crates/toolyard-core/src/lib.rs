@@ -60,6 +60,7 @@ mod clock;
 mod hash;
 mod json;
 mod ports;
+mod quota;
 mod redact;
 pub mod sse;
 pub mod telemetry;
@@ -82,6 +83,10 @@ pub use ports::{
     audit::{Audit, AuditRecord, AuditUnavailable, AuditedDecision},
     authenticator::{AuthenticationError, Authenticator, Credentials, InvalidHeader},
     call_policy::{CallPolicy, PolicyDecision, PolicyGrounds, PolicyRequest, PolicySubject, PolicyTool},
+    call_quota::{
+        CallQuota, ModelUse, QuotaAdmission, QuotaCall, QuotaExceeded, QuotaLimit, QuotaPermit, QuotaSubject,
+        QuotaTool,
+    },
     callers::{CallerStore, MemoryCallerStore, StoredCaller, StoredKey},
     conversations::{
         Conversation, ConversationId, ConversationMessage, ConversationQuery, Conversations,
@@ -94,6 +99,7 @@ pub use ports::{
         RunState, StepIntent, StepRecord, StepResult, StepStart, StepState, idempotency_key, recovery,
     },
     policies::{PolicyStore, StoredPolicy},
+    quota_budgets::{BudgetChange, BudgetName, BudgetState, PermitHold, QuotaBudgets, StoredBudget},
     result_shapes::{ResultShape, ResultShapes},
     results::{ResultPage, Results, ResultsError, ResultsUsage},
     run_log::{LoggedEvent, RunLog},
@@ -103,6 +109,7 @@ pub use ports::{
     storage_error::StorageError,
     synthesizer::{SynthesisError, SynthesisInput, SynthesisRequest, Synthesizer},
 };
+pub use quota::window::{WindowLimit, WindowUse};
 pub use redact::{SecretValues, redact, redact_json};
 pub use text::{UnsafeKind, UnsafeSpan, escape_unsafe, find_unsafe, is_attack, is_visible, sanitize};
 pub use tool::{

@@ -8,9 +8,9 @@ use std::{
 use arc_swap::ArcSwap;
 use tokio::{sync::watch, time::Instant};
 use toolyard_core::{
-    CallPolicy, Capability, ErrorKind, ExampleRequests, PastRequest, PastRequests, QuarantineNotice, RawJson,
-    Results, SourceId, SourceInfo, SourceKind, SuccessRate, Synthesizer, Tool, ToolCallRequest, ToolError,
-    ToolOutput, telemetry::Telemetry,
+    CallPolicy, CallQuota, Capability, ErrorKind, ExampleRequests, PastRequest, PastRequests,
+    QuarantineNotice, RawJson, Results, SourceId, SourceInfo, SourceKind, SuccessRate, Synthesizer, Tool,
+    ToolCallRequest, ToolError, ToolOutput, telemetry::Telemetry,
 };
 use toolyard_search::{MAX_PAST_REQUESTS, SearchIndex};
 
@@ -59,6 +59,7 @@ pub struct ToolHub {
     config: HubConfig,
     call_settings: ArcSwap<CallSettings>,
     policy: ArcSwap<Option<Arc<dyn CallPolicy>>>,
+    quota: ArcSwap<Option<Arc<dyn CallQuota>>>,
 }
 
 /// Settings of calls that can be replaced while the hub runs.
@@ -83,7 +84,8 @@ impl ToolHub {
         let (limits, retry, synthesizer) = (config.limits, config.retry, config.synthesizer.clone());
         let call_settings = ArcSwap::from_pointee(CallSettings { limits, retry, synthesizer });
         let policy = ArcSwap::from_pointee(config.policy.clone());
-        Self { registry, search, config, call_settings, policy }
+        let quota = ArcSwap::from_pointee(config.quota.clone());
+        Self { registry, search, config, call_settings, policy, quota }
     }
 
     /// Replaces the settings while the hub runs. Calls that are being executed keep the settings they began with.
@@ -109,6 +111,16 @@ impl ToolHub {
     /// Decides about calls, besides the `deny` rules.
     pub fn policy(&self) -> Option<Arc<dyn CallPolicy>> {
         Option::clone(&self.policy.load())
+    }
+
+    /// Replaces the quotas while the hub runs. Calls that are being executed count against the previous ones.
+    pub fn set_quota(&self, quota: Option<Arc<dyn CallQuota>>) {
+        self.quota.store(Arc::new(quota));
+    }
+
+    /// Limits calls and the use of language models; `None` limits nothing.
+    pub fn quota(&self) -> Option<Arc<dyn CallQuota>> {
+        Option::clone(&self.quota.load())
     }
 
     /// Registers a source with its tools, or replaces its tools. Running calls are not affected.
@@ -311,6 +323,7 @@ impl ToolHub {
         options: &CallOptions,
     ) -> Result<ToolOutput, CallFailure> {
         let prepared = self.prepare(call)?;
+        let _permit = self.take_quota(call, &prepared.candidates).await?;
         self.execute_prepared(call, &prepared, options).await
     }
 
@@ -377,6 +390,7 @@ impl ToolHub {
             (subject(), describe_route(RouteCase::Automatic, &candidates, &rejecting, None))
         });
         call.log_decision("order", None, || (subject(), describe_order(&candidates, None)));
+        let _permit = self.take_quota(call, &candidates).await?;
         let synthesizer = self.synthesizer(options);
         let dispatched = dispatch(call, &candidates, Some(capability), synthesizer.as_ref()).await?;
         Ok(self.truncate(call, dispatched, options).await)
@@ -541,7 +555,7 @@ pub(crate) fn allows_capability_fallback(request: &ToolCallRequest, failure: &Ca
     // A lost response of a call that is not safe to repeat arrives here as an unknown outcome.
     let is_final = matches!(
         failure.error.kind(),
-        ErrorKind::OutcomeUnknown | ErrorKind::Refused | ErrorKind::Quarantined
+        ErrorKind::OutcomeUnknown | ErrorKind::Refused | ErrorKind::Quarantined | ErrorKind::QuotaExceeded
     );
     failure.had_no_effect && !names_source && !is_final
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use toolyard_core::{
-    Audit, CallPolicy, CapabilityTable, ExampleRequests, History, PastRequests, Results, Synthesizer,
-    telemetry::Telemetry,
+    Audit, CallPolicy, CallQuota, CapabilityTable, ExampleRequests, History, PastRequests, Results,
+    Synthesizer, telemetry::Telemetry,
 };
 use toolyard_search::{
     SearchIndex,
@@ -52,6 +52,8 @@ pub struct HubConfig {
     pub telemetry: Option<Arc<dyn Telemetry>>,
     /// Decides about calls, besides the `deny` rules; `None` allows them.
     pub policy: Option<Arc<dyn CallPolicy>>,
+    /// Limits how much callers and agents may use; `None` limits nothing.
+    pub quota: Option<Arc<dyn CallQuota>>,
 }
 
 /// The settings of a hub that can be replaced while it runs.
@@ -88,6 +90,7 @@ impl Default for HubConfig {
             example_requests: None,
             telemetry: None,
             policy: None,
+            quota: None,
         }
     }
 }

@@ -44,6 +44,7 @@
 //! | `audit` | the hash-chained audit log |
 //! | `history`, `past_requests`, `result_shapes`, `argument_examples`, `example_requests` | what routing, search and planning learn from earlier calls |
 //! | `results`, `conversations`, `agents`, `callers`, `policies`, `servers`, `session_key` | whole results, conversations, agents, callers with API keys, policies, servers and trust decisions, the key of session ids |
+//! | `quota_budgets` | budgets of quotas that replicas share |
 //! | `maintenance`, `transfer` | check, vacuum and backup; export and import |
 //! | `sql` | engines, migrations and the group-commit writer |
 
@@ -61,6 +62,7 @@ mod location;
 mod maintenance;
 mod past_requests;
 mod policies;
+mod quota_budgets;
 mod result_shapes;
 mod results;
 mod runs;

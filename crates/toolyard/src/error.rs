@@ -106,9 +106,12 @@ impl From<ToolError> for CliError {
             K::UnknownTool | K::UnknownSource | K::UnknownCapability | K::InvalidArguments => {
                 ExitStatus::Usage
             }
-            K::Unavailable | K::AuditUnavailable | K::CircuitOpen | K::Timeout | K::ResponseLost => {
-                ExitStatus::Unreachable
-            }
+            K::Unavailable
+            | K::AuditUnavailable
+            | K::QuotaExceeded
+            | K::CircuitOpen
+            | K::Timeout
+            | K::ResponseLost => ExitStatus::Unreachable,
             K::Refused | K::Quarantined => ExitStatus::Denied,
             K::OutcomeUnknown => ExitStatus::OutcomeUnknown,
             _ => ExitStatus::Failed,

@@ -72,6 +72,8 @@ mod models;
 #[cfg(feature = "agent")]
 mod policy;
 #[cfg(feature = "agent")]
+mod quotas;
+#[cfg(feature = "agent")]
 mod reload;
 #[cfg(feature = "gateway")]
 mod serve;

@@ -9,7 +9,7 @@ use toolyard_mcp_client::{ConfigChanges, config::McpServerConfig};
 use toolyard_tools::skill::LoadedSkills;
 
 use crate::{
-    Agents, Error, Models, Settings, SkillEnvironment, Toolyard, agents::ReloadableAgents,
+    Agents, Error, Models, Settings, SettingsError, SkillEnvironment, Toolyard, agents::ReloadableAgents,
     synthesis::synthesizer, toolyard::load_skills,
 };
 
@@ -70,9 +70,17 @@ impl Toolyard {
             None => None,
         };
         let policy = self.reload_policy(&settings).await?;
-        let previous_policy = self.hub().policy();
+        let (previous_policy, previous_quota) = (self.hub().policy(), self.hub().quota());
+        let quota = match self.reloadable.current_settings.load().quotas == settings.quotas {
+            // What was counted without a store still counts.
+            true => previous_quota.clone(),
+            false => {
+                crate::quotas::hub_quota(&settings, self.quota_budgets()).map_err(SettingsError::from)?
+            }
+        };
         // Before the servers: tools of a new server must not be offered without the rules about them.
         self.hub().set_policy(policy);
+        self.hub().set_quota(quota);
         self.hub().reconfigure(hub_settings(&settings, &models));
         let servers = match self.reload_servers(servers).await {
             Ok(changes) => changes,
@@ -81,6 +89,7 @@ impl Toolyard {
                 let (settings, agents) =
                     (self.reloadable.current_settings.load(), self.reloadable.agents.current());
                 self.hub().set_policy(previous_policy);
+                self.hub().set_quota(previous_quota);
                 self.hub().reconfigure(hub_settings(&settings, &agents.models));
                 return Err(error);
             }
@@ -122,6 +131,17 @@ impl Toolyard {
         #[cfg(not(feature = "store"))]
         let stored = Vec::new();
         Ok(crate::policy::hub_policy(settings, folder, &stored)?)
+    }
+
+    #[cfg(feature = "store")]
+    fn quota_budgets(&self) -> Option<Arc<dyn toolyard_core::QuotaBudgets>> {
+        Some(Arc::new(self.store()?.clone()))
+    }
+
+    #[cfg(not(feature = "store"))]
+    #[expect(clippy::unused_self, reason = "the same signature with every feature")]
+    fn quota_budgets(&self) -> Option<Arc<dyn toolyard_core::QuotaBudgets>> {
+        None
     }
 
     #[cfg(feature = "store")]

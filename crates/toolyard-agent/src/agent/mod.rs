@@ -6,6 +6,7 @@ mod approval_rules;
 mod authority;
 mod config;
 mod error;
+mod model_quota;
 mod open_world;
 mod watcher;
 

@@ -195,6 +195,12 @@ impl RunDriver<'_> {
     pub(super) fn drain(&mut self, limit: RunLimit) {
         self.draining.get_or_insert(Draining::LimitReached(limit));
     }
+
+    /// The same, because a quota is used up: whatever a model would try next would be refused too.
+    pub(super) fn drain_for_quota(&mut self, message: String) {
+        self.exceeded_quota.get_or_insert(message);
+        self.drain(RunLimit::Quota);
+    }
 }
 
 fn call_access(step: &StepRun) -> CallAccess<'_> {

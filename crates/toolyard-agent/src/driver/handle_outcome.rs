@@ -3,7 +3,6 @@
 use tokio::time::Instant;
 use toolyard_core::{ApprovalOutcome, ErrorKind, ResultShape, ToolError};
 use toolyard_hub::CallOptions;
-use toolyard_model::Usage;
 
 use super::{
     approval::store::settle,
@@ -54,30 +53,26 @@ impl RunDriver<'_> {
     }
 
     fn handle_model_reply(&mut self, task: ModelTask, outcome: ModelOutcome) -> Result<(), AgentError> {
-        let ModelOutcome { reply, streamed, milliseconds } = outcome;
+        let ModelOutcome { reply, streamed, milliseconds, quota_exceeded } = outcome;
         self.streamed.push_str(&streamed);
         self.in_flight.models.remove(&task);
+        if let Some(exceeded) = quota_exceeded {
+            self.drain_for_quota(exceeded.to_string());
+            return Ok(());
+        }
         match reply {
             Ok(mut reply) => {
-                reply.usage = self.with_cost(reply.usage);
+                reply.usage = self.context.parts.with_cost(reply.usage);
                 self.record(RunEvent::ModelReplied { task, reply, milliseconds })?;
             }
             Err(error) => {
-                let usage = self.with_cost(error.usage());
+                let usage = self.context.parts.with_cost(error.usage());
                 let (message, hint, kind) = (error.to_string(), error.hint, Some(error.kind));
                 self.record(RunEvent::ModelFailed { task, message, hint, kind, usage })?;
             }
         }
         self.context.watcher.on_update(&RunUpdate::UsageChanged { usage: self.run.usage().model });
         Ok(())
-    }
-
-    /// Computes the cost if the provider did not report it.
-    fn with_cost(&self, usage: Usage) -> Usage {
-        match usage.cost_micros {
-            0 => Usage { cost_micros: self.context.parts.model.cost(&usage).unwrap_or_default(), ..usage },
-            _ => usage,
-        }
     }
 
     /// Decides on a prepared call by the present rules and the state of the run.
@@ -253,6 +248,9 @@ impl RunDriver<'_> {
                 self.reason_instead(step)
             }
             StepCallOutcome::NoTool(error) | StepCallOutcome::Failed(error) => {
+                if error.kind() == ErrorKind::QuotaExceeded {
+                    self.drain_for_quota(error.message().to_owned());
+                }
                 self.record(RunEvent::StepEnded { step, outcome: end_for_error(&error), milliseconds })
             }
         }

@@ -35,7 +35,10 @@ impl RunDriver<'_> {
     /// How the run ends at a limit, with what it found so far.
     pub(super) fn limit_reached(&self, limit: RunLimit) -> RunEnd {
         let limits = self.run.request().map(|request| request.limits.clone()).unwrap_or_default();
-        let mut message = describe(limit, &limits);
+        let mut message = match (limit, &self.exceeded_quota) {
+            (RunLimit::Quota, Some(quota)) => format!("the run was stopped: {quota}"),
+            _ => describe(limit, &limits),
+        };
         if let Some(found) = self.fallback_answer() {
             message.push_str(". Found so far: ");
             message.push_str(&found);
@@ -57,6 +60,7 @@ fn describe(limit: RunLimit, limits: &RunLimits) -> String {
             )
         }
         RunLimit::Time => format!("the run reached its time limit of {} s", limits.time.as_secs_f64()),
+        RunLimit::Quota => "the run was stopped because a quota is used up".to_owned(),
         RunLimit::IdenticalCalls => {
             format!("the run reached its limit of {} identical tool calls", limits.identical_calls)
         }

@@ -43,6 +43,8 @@ pub(super) struct RunDriver<'a> {
     pub(super) streamed: String,
     /// Why nothing new is started.
     pub(super) draining: Option<Draining>,
+    /// The message of the quota that is used up.
+    pub(super) exceeded_quota: Option<String>,
     pub(super) progress: mpsc::Receiver<RunUpdate>,
     pub(super) deadline: Instant,
     pub(super) heartbeat: Interval,
@@ -130,6 +132,7 @@ impl<'a> RunDriver<'a> {
             in_flight: InFlight::default(),
             streamed: String::new(),
             draining: None,
+            exceeded_quota: None,
             progress,
             deadline: Instant::now() + time_limit.saturating_sub(active_time).min(MAX_RUN_DURATION),
             heartbeat,

@@ -45,7 +45,10 @@ impl Default for RunLimits {
 /// The limit that ended a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "named after the fields of `RunLimits`")]
+#[expect(
+    missing_docs,
+    reason = "named after the fields of `RunLimits`, besides the quotas of callers and agents"
+)]
 pub enum RunLimit {
     Steps,
     Calls,
@@ -54,6 +57,7 @@ pub enum RunLimit {
     Cost,
     Time,
     IdenticalCalls,
+    Quota,
 }
 
 /// What a run has used so far.

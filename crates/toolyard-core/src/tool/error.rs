@@ -70,6 +70,8 @@ pub enum ErrorKind {
     Unavailable,
     /// The settings require an audit record of every call, and none can be kept; nothing was sent.
     AuditUnavailable,
+    /// A quota of the caller, the agent or the tool is used up; nothing was sent.
+    QuotaExceeded,
     /// The circuit breaker is open after repeated failures; nothing was sent.
     CircuitOpen,
     /// The tool reported a failure.
@@ -96,6 +98,7 @@ impl ErrorKind {
             Self::Quarantined => "quarantined",
             Self::Unavailable => "unavailable",
             Self::AuditUnavailable => "audit_unavailable",
+            Self::QuotaExceeded => "quota_exceeded",
             Self::CircuitOpen => "circuit_open",
             Self::Failed => "failed",
             Self::Timeout => "timeout",
@@ -283,7 +286,7 @@ impl ToolError {
         match self.0.kind {
             K::UnknownTool | K::UnknownSource | K::UnknownCapability | K::InvalidArguments => true,
             K::Refused | K::Quarantined => true,
-            K::Unavailable | K::AuditUnavailable | K::CircuitOpen => true,
+            K::Unavailable | K::AuditUnavailable | K::QuotaExceeded | K::CircuitOpen => true,
             K::Failed | K::Timeout | K::ResponseLost | K::OutcomeUnknown | K::Internal => false,
         }
     }
@@ -293,7 +296,7 @@ impl ToolError {
         use ErrorKind as K;
         self.0.retryable.unwrap_or(matches!(
             self.0.kind,
-            K::Unavailable | K::AuditUnavailable | K::Timeout | K::ResponseLost
+            K::Unavailable | K::AuditUnavailable | K::QuotaExceeded | K::Timeout | K::ResponseLost
         ))
     }
 
@@ -310,6 +313,7 @@ impl ToolError {
             | K::Refused
             | K::Quarantined
             | K::AuditUnavailable
+            | K::QuotaExceeded
             | K::CircuitOpen => SourceSignal::Unknown,
         })
     }

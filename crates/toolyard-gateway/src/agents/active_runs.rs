@@ -15,7 +15,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 use toolyard_agent::{Agent, AgentConfig, AgentError, CancelToken, Chat, RunEnd, RunRequest, RunUpdate};
-use toolyard_core::{CallerIdentity, ConversationId, ErrorKind, JournalError, RunId};
+use toolyard_core::{CallerIdentity, ConversationId, ErrorKind, JournalError, QuotaExceeded, RunId};
 use toolyard_hub::Profile;
 
 use super::{
@@ -50,6 +50,8 @@ pub(super) enum StartError {
     ShuttingDown,
     #[error(transparent)]
     Agent(#[from] AgentError),
+    #[error(transparent)]
+    QuotaExceeded(#[from] Box<QuotaExceeded>),
     #[error("unknown whether the run was started")]
     OutcomeUnknown,
 }
@@ -61,6 +63,7 @@ impl StartError {
             Self::ShuttingDown => ErrorKind::Unavailable,
             Self::Agent(_) if self.is_store_failure() => ErrorKind::Unavailable,
             Self::Agent(_) => ErrorKind::Failed,
+            Self::QuotaExceeded(_) => ErrorKind::QuotaExceeded,
             Self::OutcomeUnknown => ErrorKind::OutcomeUnknown,
         }
     }
@@ -144,6 +147,7 @@ impl ActiveRuns {
         if self.is_draining() {
             return Err(StartError::ShuttingDown);
         }
+        agent.admit_model_use(request.identity.as_deref()).await?;
         let (sender, started) = oneshot::channel();
         let runs = Arc::clone(self);
         let start = async move {

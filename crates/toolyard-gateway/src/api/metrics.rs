@@ -140,6 +140,7 @@ fn gauges(state: &ApiState, metrics: &Metrics, stored: StoredGauges) -> Gauges {
         active_runs: state.agents.as_ref().map(|agents| agents.active_runs()),
         pending_approvals: stored.pending_approvals,
         indexed_tools: state.hub.as_ref().map(|hub| hub.indexed_tools() as u64),
+        quota_refusals: state.hub.as_ref().and_then(|hub| Some(hub.quota()?.refusals())).unwrap_or_default(),
         results: stored.results,
         store: state.admin.as_ref().and_then(|admin| admin.store_gauges()),
     }

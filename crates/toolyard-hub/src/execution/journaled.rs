@@ -94,6 +94,12 @@ impl ToolHub {
             return self.record(&call, options, Err(error));
         }
         self.admit(request).inspect_err(|_| call.discard_operation())?;
+        // Before the intent is recorded: a call that waits for its quota is the same step later.
+        let candidates = prepared.as_ref().map(|prepared| prepared.candidates.as_slice()).unwrap_or_default();
+        let _permit = match self.take_quota(&call, candidates).await {
+            Ok(permit) => permit,
+            Err(error) => return self.record(&call, options, Err(error)),
+        };
         match journal.begin(lease, &intent).await {
             Ok(StepStart::Call) => {}
             Ok(StepStart::Reuse(record)) => {

@@ -3,7 +3,7 @@
 //! - `dispatch`: carries out the strategy; `race` and `gather` call several candidates at once.
 //! - `attempt`: one candidate with breaker, concurrency limit, deadline and retries; `failure` combines errors.
 //! - `share_key`: whose calls share slots and failures.
-//! - `authorize`: which candidates the caller may call.
+//! - `authorize`: which candidates the caller may call; `quota`: whether its quotas are used up.
 //! - `argument_check`: which candidates accept the arguments; `validate`: arguments against one JSON Schema; `schema_patterns` drops patterns that do not compile.
 //! - `journaled`: a call as a step of a run; `audit`: a call as an audit record; `options`: settings of one call.
 
@@ -17,6 +17,7 @@ pub(crate) mod gather;
 pub(crate) mod journaled;
 pub(crate) mod operation;
 pub(crate) mod options;
+pub(crate) mod quota;
 pub(crate) mod race;
 #[cfg(any(test, feature = "schema-validation"))]
 pub(crate) mod schema_patterns;

@@ -3,6 +3,7 @@
 use std::{
     borrow::Cow,
     sync::{Arc, atomic::Ordering},
+    time::Duration,
 };
 
 use http::StatusCode;
@@ -30,6 +31,8 @@ use crate::{
 
 /// URIs of stored results begin with this.
 const RESULT_URI_PREFIX: &str = "toolyard://results/";
+/// The `_meta` key for what a program needs to know about an error of Toolyard.
+const ERROR_META: &str = "toolyard/error";
 
 impl McpServer {
     /// Starts a tool call, or resumes a suspended one.
@@ -207,7 +210,18 @@ fn error_outcome(error: &ToolError, channel: &RequestChannel) -> Outcome {
             let text = json!([{"type": "text", "text": sanitize(&format!("{error}{hint}")).0}]);
             let result_type =
                 if peer.family() == RevisionFamily::Modern { r#""resultType":"complete","# } else { "" };
-            Outcome::result(format!(r#"{{{result_type}"content":{text},"isError":true}}"#))
+            let meta = match (error.kind(), error.retry_after()) {
+                (ErrorKind::QuotaExceeded, Some(delay)) => retry_meta(error, delay),
+                _ => String::new(),
+            };
+            Outcome::result(format!(r#"{{{result_type}"content":{text},{meta}"isError":true}}"#))
         }
     }
+}
+
+/// What a program needs to repeat a refused call at the right time: the field `_meta`, followed by a comma.
+fn retry_meta(error: &ToolError, delay: Duration) -> String {
+    let milliseconds = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+    let error = json!({"kind": error.kind(), "retryable": error.retryable(), "retry_after_ms": milliseconds});
+    format!(r#""_meta":{},"#, json!({ ERROR_META: error }))
 }

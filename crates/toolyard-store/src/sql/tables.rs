@@ -31,7 +31,8 @@ impl Table {
     }
 }
 
-/// Every table except `audit_head`, which is derived from `audit`, and `session_key`, which a new store generates. Referenced tables come before those that refer to them.
+/// Every table except `audit_head`, which is derived from `audit`, `session_key`, which a new store generates, and the budgets of
+/// quotas, which are about the latest minutes or days. Referenced tables come before those that refer to them.
 pub(crate) const TABLES: &[Table] = &[
     Table {
         name: "servers",

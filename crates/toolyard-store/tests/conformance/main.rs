@@ -13,6 +13,7 @@ mod common;
 mod journal;
 mod maintenance;
 mod policies;
+mod quotas;
 mod records;
 
 use std::{
@@ -45,9 +46,13 @@ use callers::*;
 use journal::*;
 use maintenance::*;
 use policies::*;
+use quotas::*;
 use records::*;
 
 on_both_engines!(
+    two_processes_never_get_more_than_the_budget,
+    a_budget_is_charged_given_back_and_listed,
+    permits_are_shared_and_expire,
     a_finished_step_is_reused,
     an_interrupted_write_becomes_unknown,
     an_interrupted_read_is_repeated,

@@ -13,7 +13,8 @@ use super::{
 };
 
 /// Labels that have names of the operator's tools, servers, agents and models.
-const PRIVATE_LABELS: [&str; 7] = [
+const PRIVATE_LABELS: [&str; 8] = [
+    "quota",
     "tool",
     "source",
     "server",
@@ -252,6 +253,14 @@ fn gauge_families(gauges: &Gauges) -> Vec<Family> {
     let build = Family::new(MetricType::Info, "toolyard_build", None, "The version of the program")
         .with(&[("version", &gauges.version)], Value::Info);
     let mut families = vec![build, servers, tools, in_flight, queued, breakers];
+    if !gauges.quota_refusals.is_empty() {
+        let mut refusals =
+            Family::counter("toolyard_quota_refusals", "Calls and model calls that a quota refused");
+        for (quota, count) in &gauges.quota_refusals {
+            refusals.insert(&[("quota", quota)], Value::Integer(*count));
+        }
+        families.push(refusals);
+    }
     families.extend(
         [
             single(

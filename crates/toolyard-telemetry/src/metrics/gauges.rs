@@ -1,6 +1,6 @@
 //! [`Gauges`]: what is read when metrics are scraped, because nobody is told when it changes.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// The present state of a gateway.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -21,6 +21,8 @@ pub struct Gauges {
     pub pending_approvals: Option<u64>,
     /// Tools in the search index.
     pub indexed_tools: Option<u64>,
+    /// How many calls and model calls each quota refused since the start.
+    pub quota_refusals: Vec<(Arc<str>, u64)>,
     /// Stored results; `None` if they are not counted.
     pub results: Option<ResultsGauges>,
     /// The store; `None` without one.

@@ -135,6 +135,8 @@ pub(crate) enum Command {
     /// Check, test and explain policies: who may call which tool
     #[command(subcommand)]
     Policy(PolicyCommand),
+    /// Show how much of the quotas is used, and when it is free again
+    Quotas,
     /// List, show, resume, approve and cancel agent runs
     #[command(subcommand)]
     Runs(RunsCommand),

@@ -19,6 +19,7 @@ mod models;
 mod open;
 mod policy;
 mod prompt;
+mod quotas;
 mod runs;
 #[cfg(feature = "embedding")]
 mod search_model;
@@ -122,6 +123,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
         Command::Audit(command) => audit::run(command, require_store(&context)?, output).await,
         Command::Runs(command) => runs::run(command, &context, output).await,
         Command::Policy(command) => Box::pin(policy::run(command, &context, output)).await,
+        Command::Quotas => quotas::run(require_store(&context)?, &context, output).await,
         Command::Models(command) => models::run(command, &context, output).await,
         Command::Store(command) => store::run(command, require_store(&context)?, output).await,
         Command::Lexicon(command) => lexicon::run(command, &context, output).await,

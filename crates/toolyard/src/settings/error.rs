@@ -26,6 +26,9 @@ pub enum SettingsError {
     #[cfg(feature = "otlp")]
     #[error("[telemetry] {0}")]
     Telemetry(#[from] toolyard_telemetry::traces::TraceConfigError),
+    /// A quota cannot be used.
+    #[error("[[quotas]] {0}")]
+    Quota(#[from] toolyard_quota::InvalidQuota),
     /// A required key is missing.
     #[error("{key} is missing")]
     MissingKey {

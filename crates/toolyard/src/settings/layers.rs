@@ -34,13 +34,14 @@ const MERGED_TABLES: [&str; 16] = [
 ];
 
 /// Lists that each layer adds to.
-pub(super) const ACCUMULATED_LISTS: [&str; 8] = [
+pub(super) const ACCUMULATED_LISTS: [&str; 9] = [
     "approvals.allow",
     "approvals.ask",
     "approvals.deny",
     "approvals.public",
     "capability",
     "policy.files",
+    "quotas",
     "skills.environment",
     "skills.folders",
 ];

@@ -9,6 +9,7 @@ mod error;
 mod layers;
 mod models;
 mod policy;
+mod quotas;
 #[cfg(feature = "gateway")]
 mod report;
 mod serve;
@@ -39,6 +40,7 @@ pub use error::{ModelProblem, SettingsError};
 pub use layers::SettingsLayer;
 pub use models::{ModelSecrets, ModelSettings, PriceSettings, ToolCallingSetting};
 pub use policy::{PolicyDefault, PolicySettings};
+pub use quotas::{AmountPerWindow, MoneyPerWindow, QuotaDimension, QuotaSettings};
 pub use serve::{ProfileSettings, ServeSettings, SessionKeyPair, SurfaceSetting};
 pub use telemetry::{MetricsSetting, TelemetrySettings};
 pub use web_search::{SearchEngine, WebSearchSettings};
@@ -88,6 +90,8 @@ pub struct Settings {
     pub approvals: ApprovalSettings,
     /// Policies: who may call which tool with which arguments.
     pub policy: PolicySettings,
+    /// Quotas: how much callers, agents and tools may use.
+    pub quotas: Vec<QuotaSettings>,
     /// What `toolyard serve` offers to clients, and how they authenticate.
     pub serve: ServeSettings,
     /// Metrics and traces that Toolyard exports.

@@ -512,7 +512,22 @@ impl ToolyardBuilder {
         #[cfg(not(feature = "store"))]
         let stored = Vec::new();
         config.policy = crate::policy::hub_policy(&self.settings, folder, &stored)?;
+        let quota = crate::quotas::hub_quota(&self.settings, self.quota_budgets());
+        config.quota = quota.map_err(crate::SettingsError::from)?;
         Ok(())
+    }
+
+    /// The store as far as quotas need it; none without a store.
+    #[cfg_attr(
+        not(feature = "store"),
+        expect(clippy::unused_self, reason = "the same signature with every feature")
+    )]
+    fn quota_budgets(&self) -> Option<Arc<dyn toolyard_core::QuotaBudgets>> {
+        #[cfg(feature = "store")]
+        if let Some(store) = &self.store {
+            return Some(Arc::new(store.clone()));
+        }
+        None
     }
 
     /// The agents. Without a store, runs and conversations live in memory.

@@ -64,11 +64,10 @@ impl Toolyard {
 
     /// Stops all servers and flushes the store. Dropping a `Toolyard` without this may lose the last second of statistics
     /// and audit records. Audit records that the store does not take are kept in the spill file for the next process.
-    #[cfg_attr(
-        not(any(feature = "mcp", feature = "store")),
-        expect(clippy::unused_async, reason = "the same signature with every feature")
-    )]
     pub async fn close(&self) -> Result<(), Error> {
+        if let Some(quota) = self.hub.quota() {
+            quota.give_back_unused().await;
+        }
         #[cfg(feature = "mcp")]
         if let Some(servers) = &self.servers {
             servers.close().await;

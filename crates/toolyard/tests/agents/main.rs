@@ -33,6 +33,7 @@ mod models;
 mod name_patterns;
 mod open_world;
 mod policy;
+mod quotas;
 mod resume;
 mod runs_api;
 mod shutdown;

@@ -2,7 +2,8 @@
 
 use futures_util::StreamExt as _;
 use tokio::time::Instant;
-use toolyard_model::{FinishReason, ModelError, ModelEvent, ModelReply, ModelRequest, Usage};
+use toolyard_core::QuotaExceeded;
+use toolyard_model::{FinishReason, ModelError, ModelErrorKind, ModelEvent, ModelReply, ModelRequest, Usage};
 
 use super::{
     super::{context::Context, operation::end_model_task},
@@ -32,11 +33,28 @@ pub(in crate::driver) struct ModelOutcome {
     /// The part of the answer that was streamed to the watcher.
     pub(in crate::driver) streamed: String,
     pub(in crate::driver) milliseconds: u64,
+    /// Set if no request was sent because a quota is used up.
+    pub(in crate::driver) quota_exceeded: Option<Box<QuotaExceeded>>,
+}
+
+impl ModelOutcome {
+    fn without_request(reply: Result<ModelReply, ModelError>) -> Self {
+        Self { reply, streamed: String::new(), milliseconds: 0, quota_exceeded: None }
+    }
 }
 
 pub(in crate::driver) async fn call_model(context: Context<'_>, run: Run, task: ModelTask) -> ModelOutcome {
     if let Some(reply) = arithmetic::reply(&run, &task) {
-        return ModelOutcome { reply: Ok(reply), streamed: String::new(), milliseconds: 0 };
+        return ModelOutcome::without_request(Ok(reply));
+    }
+    let identity = run.request().and_then(|request| request.identity.as_deref());
+    if let Err(exceeded) = context.parts.admit_model_use(identity).await {
+        let error = ModelError::new(
+            context.parts.model.name(),
+            ModelErrorKind::Busy,
+            format!("was not called: {exceeded}"),
+        );
+        return ModelOutcome { quota_exceeded: Some(exceeded), ..ModelOutcome::without_request(Err(error)) };
     }
     let started = Instant::now();
     let task_operation = context.start_model_task(&task);
@@ -54,12 +72,13 @@ pub(in crate::driver) async fn call_model(context: Context<'_>, run: Run, task: 
     let operation = context.start_model_call(task_operation.as_ref(), &request);
     let reply = receive_reply(context.parts, context.watcher, &request, &mut stream, max_bytes).await;
     let reply = reply.map(|reply| with_usage(context.parts, &request, reply));
+    context.parts.charge_model_use(identity, &reply).await;
     if let Some(operation) = operation {
         operation.end(&*context.parts.model, &reply);
     }
     end_model_task(task_operation, &reply);
     let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    ModelOutcome { reply, streamed: stream.into_streamed(), milliseconds }
+    ModelOutcome { reply, streamed: stream.into_streamed(), milliseconds, quota_exceeded: None }
 }
 
 /// What earlier calls tell about the tools. Planning searches for tools, so past requests must be loaded, too.

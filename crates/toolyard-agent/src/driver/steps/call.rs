@@ -1,7 +1,8 @@
 //! Executes a step's call through the journal, and verifies its result.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use tokio::time::{Instant, sleep};
 use toolyard_core::{
     ArgumentExample, CallerIdentity, Capability, ContentBlock, ErrorKind, PolicyDecision, PolicyRequest,
     PolicySubject, RawJson, SourceId, ToolError, ToolOutput,
@@ -28,6 +29,11 @@ use serde_json::Value;
 
 /// Larger values are dropped from memory as soon as no waiting step needs them.
 pub(in crate::driver) const MAX_RETAINED_VALUE_CHARS: usize = 64 << 10;
+
+/// How long a step waits for a quota; a longer wait ends the run.
+const MAX_QUOTA_WAIT: Duration = Duration::from_secs(20);
+/// A quota is not asked more often than this.
+const MIN_QUOTA_WAIT: Duration = Duration::from_millis(100);
 
 /// Step ids and result previews of steps that made the same call before.
 pub(in crate::driver) type EarlierResults = Vec<(String, String)>;
@@ -91,7 +97,7 @@ async fn execute_in(context: Context<'_>, call: StepCall, span: Option<SpanConte
         .with_synthesizer(Arc::new(ModelSynthesizer::new(Arc::clone(&context.parts.model))));
     let (outcome, is_redacted) = match prepared.recorded_outcome() {
         Some(recorded) => recorded,
-        None => (Box::pin(call_tool(&context, &step, &prepared, &options)).await, false),
+        None => (Box::pin(call_within_quota(&context, &step, &prepared, &options)).await, false),
     };
     match outcome {
         Ok(output) => {
@@ -116,6 +122,27 @@ async fn execute_in(context: Context<'_>, call: StepCall, span: Option<SpanConte
             } else {
                 StepCallOutcome::Failed(error)
             }
+        }
+    }
+}
+
+/// Calls the tool; waits for its quota if that is soon free again, such as that of calls at the same time.
+async fn call_within_quota(
+    context: &Context<'_>,
+    step: &StepRun,
+    prepared: &PreparedCall,
+    options: &CallOptions,
+) -> Result<ToolOutput, ToolError> {
+    let give_up_at = Instant::now() + MAX_QUOTA_WAIT;
+    loop {
+        let outcome = call_tool(context, step, prepared, options).await;
+        let retry_after = match &outcome {
+            Err(error) if error.kind() == ErrorKind::QuotaExceeded => error.retry_after(),
+            _ => None,
+        };
+        match retry_after.map(|delay| delay.max(MIN_QUOTA_WAIT)) {
+            Some(delay) if Instant::now() + delay <= give_up_at => sleep(delay).await,
+            _ => return outcome,
         }
     }
 }

@@ -11,6 +11,7 @@ mod flaky_log;
 mod open_world;
 mod parallel;
 mod policies;
+mod quotas;
 mod resume;
 mod shutdown;
 mod single_calls;

@@ -95,6 +95,17 @@ impl ApiError {
         Self { status: StatusCode::SERVICE_UNAVAILABLE, ..Self::failed(code, message) }
     }
 
+    /// A quota is used up; the request may be repeated after this time.
+    pub(crate) fn quota_exceeded(message: impl Into<String>, retry_after: Duration) -> Self {
+        Self {
+            status: StatusCode::TOO_MANY_REQUESTS,
+            kind: "rate_limit_error",
+            code: Some("quota_exceeded"),
+            retry_after: Some(retry_after),
+            ..Self::bad_request(message)
+        }
+    }
+
     /// The model of an agent cannot be reached or is overloaded. The request may be repeated if nothing was changed.
     pub(super) fn model_unavailable(message: impl Into<String>, may_repeat: bool) -> Self {
         let status = if may_repeat { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::BAD_GATEWAY };
@@ -209,6 +220,9 @@ impl From<StartError> for ApiError {
             return Self::store_unavailable(error);
         }
         match error {
+            StartError::QuotaExceeded(exceeded) => {
+                Self::quota_exceeded(exceeded.to_string(), exceeded.retry_after)
+            }
             StartError::Agent(error) => error.into(),
             StartError::ShuttingDown => Self::unavailable("shutting_down", error.to_string()),
             StartError::OutcomeUnknown => Self::failed("run_interrupted", error.to_string()),
