@@ -58,6 +58,7 @@ pub use crate::{
         connect_error::ConnectError,
         content_request::{ContentRequest, ServerRequestError},
         host::{Host, HostEnvironment, ToolRegistrar},
+        isolation::pool::{InstanceLimit, IsolationLimits},
         manager::{ConfigChanges, McpManager},
         server::ManagedServer,
         shared::ServerEvent,

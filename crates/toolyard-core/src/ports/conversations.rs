@@ -131,6 +131,11 @@ impl Conversation {
         Self { store, id, run }
     }
 
+    /// Which conversation it is.
+    pub fn id(&self) -> &ConversationId {
+        &self.id
+    }
+
     /// The messages before the question of the run that match a query, oldest first.
     pub async fn earlier_messages(
         &self,

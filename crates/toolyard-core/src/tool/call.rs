@@ -11,7 +11,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Caller, ExtendableDeadline, RawJson, telemetry::SpanContext};
+use crate::{Caller, CallerIdentity, ExtendableDeadline, RawJson, telemetry::SpanContext};
 
 /// A tool call as a model or a client requests it: the tool's name, its arguments, and optionally its source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -77,6 +77,8 @@ pub struct CallContext {
     pub idempotency_key: Option<Arc<str>>,
     /// Receives progress and log messages of the call and answers its input requests; none if the call has no such caller.
     pub caller: Option<Arc<dyn Caller>>,
+    /// For whom the call is made, in place of [`Caller::identity`].
+    pub identity: Option<Arc<CallerIdentity>>,
     /// Set if activity that the tool reports extends the deadline.
     pub extendable_deadline: Option<Arc<ExtendableDeadline>>,
     /// The span of the call. It replaces [`Caller::span`] as the parent of what the tool calls.
@@ -91,6 +93,7 @@ impl CallContext {
             attempt: 1,
             idempotency_key: None,
             caller: None,
+            identity: None,
             extendable_deadline: None,
             span: None,
         }

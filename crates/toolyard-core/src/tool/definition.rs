@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BoxFuture, CallContext, Capability, NameClaim, Param, RawJson, ToolCallRequest, ToolError, ToolHints,
-    ToolOutput, params,
+    BoxFuture, CallContext, CallerIdentity, Capability, NameClaim, Param, RawJson, ToolCallRequest,
+    ToolError, ToolHints, ToolOutput, params,
 };
 
 /// A tool: a native function, a skill, or a tool of an MCP server.
@@ -26,6 +26,13 @@ pub trait Tool: Send + Sync {
     /// The claim of the source on the bare name of the tool; `None` if its kind and its registration decide.
     fn name_claim(&self) -> Option<&NameClaim> {
         None
+    }
+
+    /// Whether calls of this caller go to an instance of the source that no other caller uses. Their failures say nothing about
+    /// the source as a whole, so its circuit breaker does not count them.
+    fn is_isolated(&self, identity: Option<&CallerIdentity>) -> bool {
+        let _ = identity;
+        false
     }
 
     /// Whether the tool works on the conversation that a call belongs to ([`Caller::conversation`](crate::Caller::conversation)).

@@ -30,6 +30,8 @@ struct ServerView {
     trusted: bool,
     /// Number of tools that may be used.
     tools: usize,
+    /// Number of instances that belong to one caller each.
+    private_instances: usize,
     /// The MCP revision of its session, if it is connected.
     revision: Option<&'static str>,
     /// What is wrong with the server or with some of its tools.
@@ -81,6 +83,7 @@ impl ServerView {
             },
             trusted: config.trusted,
             tools: approvals.approved().len(),
+            private_instances: server.private_instances(),
             revision: server.live_session().map(|session| session.revision()),
             problem: failure.or_else(|| approvals.problem_summary()).map(|text| redact(&text).into_owned()),
         }

@@ -197,7 +197,15 @@ impl Call<'_> {
         attempt: u32,
         started: Instant,
     ) -> Result<ToolOutput, ToolError> {
-        let permit = candidate.health.breaker.admit(started, &self.share_key).map_err(circuit_open_error)?;
+        let identity = self.identity.map(|identity| &**identity);
+        // An instance that only this caller uses has its own health.
+        let permit = match candidate.tool.is_isolated(identity) {
+            true => None,
+            false => {
+                let admitted = candidate.health.breaker.admit(started, &self.share_key);
+                Some(admitted.map_err(circuit_open_error)?)
+            }
+        };
         let limit = candidate.concurrency_limit();
         let exclusive = candidate.source.info.exclusive && !candidate.hints.read_only;
         let slot = match limit.try_acquire(&self.share_key, exclusive) {
@@ -250,6 +258,7 @@ impl Call<'_> {
         let mut context = CallContext::until(until.into_std()).with_caller(self.caller.map(Arc::clone));
         context.attempt = attempt;
         context.span = self.span();
+        context.identity = self.identity.map(Arc::clone);
         context.idempotency_key.clone_from(&self.idempotency_key);
         context.extendable_deadline.clone_from(&extendable_deadline);
         // Inside the block, because a tool may panic before it returns a future.
@@ -286,14 +295,15 @@ impl Call<'_> {
     fn record_outcome(
         &self,
         candidate: &ToolCandidate,
-        permit: Permit,
+        permit: Option<Permit>,
         outcome: &Result<ToolOutput, ToolError>,
         elapsed: Duration,
     ) {
-        match outcome.as_ref().map_or_else(ToolError::source_signal, |_| SourceSignal::Healthy) {
-            SourceSignal::Healthy => permit.succeeded(),
-            SourceSignal::Faulty => permit.failed(Instant::now(), &self.share_key),
-            SourceSignal::Unknown => drop(permit),
+        let signal = outcome.as_ref().map_or_else(ToolError::source_signal, |_| SourceSignal::Healthy);
+        match (permit, signal) {
+            (Some(permit), SourceSignal::Healthy) => permit.succeeded(),
+            (Some(permit), SourceSignal::Faulty) => permit.failed(Instant::now(), &self.share_key),
+            (permit, _) => drop(permit),
         }
         if let Err(error) = outcome {
             self.log_failure(candidate, error);

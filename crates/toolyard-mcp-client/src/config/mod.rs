@@ -14,6 +14,7 @@ mod duration_setting;
 mod error;
 pub mod import;
 mod import_plan;
+mod isolation;
 mod oauth_settings;
 mod redacted;
 mod scope;
@@ -37,6 +38,7 @@ pub use error::ConfigError;
 pub use import_plan::{
     ConflictPolicy, ConflictingServer, ImportPlan, PlannedServer, SkippedServer, plan_import,
 };
+pub use isolation::IsolationSetting;
 pub use oauth_settings::OauthSettings;
 pub use secrets::ExtractedSecret;
 pub(crate) use secrets::secret_part;

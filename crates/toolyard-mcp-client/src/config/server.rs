@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 use toolyard_core::{ContentHash, RawJson, RevisionFamily, SourceId};
 
 use super::{
+    isolation::IsolationSetting,
     oauth_settings::OauthSettings,
     redacted::{RedactedMap, RedactedUrl, safe_preview},
 };
@@ -24,6 +25,8 @@ pub struct McpServerConfig {
     pub trusted: bool,
     /// Whether a call that is not read-only excludes all other calls to the server.
     pub exclusive: bool,
+    /// Whether callers share an instance; when absent, they do if the server keeps no state.
+    pub isolation: Option<IsolationSetting>,
     /// Whether new tool definitions need approval.
     pub strict: bool,
     /// Whether tools that the server adds after its first approval are held: all of them if the server is not trusted,
@@ -132,6 +135,7 @@ impl McpServerConfig {
             enabled: true,
             trusted: false,
             exclusive: false,
+            isolation: None,
             strict: false,
             hold_new_tools: true,
             revision_family: None,

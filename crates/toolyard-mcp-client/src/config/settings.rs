@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use toolyard_core::RevisionFamily;
 
 use super::{
-    ConfigError, DurationSetting, HttpKind, IdleStop, McpServerConfig, OauthSettings, ToolFilter,
-    TransportConfig,
+    ConfigError, DurationSetting, HttpKind, IdleStop, IsolationSetting, McpServerConfig, OauthSettings,
+    ToolFilter, TransportConfig,
     client_file::parsed_servers::templates_mut,
     redacted::{RedactedMap, RedactedUrl, safe_preview},
     server_name::check_server_name,
@@ -54,6 +54,10 @@ pub struct ServerSettings {
     /// Whether a call that is not read-only excludes all other calls to the server.
     #[serde(skip_serializing_if = "is_false")]
     pub exclusive: bool,
+    /// Whether callers that are told apart share an instance of the server. By default, each has one of its own if the server
+    /// is a program or has sessions (MCP revisions until 2025-11-25), and they share one otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<IsolationSetting>,
     /// Whether new tool definitions need approval.
     #[serde(skip_serializing_if = "is_false")]
     pub strict: bool,
@@ -136,6 +140,7 @@ impl Default for ServerSettings {
             enabled: true,
             trusted: false,
             exclusive: false,
+            isolation: None,
             strict: false,
             hold_new_tools: true,
             revision: None,
@@ -162,6 +167,7 @@ impl ServerSettings {
             enabled: self.enabled,
             trusted: self.trusted,
             exclusive: self.exclusive,
+            isolation: self.isolation,
             strict: self.strict,
             hold_new_tools: self.hold_new_tools,
             revision_family: self.revision.map(RevisionSetting::family),

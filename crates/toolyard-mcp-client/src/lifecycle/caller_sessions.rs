@@ -123,6 +123,13 @@ impl Drop for Occupancy {
     }
 }
 
+impl CallSession {
+    /// The only session of a private instance.
+    pub(super) fn of_private(session: Arc<Session>) -> Self {
+        Self { session, _occupancy: None }
+    }
+}
+
 impl CallerSessions {
     /// Enters a session in which no other caller can be meant; none if there is none.
     fn enter(&mut self, usual: &Arc<Session>, caller: CallerIds, can_be_asked: bool) -> Option<Arc<Session>> {
@@ -299,9 +306,9 @@ impl ManagedServer {
         Ok(session)
     }
 
-    /// Whether a further session offers the tool with the approved definition. A server may announce some of its tools only
+    /// Whether a further session, or that of a private instance, offers the tool with the approved definition. A server may announce some of its tools only
     /// after its start.
-    async fn has_definition(&self, session: &Arc<Session>, tool: &str, pin: ContentHash) -> bool {
+    pub(super) async fn has_definition(&self, session: &Arc<Session>, tool: &str, pin: ContentHash) -> bool {
         if session.checked_definition(tool) == Some(pin) {
             return true;
         }

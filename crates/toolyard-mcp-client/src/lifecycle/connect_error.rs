@@ -5,6 +5,7 @@ use std::time::Duration;
 use toolyard_mcp::{RpcError, WireError};
 
 use crate::{
+    lifecycle::isolation::pool::InstanceLimit,
     session::error::RequestError,
     transport::{error::TransportError, stderr_summary::stderr_suffix},
 };
@@ -47,6 +48,9 @@ pub enum ConnectError {
     /// The operator disabled the server.
     #[error("the server is disabled")]
     Disabled,
+    /// The caller needs an instance of its own, and there is no room for it.
+    #[error("{0}")]
+    TooManyInstances(InstanceLimit),
     /// The server was stopped while it was starting.
     #[error("the server was stopped while it was starting")]
     Cancelled,

@@ -48,8 +48,16 @@ pub enum ServerRequestError {
 }
 
 impl ManagedServer {
-    /// Makes a request in the live session, which is started if necessary.
+    /// Makes a request in the live session of the instance that serves the caller, which is started if necessary.
     pub async fn request_content(
+        self: &Arc<Self>,
+        request: ContentRequest<'_>,
+    ) -> Result<RawJson, ServerRequestError> {
+        let instance = self.instance_for(None, request.caller).await?;
+        instance.server.request_in_instance(request).await
+    }
+
+    async fn request_in_instance(
         self: &Arc<Self>,
         request: ContentRequest<'_>,
     ) -> Result<RawJson, ServerRequestError> {

@@ -15,6 +15,7 @@ use crate::{
     lifecycle::{
         connect_error::ConnectError,
         host::Host,
+        isolation::{instances::PrivateInstances, pool::IsolationLimits},
         server::ManagedServer,
         shared::{ManagerShared, ServerEvent},
         state::{ServerState, StartReason},
@@ -34,6 +35,7 @@ const MAX_RETIREMENT: Duration = Duration::from_mins(5);
 pub struct McpManager {
     host: Arc<Host>,
     shared: Arc<ManagerShared>,
+    private: Arc<PrivateInstances>,
     servers: Mutex<BTreeMap<SourceId, Arc<ManagedServer>>>,
     /// Servers that are not configured any more and finish their calls.
     retiring: Arc<Mutex<Vec<Arc<ManagedServer>>>>,
@@ -58,10 +60,16 @@ impl McpManager {
         Self {
             host: Arc::new(host),
             shared: Arc::default(),
+            private: Arc::default(),
             servers: Mutex::default(),
             retiring: Arc::default(),
             apply_lock: tokio::sync::Mutex::default(),
         }
+    }
+
+    /// Limits the instances of servers that belong to one caller each.
+    pub fn set_isolation_limits(&self, limits: IsolationLimits) {
+        self.private.set_limits(limits);
     }
 
     /// Never gives up reconnecting servers that are down. Otherwise that ends ten minutes after their last use.
@@ -77,7 +85,8 @@ impl McpManager {
     /// Sets the minimum level of the log messages that legacy servers send, for running and future sessions.
     pub async fn set_log_level(&self, level: &str) {
         *lock(&self.shared.log_level) = Some(level.to_owned());
-        let sessions = self.servers().into_iter().filter_map(|server| server.live_session());
+        let shared = self.servers().into_iter().filter_map(|server| server.live_session());
+        let sessions = shared.chain(self.private.live_sessions());
         join_all(sessions.map(|session| async move { session.set_log_level(level).await })).await;
     }
 
@@ -104,7 +113,7 @@ impl McpManager {
         });
         // The start of a server that is gone is cancelled; that of a changed one has callers that want its result.
         let is_used = |server: &Arc<ManagedServer>| {
-            server.has_calls() || (server.is_starting() && changes.changed.contains(&server.config().id))
+            server.has_any_calls() || (server.is_starting() && changes.changed.contains(&server.config().id))
         };
         let (used, unused): (Vec<_>, Vec<_>) = retired.into_iter().partition(is_used);
         used.into_iter().for_each(|server| self.retire_after_calls(server));
@@ -115,7 +124,8 @@ impl McpManager {
                 changes.added.push(id.clone());
             }
             let (host, shared) = (Arc::clone(&self.host), Arc::clone(&self.shared));
-            let server = ManagedServer::new(config, host, shared, cached.remove(&id));
+            let server =
+                ManagedServer::new(config, host, shared, Arc::clone(&self.private), cached.remove(&id));
             lock(&self.servers).insert(id, server);
         }
         for id in changes.added.iter().chain(&changes.changed).chain(&changes.removed) {

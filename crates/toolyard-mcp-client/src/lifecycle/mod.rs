@@ -5,6 +5,7 @@
 //! - [`connect`]: opens a transport. [`handshake`]: negotiates the revision. [`negotiation`]: its decisions.
 //! - [`host`]: what servers need from the embedder.
 //! - [`caller_sessions`]: further sessions of a server that several callers use at once.
+//! - [`isolation`]: instances of a server that belong to one caller each.
 //! - [`refresh`]: reads lists of a running server. [`tool`]: its tools. [`content_request`]: its prompts and resources.
 
 mod back_channel;
@@ -14,6 +15,7 @@ pub(crate) mod connect_error;
 pub(crate) mod content_request;
 mod handshake;
 pub(crate) mod host;
+pub(crate) mod isolation;
 pub(crate) mod manager;
 mod negotiation;
 mod refresh;

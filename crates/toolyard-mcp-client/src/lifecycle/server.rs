@@ -20,6 +20,7 @@ use crate::{
         connect::{ConnectOptions, ConnectTarget, connect},
         connect_error::ConnectError,
         host::Host,
+        isolation::{instances::PrivateInstances, role::InstanceRole},
         shared::{ManagerShared, unix_millis},
         state::{Lifecycle, ServerState, SessionAccess, Start, StartReason, StartSender, StopTarget},
         subscriptions::ResourceSubscriptions,
@@ -42,8 +43,9 @@ pub struct ManagedServer {
     pub(super) config: McpServerConfig,
     pub(super) host: Arc<Host>,
     pub(super) shared: Arc<ManagerShared>,
-    stderr_tail: Arc<StderrTail>,
-    secrets: Arc<ServerSecrets>,
+    pub(super) stderr_tail: Arc<StderrTail>,
+    pub(super) secrets: Arc<ServerSecrets>,
+    pub(super) role: InstanceRole,
     pub(super) state: Mutex<ManagedState>,
     /// Serializes reading and recording of lists.
     pub(super) refresh_lock: tokio::sync::Mutex<()>,
@@ -54,7 +56,7 @@ pub struct ManagedServer {
 pub(super) struct ManagedState {
     pub(super) lifecycle: Lifecycle<Session>,
     /// Sessions that are being closed; each becomes true once its session is closed.
-    closing: Vec<watch::Receiver<bool>>,
+    pub(super) closing: Vec<watch::Receiver<bool>>,
     /// Replaced sessions whose requests in flight may complete.
     pub(super) draining: Vec<Arc<Session>>,
     pub(super) revision_family: Option<RevisionFamily>,
@@ -83,6 +85,7 @@ impl ManagedServer {
         config: McpServerConfig,
         host: Arc<Host>,
         shared: Arc<ManagerShared>,
+        private: Arc<PrivateInstances>,
         cached: Option<CachedServer>,
     ) -> Arc<Self> {
         let lifecycle = Lifecycle::new(config.enabled, cached.is_some(), Instant::now());
@@ -111,6 +114,7 @@ impl ManagedServer {
             shared,
             stderr_tail,
             secrets,
+            role: InstanceRole::shared(private),
             state: Mutex::new(state),
             refresh_lock,
         });
@@ -214,8 +218,12 @@ impl ManagedServer {
             Ok((session, status)) => {
                 if lock(&self.state).lifecycle.finish_start(&start, &session, Instant::now()) {
                     let family = session.revision_family();
-                    tracing::info!(server = %self.config.id, ?family, "server ready");
-                    self.host.registrar.report_ready(&self.config.id);
+                    if self.is_private() {
+                        tracing::info!(server = %self.config.id, ?family, "private instance ready");
+                    } else {
+                        tracing::info!(server = %self.config.id, ?family, "server ready");
+                        self.host.registrar.report_ready(&self.config.id);
+                    }
                     tokio::spawn(Arc::clone(&self).supervise(Arc::clone(&session), status));
                     Ok(session)
                 } else {
@@ -286,6 +294,11 @@ impl ManagedServer {
         let (target, options) = self.connect_target(cause).await?;
         let session = Arc::new(connect(target, &options).await?);
         let status = session.status().borrow().clone();
+        if self.is_private() {
+            // The lists of the shared instance count; the definition of a tool is compared before its call.
+            session.end_cause();
+            return Ok((session, status));
+        }
         let previous = self.content();
         let content = session.read_content(
             &previous,
@@ -297,9 +310,7 @@ impl ManagedServer {
                 if let Ok(content) = content {
                     self.set_content(content).await;
                 }
-                if let Some(telemetry) = &session.inner.telemetry {
-                    telemetry.forget_cause();
-                }
+                session.end_cause();
                 Ok((session, status))
             }
             (Err(error), _) => {
@@ -309,8 +320,12 @@ impl ManagedServer {
         }
     }
 
-    /// Stops the server. Its tools stay known.
+    /// Stops the server with its private instances. Its tools stay known.
     pub async fn stop(self: &Arc<Self>) {
+        tokio::join!(self.stop_instance(), self.stop_private_instances());
+    }
+
+    async fn stop_instance(&self) {
         let start = {
             let mut state = lock(&self.state);
             let draining = std::mem::take(&mut state.draining);
@@ -359,13 +374,18 @@ impl ManagedServer {
             || state.caller_sessions.has_calls()
     }
 
+    /// The same for this instance and the private ones.
+    pub(super) fn has_any_calls(&self) -> bool {
+        self.has_calls() || self.has_private_calls()
+    }
+
     pub(super) fn is_starting(&self) -> bool {
         matches!(self.state(), ServerState::Starting { .. })
     }
 
     /// Waits until no call is in flight or waits for the start of the server.
     pub(super) async fn wait_until_unused(&self) {
-        while self.is_starting() || self.has_calls() {
+        while self.is_starting() || self.has_any_calls() {
             sleep(DRAIN_POLL_INTERVAL).await;
         }
     }

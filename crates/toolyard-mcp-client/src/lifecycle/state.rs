@@ -230,6 +230,15 @@ impl<S> Lifecycle<S> {
         self.is_retired
     }
 
+    /// Fails if no call can reach the server, whatever its phase.
+    pub(super) fn check_usable(&self) -> Result<(), ConnectError> {
+        match (self.is_retired, self.is_enabled) {
+            (true, _) => Err(ConnectError::NotConfigured),
+            (false, false) => Err(ConnectError::Disabled),
+            (false, true) => Ok(()),
+        }
+    }
+
     /// Whether the tools of the server are offered at all.
     pub(super) fn is_active(&self) -> bool {
         self.is_enabled && !self.is_retired

@@ -1,6 +1,7 @@
 //! Supervises a running server: refreshes changed lists, handles its failure, stops it when idle, and reconnects.
 
 use std::{
+    collections::HashMap,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -41,7 +42,7 @@ impl ManagedServer {
                 }
                 updated = updates.recv() => {
                     // An error means that updates came too fast; some are lost.
-                    if let Ok(uri) = updated {
+                    if let (Ok(uri), false) = (updated, self.is_private()) {
                         self.shared.publish(ServerEvent::ResourceUpdated(self.config.id.clone(), uri));
                     }
                 }
@@ -68,6 +69,10 @@ impl ManagedServer {
         before: &SessionStatus,
         now: &SessionStatus,
     ) {
+        if self.is_private() {
+            // The next call of each tool compares its definition again.
+            return session.set_checked_definitions(HashMap::new());
+        }
         if now.tools_changed != before.tools_changed {
             let refreshed = self.refresh_tools(session).await;
             if let (Err(error), true) = (refreshed, self.is_current(session) && session.closed().is_none()) {
@@ -91,6 +96,10 @@ impl ManagedServer {
     /// Begins to stop a session that nobody uses. Returns whether it does.
     fn stop_if_idle(&self, session: &Arc<Session>) -> bool {
         let Some(limit) = self.config.idle_stop else { return false };
+        // Private instances use the process behind the URL, too.
+        if self.config.program.is_some() && self.private_instances() > 0 {
+            return false;
+        }
         let mut state = lock(&self.state);
         let is_used = session.in_flight_requests() > 0 || !state.subscriptions.is_empty();
         let is_idle = !is_used && state.lifecycle.stop_if_idle(session, limit, Instant::now());
@@ -144,6 +153,10 @@ impl ManagedServer {
     pub(super) fn log_and_reconnect(self: &Arc<Self>, reason: &str) {
         if lock(&self.state).lifecycle.is_retired() {
             return;
+        }
+        if self.is_private() {
+            // The next call of its caller starts it again.
+            return tracing::warn!(server = %self.config.id, reason, "private instance down");
         }
         tracing::warn!(server = %self.config.id, reason, "server down");
         if lock(&self.state).lifecycle.needs_reconnect_task() {

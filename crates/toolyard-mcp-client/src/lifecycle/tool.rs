@@ -8,8 +8,8 @@ use std::{
 
 use tokio::time::{Instant, timeout_at};
 use toolyard_core::{
-    BoxFuture, CallContext, ErrorKind, NameClaim, SourceId, SourceInfo, SourceKind, SourceSignal, Tool,
-    ToolCallRequest, ToolError, ToolOutput, ToolSpec,
+    BoxFuture, CallContext, CallerIdentity, ErrorKind, NameClaim, SourceId, SourceInfo, SourceKind,
+    SourceSignal, Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec,
 };
 use toolyard_mcp::{
     CallResult,
@@ -21,6 +21,7 @@ use crate::{
         back_channel::{call_lacks_back_channel, revision_changed_error},
         caller_sessions::CallSession,
         connect_error::ConnectError,
+        isolation::{instances::InstanceLease, role::UnfinishedCall},
         server::ManagedServer,
     },
     pinning::ApprovedTool,
@@ -35,6 +36,8 @@ use crate::{
 
 /// How long before the deadline of a call a slow start is reported, so that the error can say that nothing was sent.
 const START_MARGIN: Duration = Duration::from_millis(50);
+/// When a caller may retry that needs an instance of its own while there is no room for it.
+const INSTANCE_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// A tool of a server.
 #[derive(Debug)]
@@ -69,22 +72,24 @@ impl McpTool {
             deadline: context.extendable_deadline.as_ref(),
             span: context.span,
         };
-        let mut place = self.session(context).await?;
-        let mut result = self.call_in(&place.session, call).await;
+        let instance = self.instance(context).await?;
+        let server = &instance.server;
+        let mut place = self.session(server, context).await?;
+        let mut result = call_in(server, &place.session, call, context).await;
         // The call was not processed, so it may be sent again in a new session.
         if let Err(error) = &result
             && (error.is_session_expired() || (error.had_no_effect() && place.session.closed().is_some()))
         {
-            self.server.expire_session(&place.session);
+            server.expire_session(&place.session);
             drop(place);
-            place = self.session(context).await?;
-            result = self.call_in(&place.session, call).await;
+            place = self.session(server, context).await?;
+            result = call_in(server, &place.session, call, context).await;
         }
         if call_lacks_back_channel(&result) {
             let session = Arc::clone(&place.session);
             drop(place);
             // A start that takes longer goes on, and the next call waits for it.
-            let change = timeout_at(start_deadline(context), self.server.gain_back_channel(&session));
+            let change = timeout_at(start_deadline(context), server.gain_back_channel(&session));
             if change.await.unwrap_or(true) {
                 return Err(revision_changed_error(&self.server.config.id));
             }
@@ -93,33 +98,62 @@ impl McpTool {
         result.into_output().map_err(|error| error.on_source(&self.server.config.id))
     }
 
-    async fn session(&self, context: &CallContext) -> Result<CallSession, ToolError> {
+    /// The instance that serves the caller.
+    async fn instance(&self, context: &CallContext) -> Result<InstanceLease, ToolError> {
         let id = &self.server.config.id;
-        let deadline = start_deadline(context);
+        let instance = self.server.instance_for(context.identity.as_ref(), context.caller.as_ref());
+        let instance = timeout_at(start_deadline(context), instance).await;
+        instance.map_err(|_elapsed| still_starting(id))?.map_err(|error| unavailable(&error, id))
+    }
+
+    async fn session(
+        &self,
+        server: &Arc<ManagedServer>,
+        context: &CallContext,
+    ) -> Result<CallSession, ToolError> {
+        let id = &self.server.config.id;
         let (name, pin) = (&*self.tool.spec.name, self.tool.pin);
         let session = async {
-            let usual = self.server.connect_for(context.span).await?;
-            Ok(self.server.session_for_call(usual, context.caller.as_ref(), (name, pin)).await)
-        };
-        let session = match timeout_at(deadline, session).await {
-            Ok(session) => session.map_err(|error: ConnectError| unavailable(&error, id))?,
-            Err(_elapsed) => {
-                let message = "the server is still starting; nothing was sent";
-                // The caller gave up; whether the start succeeds is not known yet.
-                let error =
-                    ToolError::new(ErrorKind::Unavailable, message).with_source_signal(SourceSignal::Unknown);
-                return Err(error.with_operator_hint("raise the limit with --timeout").on_source(id));
+            let usual = server.connect_for(context.span).await.map_err(|error| unavailable(&error, id))?;
+            if server.is_private() {
+                server.check_private_definition(&usual, name, pin).await?;
+                return Ok(CallSession::of_private(usual));
             }
+            Ok(server.session_for_call(usual, context.caller.as_ref(), (name, pin)).await)
         };
+        let session = timeout_at(start_deadline(context), session).await;
+        let session = session.map_err(|_elapsed| still_starting(id))??;
         self.server.check_tool(name, pin)?;
         Ok(session)
     }
+}
 
-    async fn call_in(&self, session: &Arc<Session>, call: ToolCall<'_>) -> Result<CallResult, RequestError> {
-        let result = session.call_tool(call).await;
-        self.server.replace_if_unreachable(session, result.as_ref().err());
-        result
+async fn call_in(
+    server: &Arc<ManagedServer>,
+    session: &Arc<Session>,
+    call: ToolCall<'_>,
+    context: &CallContext,
+) -> Result<CallResult, RequestError> {
+    let unfinished = UnfinishedCall::new(server, session, context);
+    let result = session.call_tool(call).await;
+    unfinished.finish();
+    server.replace_if_unreachable(session, result.as_ref().err());
+    if server.is_private() {
+        let is_fault = result
+            .as_ref()
+            .err()
+            .is_some_and(|error| error.clone().into_tool_error(&server.config.id).is_source_fault());
+        server.record_private_outcome(session, is_fault);
     }
+    result
+}
+
+/// The error of a caller that gave up; whether the start succeeds is not known yet.
+fn still_starting(server: &SourceId) -> ToolError {
+    ToolError::new(ErrorKind::Unavailable, "the server is still starting; nothing was sent")
+        .with_source_signal(SourceSignal::Unknown)
+        .with_operator_hint("raise the limit with --timeout")
+        .on_source(server)
 }
 
 /// Until when a call waits for the start of its server.
@@ -137,6 +171,7 @@ fn unavailable(error: &ConnectError, server: &SourceId) -> ToolError {
         ConnectError::TemporarilyUnavailable { .. } | ConnectError::Cancelled => {
             format!("retry now: toolyard servers test {server}")
         }
+        ConnectError::TooManyInstances(limit) => format!("raise `[isolation] {}`", limit.setting()),
         _ => format!("try `toolyard servers test {server}` · logs: toolyard servers logs {server}"),
     };
     let unavailable = ToolError::new(ErrorKind::Unavailable, error.to_string()).with_operator_hint(hint);
@@ -147,6 +182,9 @@ fn unavailable(error: &ConnectError, server: &SourceId) -> ToolError {
         ConnectError::Configuration(_) | ConnectError::Disabled => {
             unavailable.with_caller_hint("the operator must change the settings of the server")
         }
+        ConnectError::TooManyInstances(_) => unavailable
+            .with_caller_hint("retry when other calls have finished")
+            .with_retry_after(INSTANCE_RETRY_DELAY),
         _ => unavailable,
     };
     unavailable.with_source_signal(connect_signal(error)).on_source(server)
@@ -157,6 +195,7 @@ fn unavailable(error: &ConnectError, server: &SourceId) -> ToolError {
 fn connect_signal(error: &ConnectError) -> SourceSignal {
     match error {
         ConnectError::TemporarilyUnavailable { .. }
+        | ConnectError::TooManyInstances(_)
         | ConnectError::Configuration(_)
         | ConnectError::NotConfigured
         | ConnectError::Disabled
@@ -180,6 +219,10 @@ impl Tool for McpTool {
 
     fn name_claim(&self) -> Option<&NameClaim> {
         Some(&self.tool.claim)
+    }
+
+    fn is_isolated(&self, identity: Option<&CallerIdentity>) -> bool {
+        self.server.is_isolated(identity)
     }
 }
 

@@ -102,6 +102,13 @@ impl Session {
         self.inner.requests.in_flight.count().max(self.calls.load(Ordering::Acquire))
     }
 
+    /// The session is open: later requests do not belong to the trace of what caused it.
+    pub(crate) fn end_cause(&self) {
+        if let Some(telemetry) = &self.inner.telemetry {
+            telemetry.forget_cause();
+        }
+    }
+
     /// The hash of a definition that the server listed in this session.
     pub(crate) fn checked_definition(&self, tool: &str) -> Option<ContentHash> {
         lock(&self.checked_definitions).get(tool).copied()

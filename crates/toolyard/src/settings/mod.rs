@@ -6,6 +6,7 @@ mod callers;
 mod calls;
 mod drain_period;
 mod error;
+mod isolation;
 mod layers;
 mod models;
 mod policy;
@@ -37,6 +38,7 @@ pub use calls::{
 };
 pub use drain_period::DrainPeriod;
 pub use error::{ModelProblem, SettingsError};
+pub use isolation::IsolationSettings;
 pub use layers::SettingsLayer;
 pub use models::{ModelSecrets, ModelSettings, PriceSettings, ToolCallingSetting};
 pub use policy::{PolicyDefault, PolicySettings};
@@ -80,6 +82,8 @@ pub struct Settings {
     pub skills: SkillFolderSettings,
     /// MCP servers by name: a command to start, or a URL.
     pub servers: BTreeMap<String, ServerSettings>,
+    /// Instances of servers that belong to one caller each.
+    pub isolation: IsolationSettings,
     /// Agents by name: instructions, tools and limits.
     pub agents: BTreeMap<String, AgentSettings>,
     /// Language models by name.

@@ -332,6 +332,10 @@ impl ToolyardBuilder {
             Some(setup) => Some(Arc::new(setup.build_manager(&hub).await?)),
         };
         #[cfg(feature = "agent")]
+        if let Some(servers) = &servers {
+            servers.set_isolation_limits(self.settings.isolation.limits());
+        }
+        #[cfg(feature = "agent")]
         let agents = self.build_agents(&hub, models);
         #[cfg(feature = "agent")]
         agents.refresh().await;

@@ -18,6 +18,7 @@ mod http_upstream;
 mod isolation;
 mod logging;
 mod names;
+mod private_instances;
 mod reload;
 mod replicas;
 mod running_hub;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::document::Node;
 use crate::config::{
-    ConfigError, DurationSetting, OauthSettings, ServerSettings, TransportSetting, redacted::safe_preview,
+    ConfigError, DurationSetting, IsolationSetting, OauthSettings, ServerSettings, TransportSetting,
+    redacted::safe_preview,
 };
 
 /// Why a server entry is invalid.
@@ -187,6 +188,7 @@ pub(in crate::config) fn parse_common_fields(
         transport: kind.as_deref().map(|kind| parse_transport(kind, entry)).transpose()?.flatten(),
         enabled: entry.flag(&["enabled", "active", "is_active", "isActive"])?.unwrap_or(true) && !is_disabled,
         oauth: parse_oauth(entry)?,
+        isolation: parse_isolation(entry)?,
         ..parse_tool_lists(entry)?
     };
     entry.ignore_fields(
@@ -248,6 +250,12 @@ pub(in crate::config) fn parse_transport(
             None
         }
     })
+}
+
+fn parse_isolation(entry: &mut ServerEntry<'_>) -> Result<Option<IsolationSetting>, EntryError> {
+    let unknown = EntryError::Unsupported("`isolation` must be \"shared\", \"caller\" or \"session\"");
+    let name = entry.text(&["isolation"])?;
+    name.map(|name| IsolationSetting::from_name(&name).ok_or(unknown)).transpose()
 }
 
 fn parse_oauth(entry: &mut ServerEntry<'_>) -> Result<Option<OauthSettings>, EntryError> {

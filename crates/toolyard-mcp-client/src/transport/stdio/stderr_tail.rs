@@ -59,6 +59,12 @@ impl StderrTail {
         self
     }
 
+    /// An empty tail that redacts the same secrets.
+    pub(crate) fn empty_copy(&self) -> Self {
+        let (secrets, server_secrets) = (self.secrets.clone(), Arc::clone(&self.server_secrets));
+        Self { limit: self.limit, secrets, server_secrets, buffer: Mutex::default() }
+    }
+
     /// The text, without control characters and secrets.
     pub fn text(&self) -> String {
         let (bytes, _) = self.snapshot();

@@ -1,0 +1,280 @@
+//! Which private instance a call uses, and which one is stopped to make room: a state machine without I/O.
+//!
+//! An instance is absent, active or stopping. An active one has calls or is idle; whether its session is starting, ready or
+//! down is the [lifecycle](crate::lifecycle::state) of the instance itself. A stopping instance has its place until it has
+//! ended, unless another instance takes the place over and starts as soon as the first has ended. So there are never more
+//! processes than places.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+use toolyard_core::ContentHash;
+
+/// How many private instances there may be, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IsolationLimits {
+    /// Private instances of all servers and callers.
+    pub max_instances: usize,
+    /// Private instances of one caller.
+    pub max_instances_per_caller: usize,
+    /// An instance without a call for this long is stopped.
+    pub idle_timeout: Duration,
+}
+
+impl Default for IsolationLimits {
+    fn default() -> Self {
+        Self { max_instances: 200, max_instances_per_caller: 8, idle_timeout: Duration::from_mins(10) }
+    }
+}
+
+/// Whose instance of which server.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(in crate::lifecycle) struct InstanceKey {
+    /// The number of the shared instance; a changed configuration has another one.
+    pub(in crate::lifecycle) server: u64,
+    /// The caller.
+    pub(in crate::lifecycle) owner: ContentHash,
+    /// The session of the caller, if each has an instance of its own.
+    pub(in crate::lifecycle) session: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct InstanceId(u64);
+
+/// Which limit leaves no room for another instance, because all instances that could be stopped have calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InstanceLimit {
+    /// That of all callers together.
+    #[error("all {0} private server instances of this gateway are in use")]
+    Total(usize),
+    /// That of one caller.
+    #[error("all {0} private server instances of this caller are in use")]
+    Caller(usize),
+}
+
+impl InstanceLimit {
+    /// The key of the limit in the settings.
+    pub fn setting(self) -> &'static str {
+        match self {
+            Self::Total(_) => "max_instances",
+            Self::Caller(_) => "max_instances_per_caller",
+        }
+    }
+}
+
+/// Which instance serves a call, which counts as one of its calls until [`InstancePool::release`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Admission {
+    Existing(InstanceId),
+    New { id: InstanceId, replaced: Option<Replaced> },
+    Refused(InstanceLimit),
+}
+
+/// An instance that must have ended before the new one starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Replaced {
+    pub(super) id: InstanceId,
+    /// Whether it must be stopped; otherwise it is stopping already.
+    pub(super) must_stop: bool,
+}
+
+#[derive(Debug)]
+struct Instance {
+    key: InstanceKey,
+    phase: Phase,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Active {
+        calls: usize,
+        last_used: Instant,
+    },
+    Stopping {
+        /// The caller whose instance has taken its place over.
+        successor: Option<ContentHash>,
+    },
+}
+
+impl Instance {
+    /// Whether it counts among all instances.
+    fn has_place(&self) -> bool {
+        !matches!(self.phase, Phase::Stopping { successor: Some(_) })
+    }
+
+    /// Whether it counts among the instances of a caller. It does until it has ended, unless its place went to another
+    /// instance of the same caller.
+    fn has_place_of(&self, owner: &ContentHash) -> bool {
+        self.key.owner == *owner && self.phase != Phase::Stopping { successor: Some(*owner) }
+    }
+
+    fn is_of(&self, server: u64) -> bool {
+        self.key.server == server
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct InstancePool {
+    limits: IsolationLimits,
+    instances: BTreeMap<InstanceId, Instance>,
+    /// The active instance of each key.
+    active: HashMap<InstanceKey, InstanceId>,
+    last_id: u64,
+}
+
+impl InstancePool {
+    /// Sets the limits. Instances beyond them stay until they are idle for too long.
+    pub(super) fn set_limits(&mut self, limits: IsolationLimits) {
+        self.limits = limits;
+    }
+
+    /// The instance for a call: the active one of the key, or a new one if there is room or if the least recently used idle
+    /// instance can make room.
+    pub(super) fn admit(&mut self, key: &InstanceKey, now: Instant) -> Admission {
+        if let Some(id) = self.active.get(key).copied()
+            && let Some(Instance { phase: Phase::Active { calls, last_used }, .. }) =
+                self.instances.get_mut(&id)
+        {
+            *calls += 1;
+            *last_used = now;
+            return Admission::Existing(id);
+        }
+        let replaced = match self.place_for(key) {
+            Ok(replaced) => replaced,
+            Err(limit) => return Admission::Refused(limit),
+        };
+        let replaced = replaced.map(|id| Replaced { id, must_stop: self.begin_stop(id, Some(key.owner)) });
+        self.last_id += 1;
+        let id = InstanceId(self.last_id);
+        let phase = Phase::Active { calls: 1, last_used: now };
+        self.instances.insert(id, Instance { key: key.clone(), phase });
+        self.active.insert(key.clone(), id);
+        Admission::New { id, replaced }
+    }
+
+    /// The instance whose place a new one takes over; none if there is room.
+    fn place_for(&self, key: &InstanceKey) -> Result<Option<InstanceId>, InstanceLimit> {
+        let is_own = |instance: &Instance| instance.key.owner == key.owner;
+        // Two instances of one key could conflict, so the previous one has to end first.
+        if let Some(previous) = self.stopping(|instance| instance.key == *key) {
+            return Ok(Some(previous));
+        }
+        let IsolationLimits { max_instances, max_instances_per_caller, .. } = self.limits;
+        let own = self.instances.values().filter(|instance| instance.has_place_of(&key.owner)).count();
+        if own >= max_instances_per_caller {
+            let limit = InstanceLimit::Caller(max_instances_per_caller);
+            return self.replaceable(is_own).map(Some).ok_or(limit);
+        }
+        if self.instances.values().filter(|instance| instance.has_place()).count() >= max_instances {
+            return self.replaceable(|_| true).map(Some).ok_or(InstanceLimit::Total(max_instances));
+        }
+        Ok(None)
+    }
+
+    /// An instance whose place is about to become free.
+    fn stopping(&self, is_selected: impl Fn(&Instance) -> bool) -> Option<InstanceId> {
+        let is_free = |instance: &Instance| {
+            instance.phase == Phase::Stopping { successor: None } && is_selected(instance)
+        };
+        self.instances.iter().find(|(_, instance)| is_free(instance)).map(|(id, _)| *id)
+    }
+
+    /// An instance that is stopping, or the least recently used one without calls.
+    fn replaceable(&self, is_selected: impl Fn(&Instance) -> bool + Copy) -> Option<InstanceId> {
+        let idle = self.instances.iter().filter_map(|(id, instance)| match instance.phase {
+            Phase::Active { calls: 0, last_used } if is_selected(instance) => Some((last_used, *id)),
+            _ => None,
+        });
+        self.stopping(is_selected).or_else(|| idle.min().map(|(_, id)| id))
+    }
+
+    /// Begins to stop an instance. Returns false if it was stopping already.
+    fn begin_stop(&mut self, id: InstanceId, successor: Option<ContentHash>) -> bool {
+        let Some(instance) = self.instances.get_mut(&id) else { return false };
+        let was_active = matches!(instance.phase, Phase::Active { .. });
+        instance.phase = Phase::Stopping { successor };
+        if was_active {
+            self.active.remove(&instance.key);
+        }
+        was_active
+    }
+
+    /// Ends a call.
+    pub(super) fn release(&mut self, id: InstanceId, now: Instant) {
+        // Without an active instance, the server was stopped meanwhile.
+        if let Some(Instance { phase: Phase::Active { calls, last_used }, .. }) = self.instances.get_mut(&id)
+        {
+            *calls = calls.saturating_sub(1);
+            *last_used = now;
+        }
+    }
+
+    /// An instance has ended.
+    pub(super) fn finish_stop(&mut self, id: InstanceId) {
+        self.begin_stop(id, None);
+        self.instances.remove(&id);
+    }
+
+    /// Begins to stop the instances that are idle for too long.
+    pub(super) fn stop_idle(&mut self, now: Instant) -> Vec<InstanceId> {
+        let limit = self.limits.idle_timeout;
+        let is_expired = |instance: &Instance| match instance.phase {
+            Phase::Active { calls, last_used } => calls == 0 && now.duration_since(last_used) >= limit,
+            Phase::Stopping { .. } => false,
+        };
+        self.stop_all(is_expired)
+    }
+
+    /// Begins to stop all instances of a server, even those with calls.
+    pub(super) fn stop_server(&mut self, server: u64) -> Vec<InstanceId> {
+        self.stop_all(|instance| instance.is_of(server))
+    }
+
+    fn stop_all(&mut self, is_selected: impl Fn(&Instance) -> bool) -> Vec<InstanceId> {
+        let selected = self.instances.iter().filter(|(_, instance)| is_selected(instance)).map(|(id, _)| *id);
+        let selected: Vec<InstanceId> = selected
+            .filter(|id| {
+                self.instances.get(id).is_some_and(|instance| matches!(instance.phase, Phase::Active { .. }))
+            })
+            .collect();
+        for id in &selected {
+            self.begin_stop(*id, None);
+        }
+        selected
+    }
+
+    /// When an instance may be idle for too long; none if no instance is active.
+    pub(super) fn next_idle_check(&self, now: Instant) -> Option<Instant> {
+        let idle_at = self.instances.values().filter_map(|instance| match instance.phase {
+            Phase::Active { calls: 0, last_used } => Some(last_used + self.limits.idle_timeout),
+            Phase::Active { .. } => Some(now + self.limits.idle_timeout),
+            Phase::Stopping { .. } => None,
+        });
+        idle_at.min()
+    }
+
+    /// The instances of a server that have not ended.
+    pub(super) fn ids_of(&self, server: u64) -> Vec<InstanceId> {
+        let of_server = self.instances.iter().filter(|(_, instance)| instance.is_of(server));
+        of_server.map(|(id, _)| *id).collect()
+    }
+
+    /// The number of active instances of a server.
+    pub(super) fn active_count(&self, server: u64) -> usize {
+        self.active.keys().filter(|key| key.server == server).count()
+    }
+
+    /// Whether a private instance of a server has calls.
+    pub(super) fn has_calls(&self, server: u64) -> bool {
+        let has_calls = |instance: &Instance| matches!(instance.phase, Phase::Active { calls: 1.., .. });
+        self.instances.values().any(|instance| instance.is_of(server) && has_calls(instance))
+    }
+}
+
+#[cfg(test)]
+#[path = "pool_tests.rs"]
+mod tests;
