@@ -122,9 +122,22 @@ fairness HOG_CALLS="1024" CALLS="20":
     TOOLYARD_HOG_CALLS={{ HOG_CALLS }} TOOLYARD_MEASURED_CALLS={{ CALLS }} \
         cargo nextest run -p toolyard --test serve --no-capture at_most_twice_as_slow
 
+# Two replicas with PostgreSQL, driven beyond a quota of calls for more than a minute
+quota-trial *ARGS:
+    cargo build --locked -p toolyard
+    scripts/with-postgres scripts/quota-trial {{ ARGS }}
+
 # Two replicas of the release binary on PostgreSQL behind nginx, under load and faults (--quick, --only FAULT, --json FILE)
 replicas-trial *ARGS:
     scripts/replicas-trial {{ ARGS }}
+
+# Many callers of a stateful server: no crossed states, limits, memory of idle instances (--callers N, --limit N, --json FILE)
+isolation-trial *ARGS:
+    scripts/isolation-trial {{ ARGS }}
+
+# Callers of one gateway must not receive words of others (bench/leaks)
+leak-trial *ARGS:
+    scripts/leak-trial {{ ARGS }}
 
 # Fuzz the tool-call parser for some minutes
 fuzz-parser MINUTES="10":

@@ -129,7 +129,7 @@ impl ToolService for Greeter {
         Box::pin(std::future::pending())
     }
 
-    fn describe(&self, _name: &str) -> Option<RawJson> {
+    fn describe(&self, _name: &str, _client: &ClientInfo) -> Option<RawJson> {
         None
     }
 

@@ -11,6 +11,7 @@ export interface Server {
   transport: string;
   trusted: boolean;
   tools: number;
+  private_instances: number;
   revision: string | null;
   problem: string | null;
 }

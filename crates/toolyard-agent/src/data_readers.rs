@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use toolyard_core::{SourceId, SourceKind};
+use toolyard_core::{DataOwner, SourceId, SourceKind};
 use toolyard_hub::{ToolCandidate, ToolHub};
 
 use crate::planning::tool_name::is_read_only_name;
@@ -21,12 +21,17 @@ const READER_POSITION: usize = 3;
 const MAX_SEARCH_RESULTS: usize = 100;
 
 /// Inserts the tools that read, of the sources that the task seems to be about, if none is among the best tools.
-pub(crate) fn add_data_readers(hub: &ToolHub, task: &str, tools: &mut Vec<Arc<ToolCandidate>>) {
+pub(crate) fn add_data_readers(
+    hub: &ToolHub,
+    owner: DataOwner,
+    task: &str,
+    tools: &mut Vec<Arc<ToolCandidate>>,
+) {
     let sources = sources_without_reader(tools);
     if sources.is_empty() {
         return;
     }
-    let found = hub.search(&format!("read data: {task}"), MAX_SEARCH_RESULTS);
+    let found = hub.search_for(owner, &format!("read data: {task}"), MAX_SEARCH_RESULTS);
     for source in sources {
         let is_reader = |tool: &&Arc<ToolCandidate>| *tool.source_id() == source && reads(tool);
         let readers = found.iter().map(|hit| &hit.tool).filter(is_reader).take(MAX_READERS_PER_SOURCE);
@@ -109,7 +114,7 @@ mod tests {
             snapshot.sources().iter().flat_map(|entry| entry.tools.iter().cloned()).collect();
         let find = |name: &&str| all.iter().find(|tool| &*tool.name == *name).cloned();
         let mut tools: Vec<Arc<ToolCandidate>> = found.iter().filter_map(find).collect();
-        add_data_readers(&hub, task, &mut tools);
+        add_data_readers(&hub, DataOwner::Operator, task, &mut tools);
         tools.iter().map(|tool| tool.name.to_string()).collect()
     }
 

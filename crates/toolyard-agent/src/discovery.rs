@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use toolyard_core::{ArgumentExample, RawJson, ResultShape, SourceKind, ToolCallRequest};
+use toolyard_core::{ArgumentExample, DataOwner, RawJson, ResultShape, SourceKind, ToolCallRequest};
 use toolyard_hub::{NameTarget, RouteCase, Snapshot, ToolCandidate, ToolHub, definition_hash, route_within};
 
 use crate::{
     AgentConfig, ToolCatalog, ToolPlaces,
     data_readers::add_data_readers,
     prompt::{AvailableTools, PromptTool},
+    tool_access::ToolAccess,
 };
 
 /// More than are shown, because results that the agent cannot use are dropped.
@@ -41,28 +42,32 @@ const MIN_PART_CHARS: usize = 4;
 /// Later parts of a task are ignored.
 const MAX_PARTS: usize = 12;
 
-/// The tools an agent can use: with a task the most relevant first, without one all of them. A tool that is not a core tool is
-/// shown with its example, if there is one.
+/// The tools an agent can use for the person at this machine: with a task the most relevant first, without one all of them. A
+/// tool that is not a core tool is shown with its example, if there is one.
 pub fn available_tools<'a>(
     agent: &'a AgentConfig,
     hub: &'a ToolHub,
     task: Option<&str>,
     examples: Vec<ArgumentExample>,
 ) -> AvailableTools<impl Iterator<Item = PromptTool> + use<'a>> {
-    let relevant = task.map(|task| relevant_tools(hub, task));
-    with_relevant_tools(agent, hub, relevant, examples)
+    let access = ToolAccess::new(hub, None);
+    let relevant = task.map(|task| relevant_tools(hub, access.data_owner(), task));
+    with_relevant_tools(agent, hub, &access, relevant, examples)
 }
 
 /// Like [`available_tools`], with these relevant tools; `None` means all.
 fn with_relevant_tools<'a>(
     agent: &'a AgentConfig,
     hub: &'a ToolHub,
+    access: &ToolAccess,
     relevant: Option<Vec<Arc<ToolCandidate>>>,
     examples: Vec<ArgumentExample>,
 ) -> AvailableTools<impl Iterator<Item = PromptTool> + use<'a>> {
-    let can_use = |tool: &Arc<ToolCandidate>| agent.can_use(&tool.name, tool.source_id().as_str());
-    let all: Vec<Arc<ToolCandidate>> = hub.specs().into_iter().filter(can_use).collect();
     let (snapshot, profile) = (hub.snapshot(), agent.tool_profile());
+    let can_use = |tool: &Arc<ToolCandidate>| can_use(agent, access, &snapshot, tool);
+    let all: Vec<Arc<ToolCandidate>> = hub.specs().into_iter().filter(can_use).collect();
+    let relevant: Option<Vec<Arc<ToolCandidate>>> =
+        relevant.map(|relevant| relevant.into_iter().filter(can_use).collect());
     let prompt_tool = move |tool: &ToolCandidate| {
         let name = snapshot.callable_name(tool, Some(&profile))?;
         let distinction = snapshot.distinction(tool, Some(&profile));
@@ -70,11 +75,7 @@ fn with_relevant_tools<'a>(
     };
     let total = all.len();
     let core = all.iter().filter(|tool| is_core(agent, tool)).filter_map(|tool| prompt_tool(tool)).collect();
-    let relevant = match relevant {
-        Some(relevant) => relevant.into_iter().filter(can_use).collect(),
-        None => all,
-    };
-    let relevant = relevant.into_iter().filter(|tool| !is_core(agent, tool));
+    let relevant = relevant.unwrap_or(all).into_iter().filter(|tool| !is_core(agent, tool));
     // Core tools begin every prompt; an example would change that beginning, which providers cache, with every call.
     let with_example = move |tool: Arc<ToolCandidate>| {
         let prompt_tool = prompt_tool(&tool)?;
@@ -105,23 +106,25 @@ pub(crate) struct PlanningTask<'a> {
 pub(crate) fn tools_for_task(
     agent: &AgentConfig,
     hub: &ToolHub,
+    access: &ToolAccess,
     task: PlanningTask<'_>,
     experience: &ToolExperience,
 ) -> AvailableTools<Vec<PromptTool>> {
-    let can_use = |tool: &Arc<ToolCandidate>| agent.can_use(&tool.name, tool.source_id().as_str());
+    let (snapshot, owner) = (hub.snapshot(), access.data_owner());
+    let can_use = |tool: &Arc<ToolCandidate>| can_use(agent, access, &snapshot, tool);
     let search = |words: &String| {
-        let found: Vec<_> = relevant_tools(hub, words).into_iter().filter(can_use).collect();
+        let found: Vec<_> = relevant_tools(hub, owner, words).into_iter().filter(can_use).collect();
         found.into_iter().take(MAX_FOUND_TOOLS)
     };
     let found = task.searches.iter().rev().flat_map(search);
     let mut wanted: Vec<Arc<ToolCandidate>> = Vec::new();
-    for tool in found.chain(relevant_tools(hub, task.question)) {
+    for tool in found.chain(relevant_tools(hub, owner, task.question)) {
         if !wanted.iter().any(|known| Arc::ptr_eq(known, &tool)) {
             wanted.push(tool);
         }
     }
     let AvailableTools { core, relevant, total } =
-        with_relevant_tools(agent, hub, Some(wanted), experience.examples.clone());
+        with_relevant_tools(agent, hub, access, Some(wanted), experience.examples.clone());
     let tools = AgentTools::new(agent, hub);
     let with_shape = |tool: PromptTool| {
         let source = tools.find(tool.name()).map(|found| found.source_id().clone());
@@ -144,18 +147,23 @@ fn find_example(tool: &ToolCandidate, examples: &[ArgumentExample]) -> Option<Va
     (example.definition == definition_hash(tool.spec())).then(|| example.arguments.to_value())
 }
 
+/// Whether the agent may use the tool for this caller.
+fn can_use(agent: &AgentConfig, access: &ToolAccess, snapshot: &Snapshot, tool: &ToolCandidate) -> bool {
+    agent.can_use(&tool.name, tool.source_id().as_str()) && access.permits(agent, snapshot, tool)
+}
+
 fn is_core(agent: &AgentConfig, tool: &ToolCandidate) -> bool {
     agent.is_core(&tool.name, tool.source.info.kind == SourceKind::Native)
 }
 
 /// Tools by relevance: the best match of each part of the task, then the second best of each, and so on. Tools of one name
 /// between which nobody decided follow each other, because the model chooses among them.
-fn relevant_tools(hub: &ToolHub, task: &str) -> Vec<Arc<ToolCandidate>> {
+fn relevant_tools(hub: &ToolHub, owner: DataOwner, task: &str) -> Vec<Arc<ToolCandidate>> {
     let parts = split_task(task);
     let found = if parts.len() < 2 {
-        hub.search(task, MAX_SEARCH_RESULTS)
+        hub.search_for(owner, task, MAX_SEARCH_RESULTS)
     } else {
-        hub.search_steps(task, &parts, MAX_SEARCH_RESULTS)
+        hub.search_steps_for(owner, task, &parts, MAX_SEARCH_RESULTS)
     };
     let snapshot = hub.snapshot();
     let mut tools: Vec<Arc<ToolCandidate>> = Vec::with_capacity(found.len());
@@ -170,7 +178,7 @@ fn relevant_tools(hub: &ToolHub, task: &str) -> Vec<Arc<ToolCandidate>> {
             }
         }
     }
-    add_data_readers(hub, task, &mut tools);
+    add_data_readers(hub, owner, task, &mut tools);
     tools
 }
 
@@ -197,12 +205,18 @@ fn prompt_tool(tool: &ToolCandidate, hub: &ToolHub) -> PromptTool {
 pub struct AgentTools<'a> {
     agent: &'a AgentConfig,
     snapshot: Arc<Snapshot>,
+    access: ToolAccess,
 }
 
 impl<'a> AgentTools<'a> {
     /// Takes a snapshot for an agent.
     pub fn new(agent: &'a AgentConfig, hub: &ToolHub) -> Self {
-        Self { agent, snapshot: hub.snapshot() }
+        Self { agent, snapshot: hub.snapshot(), access: ToolAccess::default() }
+    }
+
+    /// Suggests only tools that this caller may call.
+    pub(crate) fn suggested_for(self, access: ToolAccess) -> Self {
+        Self { access, ..self }
     }
 
     /// The tool that a call by this name reaches, if the agent can use it; none if the name is ambiguous.
@@ -237,12 +251,15 @@ impl ToolCatalog for AgentTools<'_> {
 
     fn nearest(&self, tool: &str) -> Option<String> {
         let profile = self.agent.tool_profile();
+        let is_permitted = |tool: &ToolCandidate| self.access.permits(self.agent, &self.snapshot, tool);
         if let NameTarget::Ambiguous(candidates) = self.snapshot.resolve_name(tool, Some(&profile)) {
-            let first = candidates.first()?;
+            let first = candidates.iter().find(|candidate| is_permitted(candidate))?;
             return self.snapshot.callable_name(first, Some(&profile)).map(|name| name.to_string());
         }
         let near = self.snapshot.similar_names(tool);
-        near.into_iter().find(|name| self.find(name).is_some()).map(str::to_owned)
+        near.into_iter()
+            .find(|name| self.find(name).is_some_and(|found| is_permitted(&found)))
+            .map(str::to_owned)
     }
 }
 

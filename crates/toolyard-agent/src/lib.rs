@@ -65,6 +65,7 @@ mod reference;
 mod run;
 mod run_log;
 mod token_counter;
+mod tool_access;
 mod values;
 mod verification;
 

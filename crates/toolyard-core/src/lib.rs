@@ -117,6 +117,7 @@ pub use tool::{
     call::{CallContext, ToolCallRequest, process_tag},
     caller::{CallInputError, CallInputKind, CallInputRequest, CallInputResponses, CallProgress, Caller},
     capability::{Capability, CapabilityRule, CapabilityTable, ToolKind, extract_capabilities},
+    data_owner::DataOwner,
     definition::{QuarantineNotice, Tool, ToolSpec},
     error::{ArgumentProblem, ErrorKind, RawToolError, SourceSignal, ToolError},
     extendable_deadline::ExtendableDeadline,

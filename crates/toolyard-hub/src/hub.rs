@@ -473,7 +473,7 @@ impl ToolHub {
         let Some(succeeded) = &call.succeeded_tools else { return };
         let succeeded = succeeded.lock().unwrap_or_else(PoisonError::into_inner);
         for (tool, source) in succeeded.iter() {
-            if let Some(past) = PastRequest::new(&**tool, source.clone(), request) {
+            if let Some(past) = PastRequest::new(call.data_owner(), &**tool, source.clone(), request) {
                 self.search.add_past_request(&past);
                 past_requests.record(past);
             }
@@ -484,7 +484,7 @@ impl ToolHub {
         // If there is a caller, progress of the tool moves the deadline by this much.
         let idle_timeout = options.timeout.min(MAX_CALL_TIMEOUT);
         let telemetry = self.config.telemetry.as_ref();
-        let identity = options.identity.as_ref().or_else(|| options.caller.as_ref()?.identity());
+        let identity = options.effective_identity();
         Call {
             request,
             deadline: Instant::now() + idle_timeout,

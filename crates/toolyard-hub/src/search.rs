@@ -3,7 +3,10 @@
 use std::{collections::HashSet, sync::Arc, time::SystemTime};
 
 use tokio::time::Instant;
-use toolyard_core::telemetry::{Operation, OperationKind};
+use toolyard_core::{
+    DataOwner,
+    telemetry::{Operation, OperationKind},
+};
 
 use crate::{
     hub::ToolHub,
@@ -60,18 +63,36 @@ impl ToolHub {
         self.search_index().wait_for_embeddings(timeout)
     }
 
-    /// The tools for a request, best first. Starts no server.
+    /// Like [`Self::search_for`], for the operator.
     pub fn search(&self, request: &str, limit: usize) -> Vec<ToolMatch> {
+        self.search_for(DataOwner::Operator, request, limit)
+    }
+
+    /// The tools for a request, best first. Of past requests, those of this owner count. Starts no server.
+    pub fn search_for(&self, owner: DataOwner, request: &str, limit: usize) -> Vec<ToolMatch> {
         self.counted_search(|| {
-            let hits = self.index().search(request, limit.min(MAX_SEARCH_RESULTS));
+            let hits = self.index().search_of(&owner.as_text(), request, limit.min(MAX_SEARCH_RESULTS));
             resolve_hits(&self.snapshot(), hits)
         })
     }
 
-    /// The tools for a task of several steps: the results of each step, interleaved.
+    /// Like [`Self::search_steps_for`], for the operator.
     pub fn search_steps(&self, task: &str, steps: &[&str], limit: usize) -> Vec<ToolMatch> {
+        self.search_steps_for(DataOwner::Operator, task, steps, limit)
+    }
+
+    /// The tools for a task of several steps: the results of each step, interleaved. Of past requests, those of this owner
+    /// count.
+    pub fn search_steps_for(
+        &self,
+        owner: DataOwner,
+        task: &str,
+        steps: &[&str],
+        limit: usize,
+    ) -> Vec<ToolMatch> {
         self.counted_search(|| {
-            let hits = self.index().search_steps(
+            let hits = self.index().search_steps_of(
+                &owner.as_text(),
                 task,
                 steps.iter().copied().take(MAX_SEARCH_STEPS),
                 limit.min(MAX_SEARCH_RESULTS),

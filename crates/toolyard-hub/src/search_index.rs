@@ -139,7 +139,7 @@ fn apply_pending(
         }
     }
     for past in &pending.requests {
-        index.record_use(past.source.as_str(), &past.tool, &past.request);
+        index.record_use_of(&past.owner.as_text(), past.source.as_str(), &past.tool, &past.request);
     }
 }
 

@@ -11,8 +11,9 @@ use proptest::prelude::*;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 use toolyard_core::{
-    BoxFuture, CallContext, Caller, ErrorKind, ResultPage, ResultRef, Results, ResultsError, SourceInfo,
-    SynthesisError, SynthesisRequest, Synthesizer, Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec,
+    BoxFuture, CallContext, Caller, DataOwner, ErrorKind, ResultPage, ResultRef, Results, ResultsError,
+    SourceInfo, SynthesisError, SynthesisRequest, Synthesizer, Tool, ToolCallRequest, ToolError, ToolOutput,
+    ToolSpec,
 };
 use toolyard_hub::{Budget, CallOptions, HubConfig, MemoryResults, RetryPolicy, ToolHub};
 
@@ -20,20 +21,25 @@ use toolyard_hub::{Budget, CallOptions, HubConfig, MemoryResults, RetryPolicy, T
 struct SlowResults(Duration, MemoryResults);
 
 impl Results for SlowResults {
-    fn store<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<ResultRef, ResultsError>> {
+    fn store<'a>(
+        &'a self,
+        text: &'a str,
+        owner: DataOwner,
+    ) -> BoxFuture<'a, Result<ResultRef, ResultsError>> {
         Box::pin(async move {
             sleep(self.0).await;
-            self.1.store(text).await
+            self.1.store(text, owner).await
         })
     }
 
     fn read<'a>(
         &'a self,
         reference: &'a ResultRef,
+        reader: DataOwner,
         offset: usize,
         limit: usize,
     ) -> BoxFuture<'a, Result<ResultPage, ResultsError>> {
-        self.1.read(reference, offset, limit)
+        self.1.read(reference, reader, offset, limit)
     }
 }
 
@@ -144,7 +150,7 @@ async fn call_with_output(output: ToolOutput, config: &HubConfig) -> ToolOutput 
 
 async fn stored_result(config: &HubConfig, output: &ToolOutput) -> String {
     let reference = output.meta.truncation.as_ref().unwrap().reference.as_ref().unwrap();
-    config.results.read(reference, 0, usize::MAX).await.unwrap().text
+    config.results.read(reference, DataOwner::Operator, 0, usize::MAX).await.unwrap().text
 }
 
 #[tokio::test(start_paused = true)]

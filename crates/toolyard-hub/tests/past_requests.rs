@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use toolyard_core::{
-    BoxFuture, CallContext, Capability, ErrorKind, PastRequest, PastRequests, SourceInfo, SourceKind, Tool,
-    ToolCallRequest, ToolError, ToolHints, ToolOutput, ToolSpec,
+    BoxFuture, CallContext, CallerIdentity, Capability, DataOwner, ErrorKind, PastRequest, PastRequests,
+    SourceInfo, SourceKind, Tool, ToolCallRequest, ToolError, ToolHints, ToolOutput, ToolSpec,
 };
-use toolyard_hub::{CallOptions, HubConfig, ToolHub};
+use toolyard_hub::{Budget, CallOptions, HubConfig, ToolHub};
 
 #[derive(Default)]
 struct RecordedRequests(Mutex<Vec<PastRequest>>);
@@ -83,4 +83,43 @@ async fn a_call_by_capability_is_recorded_under_the_tool_that_answered() {
     hub.execute_by_capability(&capability, json!({}).into(), &options).await.unwrap();
     let tools: Vec<String> = recorded(&memory).into_iter().map(|(tool, _, _)| tool).collect();
     assert_eq!(tools, ["get_weather"]);
+}
+
+fn caller(name: &str) -> (DataOwner, CallOptions) {
+    let identity = Arc::new(CallerIdentity::principal("https://issuer", name));
+    let owner = DataOwner::of(Some(&*identity));
+    (owner, CallOptions::default().on_behalf_of_identity(Some(identity)))
+}
+
+#[tokio::test]
+async fn requests_of_one_caller_change_no_search_of_another() {
+    let (hub, memory) = hub();
+    let ((ada, of_ada), (eve, _)) = (caller("ada"), caller("eve"));
+    let call = ToolCallRequest::new("get_weather", json!({}));
+    // Before the first search, which reads the stored requests, and after it.
+    for request in ["shall I take boots", "is it time for galoshes"] {
+        hub.execute(&call, &of_ada.clone().for_user_request(request)).await.unwrap();
+        let history_score = |owner| {
+            let found = hub.search_for(owner, request, 9);
+            found.iter().map(|hit| hit.history_score).fold(0.0, f32::max)
+        };
+        assert!(history_score(ada) > 0.0, "{request}");
+        for other in [eve, DataOwner::Operator] {
+            assert!(history_score(other) == 0.0, "{request}");
+        }
+    }
+    assert!(memory.recent(9).iter().all(|past| past.owner == ada));
+}
+
+#[tokio::test]
+async fn the_whole_of_a_truncated_result_is_its_callers() {
+    let (hub, _) = hub();
+    let ((ada, of_ada), (eve, _)) = (caller("ada"), caller("eve"));
+    let call = ToolCallRequest::new("get_weather", json!({}));
+    let output = hub.execute(&call, &of_ada.with_budget(Budget::Characters(2))).await.unwrap();
+    let reference = output.meta.truncation.unwrap().reference.unwrap();
+    let read = async |reader| hub.results().read(&reference, reader, 0, 99).await;
+    assert_eq!(read(ada).await.unwrap().text, "sunny");
+    assert_eq!(read(DataOwner::Operator).await.unwrap().text, "sunny");
+    assert!(read(eve).await.is_err());
 }

@@ -12,7 +12,9 @@ use std::{
 use common::{Behavior, CallLog, TestTool, register, request, test_tool};
 use serde_json::json;
 use tokio::time::{advance, timeout};
-use toolyard_core::{Audit, AuditRecord, CallerIdentity, Capability, ErrorKind, RawJson, WindowLimit};
+use toolyard_core::{
+    Audit, AuditRecord, CallerIdentity, Capability, ErrorKind, RawJson, ToolError, WindowLimit,
+};
 use toolyard_hub::{CallOptions, HubConfig, ToolHub};
 use toolyard_quota::{CountedPer, QuotaRule, Quotas};
 
@@ -60,7 +62,7 @@ async fn a_call_beyond_the_quota_is_not_made_and_is_audited() {
     assert_eq!(call_log.calls().len(), 2);
     let outcomes: Vec<String> = audit.0.lock().unwrap().iter().map(|record| record.outcome.clone()).collect();
     assert_eq!(outcomes, ["ok", "ok", "quota_exceeded", "quota_exceeded", "quota_exceeded"]);
-    advance(refusals.first().and_then(|refusal| refusal.retry_after()).unwrap()).await;
+    advance(refusals.first().and_then(ToolError::retry_after).unwrap()).await;
     assert!(hub.execute(&request("email_send"), &options).await.is_ok());
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use common::{Behavior, TestTool, register, request, test_tool};
 use serde_json::json;
-use toolyard_core::{Capability, ErrorKind, RawJson, SourceId, ToolOutput, ToolResult};
+use toolyard_core::{Capability, DataOwner, ErrorKind, RawJson, SourceId, ToolOutput, ToolResult};
 use toolyard_hub::{CallOptions, DecisionLog, HubConfig, RoutingRules, SourcePreference, ToolHub};
 
 const EXCEL: &str = "read_data_from_excel";
@@ -210,7 +210,8 @@ async fn spec_long_results_are_cut_and_stay_readable() {
     let omitted = output.meta.truncation.unwrap();
     assert!(omitted.kept <= 500 && omitted.total == text.chars().count());
     assert_eq!(output.content[0].as_text().unwrap().chars().last(), Some('.'));
-    let page = config.results.read(&omitted.reference.unwrap(), 0, usize::MAX).await.unwrap();
+    let page =
+        config.results.read(&omitted.reference.unwrap(), DataOwner::Operator, 0, usize::MAX).await.unwrap();
     assert_eq!(page.text, text);
 }
 

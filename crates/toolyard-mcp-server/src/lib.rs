@@ -18,7 +18,7 @@
 //!     fn catalogue(&self, _client: &ClientInfo) -> Arc<Catalogue> {
 //!         Arc::clone(&self.0)
 //!     }
-//! #    fn describe(&self, _name: &str) -> Option<RawJson> { None }
+//! #    fn describe(&self, _name: &str, _client: &ClientInfo) -> Option<RawJson> { None }
 //! #    fn changed(&self, _seen: u64) -> BoxFuture<'_, u64> { Box::pin(std::future::pending()) }
 //!
 //!     fn call<'a>(&'a self, _call: &'a ServiceCall) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {

@@ -74,11 +74,11 @@ impl<'a> CallAdmission<'a> {
             match self.try_counter(quota, counter, now, &mut taken) {
                 Ok(true) => {}
                 Ok(false) => {
-                    self.give_back(taken);
+                    self.give_back(&taken);
                     return Err(self);
                 }
                 Err(exceeded) => {
-                    self.give_back(taken);
+                    self.give_back(&taken);
                     return Ok(Err(exceeded));
                 }
             }
@@ -91,7 +91,7 @@ impl<'a> CallAdmission<'a> {
         let mut taken = TakenSoFar::default();
         for (quota, counter) in &self.counters {
             if let Err(exceeded) = self.take_counter(quota, counter, &mut taken).await {
-                self.give_back(taken);
+                self.give_back(&taken);
                 return Err(exceeded);
             }
         }
@@ -172,7 +172,7 @@ impl<'a> CallAdmission<'a> {
         }
     }
 
-    fn give_back(&self, taken: TakenSoFar) {
+    fn give_back(&self, taken: &TakenSoFar) {
         for (counter, slot) in &taken.calls {
             let mut state = counter.state();
             match self.inner.is_shared() {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use hashbrown::Equivalent;
-use toolyard_core::{ContentHash, QuotaSubject, QuotaTool};
+use toolyard_core::{CallerIdentity, ContentHash, QuotaSubject, QuotaTool};
 
 use crate::rule::{CountedPer, caller_name};
 
@@ -35,7 +35,7 @@ pub(crate) struct CounterKeyRef<'a> {
 impl<'a> CounterKeyRef<'a> {
     pub(crate) fn new(per: CountedPer, subject: &QuotaSubject<'a>, tool: Option<QuotaTool<'a>>) -> Self {
         let owner = subject.identity.filter(|identity| identity.is_distinguished());
-        let owner = owner.map_or(LOCAL_OWNER, |identity| identity.owner_hash());
+        let owner = owner.map_or(LOCAL_OWNER, CallerIdentity::owner_hash);
         Self {
             owner: per.caller.then_some(owner),
             agent: subject.agent.filter(|_| per.agent),

@@ -1,7 +1,5 @@
 //! Quotas of one process: limits hold for every key and window, permits end with their calls, idle counters go.
 
-#![expect(clippy::unwrap_used, reason = "a panic in a test helper fails the test, as intended")]
-
 use std::{collections::HashMap, time::Duration};
 
 use proptest::prelude::*;

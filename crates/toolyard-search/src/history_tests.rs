@@ -81,7 +81,7 @@ fn ids_and_terms_of_dropped_requests_are_reclaimed() {
     for number in 0..20_000 {
         index.record_use("sky", "forecast", &format!("gumboots town{number}"));
     }
-    assert!(index.history.requests.len() < 5_000 && index.history.terms.len() < 10_000);
+    assert!(index.history.unnamed.requests.len() < 5_000 && index.history.unnamed.terms.len() < 10_000);
     let hit = first(&index, "gumboots town19999").unwrap();
     assert_eq!((hit.key.as_ref(), index.history.len()), ("forecast", MAX_REQUESTS_PER_TOOL));
 }
@@ -118,7 +118,7 @@ proptest! {
         prop_assert_eq!(index_after(&uses).search(&request, 5), index_after(&shuffled).search(&request, 5));
         shuffled.reverse();
         let mut compacted = index_after(&shuffled);
-        compacted.history.compact();
+        compacted.history.unnamed.compact();
         prop_assert_eq!(index_after(&uses).search(&request, 5), compacted.search(&request, 5));
     }
 
@@ -131,7 +131,7 @@ proptest! {
         for hit in index.search(&request, 5) {
             prop_assert!(hit.score.is_finite() && hit.history_score >= 0.0 && hit.history_score <= best * 1.0001);
         }
-        for (_, score) in index.history.similar_tools(&request) {
+        for (_, score) in index.history.unnamed.similar_tools(&request) {
             prop_assert!((0.0..=1.0).contains(&score));
         }
     }

@@ -44,6 +44,7 @@ pub mod embedding;
 mod history;
 mod index;
 pub mod lexicon;
+mod owned_history;
 mod query;
 #[cfg(test)]
 mod testing;

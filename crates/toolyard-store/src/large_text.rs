@@ -76,7 +76,7 @@ mod tests {
     use serde_json::json;
     use tokio::time::{Instant, sleep};
     use toolyard_core::{
-        ContentHash, FinishedStep, Journal, RawJson, Results, RunLog, StepIntent, StepState,
+        ContentHash, DataOwner, FinishedStep, Journal, RawJson, Results, RunLog, StepIntent, StepState,
     };
 
     use super::*;
@@ -119,13 +119,13 @@ mod tests {
         store.begin(&lease, &intent).await.unwrap();
         // The redaction rules are built before the measurement.
         let secret = "token=hunter2secret ";
-        store.store(secret).await.unwrap();
+        store.store(secret, DataOwner::Operator).await.unwrap();
 
         let text = secret.repeat(20_000);
         let event = RawJson::from(json!({ "text": text }));
         let outcome = FinishedStep { state: StepState::Done, result: event.clone() };
         let stalls = [
-            ("result", stall_during(async { store.store(&text).await.unwrap() }).await),
+            ("result", stall_during(async { store.store(&text, DataOwner::Operator).await.unwrap() }).await),
             ("outcome", stall_during(async { store.finish(&lease, "a", &outcome).await.unwrap() }).await),
             ("event", stall_during(async { store.append(&lease, 0, &event).await.unwrap() }).await),
         ];

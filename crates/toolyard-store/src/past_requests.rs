@@ -7,11 +7,11 @@ use std::{
 };
 
 use sqlx::{AnyConnection, Row as _};
-use toolyard_core::{BoxFuture, PastRequest, PastRequests, SourceId, unix_millis};
+use toolyard_core::{BoxFuture, DataOwner, PastRequest, PastRequests, SourceId, unix_millis};
 
 use crate::{
     error::StoreError,
-    sql::{Durability, read_id},
+    sql::{Durability, read_id, read_owner},
     store::{Clock, Store},
 };
 
@@ -28,7 +28,8 @@ pub struct StoredPastRequests {
     loaded: tokio::sync::OnceCell<()>,
 }
 
-type ToolKey = (SourceId, String);
+/// The owner of the requests, the source and the tool's name.
+type ToolKey = (DataOwner, SourceId, String);
 
 #[derive(Default)]
 struct RequestTable {
@@ -81,13 +82,13 @@ impl StoredPastRequests {
 
     /// Adds the stored requests to those in memory.
     async fn load(&self) -> Result<(), StoreError> {
-        let sql = "SELECT source, tool, request, uses, last_used_at FROM past_requests
+        let sql = "SELECT owner, source, tool, request, uses, last_used_at FROM past_requests
                    ORDER BY last_used_at, source, tool, request";
         let rows = self.store.fetch_all(sqlx::query(sql)).await?;
         let mut table = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         for row in rows {
             let (uses, last_used_at) = (row.try_get("uses")?, row.try_get("last_used_at")?);
-            let tool = (read_id(&row, "source")?, row.try_get("tool")?);
+            let tool = (read_owner(&row)?, read_id(&row, "source")?, row.try_get("tool")?);
             table.add_stored(&tool, row.try_get("request")?, Usage { uses, unwritten: 0, last_used_at });
         }
         Ok(())
@@ -119,8 +120,8 @@ impl PastRequests for StoredPastRequests {
         let now = (self.clock)();
         let mut table = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         let last_used_at = now.max(table.latest + 1);
-        let PastRequest { tool, source, request, .. } = past;
-        let tool = (source, tool);
+        let PastRequest { owner, tool, source, request, .. } = past;
+        let tool = (owner, source, tool);
         let before = table.tools.get(&tool).and_then(|requests| requests.get(&request));
         let (uses, unwritten) = before.map_or((0, 0), |before| (before.uses, before.unwritten));
         table.insert(&tool, request, Usage { uses: uses + 1, unwritten: unwritten + 1, last_used_at });
@@ -136,7 +137,9 @@ impl PastRequests for StoredPastRequests {
         }
         drop(table);
         all.sort_by(|one, other| {
-            let key = |past: &PastRequest| (past.source.clone(), past.tool.clone(), past.request.clone());
+            let key = |past: &PastRequest| {
+                (past.owner, past.source.clone(), past.tool.clone(), past.request.clone())
+            };
             one.0.cmp(&other.0).then_with(|| key(&one.1).cmp(&key(&other.1)))
         });
         all.drain(..all.len().saturating_sub(limit));
@@ -152,8 +155,8 @@ impl PastRequests for StoredPastRequests {
     }
 }
 
-fn past_request((source, tool): &ToolKey, request: &str) -> PastRequest {
-    PastRequest::from_stored(tool.as_str(), source.clone(), request)
+fn past_request((owner, source, tool): &ToolKey, request: &str) -> PastRequest {
+    PastRequest::from_stored(*owner, tool.as_str(), source.clone(), request)
 }
 
 impl RequestTable {
@@ -183,9 +186,7 @@ impl RequestTable {
             requests.values().map(|usage| (usage.last_used_at, tool.clone())).collect::<Vec<_>>()
         };
         let mut all: Vec<_> = self.tools.iter().flat_map(times_of_tool).collect();
-        all.sort_unstable_by(|one, other| {
-            (one.0, &one.1.0, &one.1.1).cmp(&(other.0, &other.1.0, &other.1.1))
-        });
+        all.sort_unstable_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
         for (_, tool) in all.iter().take(self.count - MAX_REQUESTS / 10 * 9) {
             self.evict_oldest(tool);
         }
@@ -206,7 +207,7 @@ impl RequestTable {
     /// Takes back changes that could not be written.
     fn restore(&mut self, changes: &Changes) {
         for (past, usage) in &changes.used {
-            let requests = self.tools.get_mut(&(past.source.clone(), past.tool.clone()));
+            let requests = self.tools.get_mut(&(past.owner, past.source.clone(), past.tool.clone()));
             if let Some(current) = requests.and_then(|requests| requests.get_mut(&past.request)) {
                 current.unwritten += usage.unwritten;
             }
@@ -244,33 +245,35 @@ async fn flush_periodically(requests: Weak<StoredPastRequests>) {
 }
 
 async fn write_changes(connection: &mut AnyConnection, changes: &Changes) -> Result<(), StoreError> {
-    let delete = "DELETE FROM past_requests WHERE source = $1 AND tool = $2 AND request = $3";
+    let delete = "DELETE FROM past_requests WHERE source = $1 AND tool = $2 AND request = $3 AND owner = $4";
     for past in &changes.evicted {
         let query = sqlx::query(delete).bind(past.source.as_str()).bind(past.tool.as_str());
-        query.bind(past.request.as_str()).execute(&mut *connection).await?;
+        let query = query.bind(past.request.as_str()).bind(past.owner.as_text().into_owned());
+        query.execute(&mut *connection).await?;
     }
     // Other processes count uses of the same requests.
     let sql =
-        "INSERT INTO past_requests (source, tool, request, uses, last_used_at) VALUES ($1, $2, $3, $4, $5)
-               ON CONFLICT (source, tool, request) DO UPDATE SET uses = past_requests.uses + excluded.uses,
+        "INSERT INTO past_requests (source, tool, request, uses, last_used_at, owner) VALUES ($1, $2, $3, $4, $5, $6)
+               ON CONFLICT (owner, source, tool, request) DO UPDATE SET uses = past_requests.uses + excluded.uses,
                last_used_at = CASE WHEN excluded.last_used_at > past_requests.last_used_at
                THEN excluded.last_used_at ELSE past_requests.last_used_at END";
     for (past, usage) in &changes.used {
         let query = sqlx::query(sql).bind(past.source.as_str()).bind(past.tool.as_str());
         let query = query.bind(past.request.as_str()).bind(usage.unwritten).bind(usage.last_used_at);
-        query.execute(&mut *connection).await?;
+        query.bind(past.owner.as_text().into_owned()).execute(&mut *connection).await?;
     }
     // Several processes together may exceed the limit per tool; the newest requests stay.
-    let trim = "DELETE FROM past_requests WHERE source = $1 AND tool = $2 AND request NOT IN (
-               SELECT request FROM past_requests WHERE source = $1 AND tool = $2
+    let trim = "DELETE FROM past_requests WHERE source = $1 AND tool = $2 AND owner = $4 AND request NOT IN (
+               SELECT request FROM past_requests WHERE source = $1 AND tool = $2 AND owner = $4
                ORDER BY last_used_at DESC, request LIMIT $3)";
-    let mut tools: Vec<(&str, &str)> =
-        changes.used.iter().map(|(past, _)| (past.source.as_str(), past.tool.as_str())).collect();
+    let mut tools: Vec<(DataOwner, &str, &str)> =
+        changes.used.iter().map(|(past, _)| (past.owner, past.source.as_str(), past.tool.as_str())).collect();
     tools.sort_unstable();
     tools.dedup();
     let limit = i64::try_from(PastRequest::MAX_PER_TOOL).unwrap_or(i64::MAX);
-    for (source, tool) in tools {
-        sqlx::query(trim).bind(source).bind(tool).bind(limit).execute(&mut *connection).await?;
+    for (owner, source, tool) in tools {
+        let query = sqlx::query(trim).bind(source).bind(tool).bind(limit);
+        query.bind(owner.as_text().into_owned()).execute(&mut *connection).await?;
     }
     Ok(())
 }

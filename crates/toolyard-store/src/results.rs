@@ -1,17 +1,18 @@
-//! Whole tool results, named by their content and stored in compressed chunks until they expire.
+//! Whole tool results, named by their owner and content and stored in compressed chunks until they expire.
 
 use std::time::Duration;
 
 use sqlx::{AnyConnection, Row as _};
 use tokio::time::Instant;
 use toolyard_core::{
-    BoxFuture, ContentHash, ResultPage, ResultRef, Results, ResultsError, ResultsUsage, redact, unix_millis,
+    BoxFuture, ContentHash, DataOwner, ResultPage, ResultRef, Results, ResultsError, ResultsUsage, redact,
+    unix_millis,
 };
 
 use crate::{
     error::StoreError,
     large_text::{is_large, on_other_thread},
-    sql::{Durability, compress, decompress},
+    sql::{Durability, compress, decompress, read_owner},
     store::Store,
 };
 
@@ -42,13 +43,17 @@ impl Default for ResultRetention {
 }
 
 impl Results for Store {
-    fn store<'a>(&'a self, whole: &'a str) -> BoxFuture<'a, Result<ResultRef, ResultsError>> {
+    fn store<'a>(
+        &'a self,
+        whole: &'a str,
+        owner: DataOwner,
+    ) -> BoxFuture<'a, Result<ResultRef, ResultsError>> {
         Box::pin(async move {
             let data = if is_large(whole.len()) {
                 let whole = whole.to_owned();
-                on_other_thread(move || NewResult::new(&whole)).await
+                on_other_thread(move || NewResult::new(&whole, owner)).await
             } else {
-                NewResult::new(whole)
+                NewResult::new(whole, owner)
             };
             let data = data.map_err(storage_error)?;
             let reference = ResultRef::new(data.reference.as_str());
@@ -62,11 +67,12 @@ impl Results for Store {
     fn read<'a>(
         &'a self,
         reference: &'a ResultRef,
+        reader: DataOwner,
         offset: usize,
         limit: usize,
     ) -> BoxFuture<'a, Result<ResultPage, ResultsError>> {
         Box::pin(async move {
-            let page = self.result_page(reference, offset, limit).await.map_err(storage_error)?;
+            let page = self.result_page(reference, reader, offset, limit).await.map_err(storage_error)?;
             page.ok_or_else(|| ResultsError::NotFound(reference.clone()))
         })
     }
@@ -98,11 +104,16 @@ impl Store {
     async fn result_page(
         &self,
         reference: &ResultRef,
+        reader: DataOwner,
         offset: usize,
         limit: usize,
     ) -> Result<Option<ResultPage>, StoreError> {
-        let query = sqlx::query("SELECT bytes FROM results WHERE reference = $1").bind(reference.as_str());
+        let query =
+            sqlx::query("SELECT bytes, owner FROM results WHERE reference = $1").bind(reference.as_str());
         let Some(row) = query.fetch_optional(self.pool()).await? else { return Ok(None) };
+        if !reader.may_read(&read_owner(&row)?) {
+            return Ok(None);
+        }
         let total = usize::try_from(row.try_get::<i64, _>("bytes")?).unwrap_or(0);
         // Chunks end at character boundaries and may be a few bytes short, so one before and one after are read too.
         let first = (offset.min(total) / CHUNK_BYTES).saturating_sub(1);
@@ -147,9 +158,13 @@ fn storage_error(error: StoreError) -> ResultsError {
     ResultsError::Storage(error.to_string())
 }
 
-/// The same content has the same reference in every store.
-fn reference_of(text: &str) -> ResultRef {
-    let hash = ContentHash::of(text);
+/// The same content of the same owner has the same reference in every store. Another owner cannot compute it, so that nobody
+/// learns from a reference whether somebody else has got the same content.
+fn reference_of(text: &str, owner: DataOwner) -> ResultRef {
+    let hash = match owner {
+        DataOwner::Operator => ContentHash::of(text),
+        DataOwner::Caller(owner) => ContentHash::of_parts([owner.as_bytes().as_slice(), text.as_bytes()]),
+    };
     let to_character = |byte: &u8| {
         REFERENCE_ALPHABET.get(usize::from(*byte) % REFERENCE_ALPHABET.len()).copied().map(char::from)
     };
@@ -182,6 +197,7 @@ fn to_i64(number: usize) -> i64 {
 
 struct NewResult {
     reference: String,
+    owner: DataOwner,
     chunks: Vec<Chunk>,
     bytes: i64,
     created_at: i64,
@@ -189,10 +205,11 @@ struct NewResult {
 
 impl NewResult {
     /// Redacts, names and compresses a result.
-    fn new(whole: &str) -> Result<Self, StoreError> {
+    fn new(whole: &str, owner: DataOwner) -> Result<Self, StoreError> {
         let text = redact(whole);
         Ok(Self {
-            reference: reference_of(&text).to_string(),
+            reference: reference_of(&text, owner).to_string(),
+            owner,
             chunks: split_chunks(&text)?,
             bytes: to_i64(text.len()),
             created_at: unix_millis(),
@@ -202,10 +219,10 @@ impl NewResult {
 
 /// Inserts a result, or renews the age of one that exists.
 async fn insert(connection: &mut AnyConnection, data: &NewResult) -> Result<(), StoreError> {
-    let sql = "INSERT INTO results (reference, bytes, created_at) VALUES ($1, $2, $3)
+    let sql = "INSERT INTO results (reference, owner, bytes, created_at) VALUES ($1, $2, $3, $4)
                ON CONFLICT (reference) DO UPDATE SET created_at = excluded.created_at";
-    let query = sqlx::query(sql).bind(data.reference.as_str()).bind(data.bytes).bind(data.created_at);
-    query.execute(&mut *connection).await?;
+    let query = sqlx::query(sql).bind(data.reference.as_str()).bind(data.owner.as_text().into_owned());
+    query.bind(data.bytes).bind(data.created_at).execute(&mut *connection).await?;
     for (number, chunk) in (0_i64..).zip(&data.chunks) {
         let sql = "INSERT INTO result_chunks (reference, number, starts_at, content) VALUES ($1, $2, $3, $4)
                    ON CONFLICT (reference, number) DO NOTHING";

@@ -127,7 +127,12 @@ fn read_value(row: &AnyRow, column: &str, column_type: ColumnType) -> Result<Val
 fn parse_row(line: &Value) -> Option<(&'static Table, Vec<Value>)> {
     let name = line.get("table")?.as_str()?;
     let table = TABLES.iter().find(|table| table.name == name)?;
-    let values = line.get("row")?.as_array()?.clone();
+    let mut values = line.get("row")?.as_array()?.clone();
+    let last_column = table.columns().last();
+    // Exports of earlier versions know no owners; what they have is the operator's.
+    if last_column.is_some_and(|(name, _)| name == "owner") && values.len() + 1 == table.columns().count() {
+        values.push(Value::from(""));
+    }
     let fits = |(value, (_, column_type)): (&Value, (&str, ColumnType))| match column_type {
         ColumnType::Text => value.is_null() || value.is_string(),
         ColumnType::Integer => value.is_null() || value.is_i64(),
@@ -190,6 +195,9 @@ mod tests {
                 .is_none()
         );
         assert!(parse_row(&json!({"table": "results", "row": ["a", "not a number", 3]})).is_none());
+        let (_, of_earlier_version) = parse_row(&json!({"table": "results", "row": ["a", 1, 3]})).unwrap();
+        assert_eq!(of_earlier_version, [json!("a"), json!(1), json!(3), json!("")]);
+        assert!(parse_row(&json!({"table": "results", "row": ["a", 1]})).is_none());
         let chunk =
             |content: &str| parse_row(&json!({"table": "result_chunks", "row": ["a", 0, 0, content]}));
         assert!(chunk("00ff").is_some() && chunk("0").is_none() && chunk("zz").is_none());

@@ -210,6 +210,32 @@ mod tests {
         assert_eq!(config.tool_timeout.map(|timeout| timeout.as_secs()), Some(7));
     }
 
+    #[tokio::test]
+    async fn changed_quotas_hold_and_unchanged_ones_go_on_counting() {
+        let toolyard = Toolyard::builder().build().await.unwrap();
+        let reload = |text: &str| {
+            let settings = parse(text);
+            let models = Models::new(&settings, |_| None);
+            toolyard.reload(ReloadedSettings {
+                settings,
+                models,
+                servers: Vec::new(),
+                skill_environment: None,
+            })
+        };
+        let quota = "[[quotas]]\nname = \"one\"\ncalls = { limit = 1, window = \"1h\" }\n";
+        let calculate = || toolyard.call("calculate", serde_json::json!({"expression": "1+1"}));
+        reload(quota).await.unwrap();
+        assert!(calculate().await.is_ok() && calculate().await.is_err());
+        reload(&format!("{quota}[call]\nattempts = 2\n")).await.unwrap();
+        assert!(calculate().await.is_err(), "the quota did not change");
+        let invalid = reload("[[quotas]]\nname = \"none\"\n").await.unwrap_err();
+        assert!(invalid.to_string().contains("has no limit"), "{invalid}");
+        assert!(calculate().await.is_err(), "the previous quotas stay in effect");
+        reload("").await.unwrap();
+        assert!(calculate().await.is_ok());
+    }
+
     #[test]
     fn settings_that_are_read_at_the_start_need_a_restart() {
         let changed = |text: &str| needs_restart(&Settings::default(), &parse(text));

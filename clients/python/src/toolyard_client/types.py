@@ -24,6 +24,7 @@ class Server(TypedDict):
     transport: str
     trusted: bool
     tools: int
+    private_instances: int
     revision: Optional[str]
     problem: Optional[str]
 

@@ -67,7 +67,7 @@ impl ToolService for Ledger {
         Box::pin(std::future::pending())
     }
 
-    fn describe(&self, name: &str) -> Option<RawJson> {
+    fn describe(&self, name: &str, _client: &ClientInfo) -> Option<RawJson> {
         self.catalogue.tools.iter().find(|tool| *tool.name == *name).map(|tool| tool.definition.clone())
     }
 

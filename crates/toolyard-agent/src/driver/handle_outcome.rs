@@ -6,7 +6,7 @@ use toolyard_hub::CallOptions;
 
 use super::{
     approval::store::settle,
-    model::model_call::ModelOutcome,
+    model::{model_call::ModelOutcome, model_io::data_owner},
     outcome::TaskOutcome,
     run_driver::RunDriver,
     steps::{
@@ -222,7 +222,12 @@ impl RunDriver<'_> {
             StepCallOutcome::Done { source, preview, size, shape, example, verification } => {
                 let learned_shape =
                     shape.zip(source.clone()).zip(self.run.step(id)).map(|((shape, source), step)| {
-                        ResultShape { tool: step.step.tool_type.clone(), source, shape }
+                        ResultShape {
+                            owner: data_owner(&self.run),
+                            tool: step.step.tool_type.clone(),
+                            source,
+                            shape,
+                        }
                     });
                 let outcome = StepEnd::Done { source, preview, size, reasoned: false };
                 self.record(RunEvent::StepEnded { step: step.clone(), outcome, milliseconds })?;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::{BoxFuture, ErrorKind, SourceId, redact};
+use crate::{BoxFuture, DataOwner, ErrorKind, SourceId, redact};
 
 /// Requests are truncated to this size before they are stored.
 const MAX_STORED_REQUEST_BYTES: usize = 1_000;
@@ -60,6 +60,8 @@ pub trait History: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PastRequest {
+    /// Whose request it was: it changes the searches of this owner only.
+    pub owner: DataOwner,
     /// The tool's name.
     pub tool: String,
     /// The source that was called.
@@ -69,18 +71,23 @@ pub struct PastRequest {
 }
 
 impl PastRequest {
-    /// The number of requests to keep per tool, the newest.
+    /// The number of requests to keep per owner and tool, the newest.
     pub const MAX_PER_TOOL: usize = 30;
 
     /// Redacts and truncates a request. None if nothing is left of it.
-    pub fn new(tool: impl Into<String>, source: SourceId, request: &str) -> Option<Self> {
+    pub fn new(owner: DataOwner, tool: impl Into<String>, source: SourceId, request: &str) -> Option<Self> {
         let request = redact_and_truncate(request);
-        (!request.is_empty()).then(|| Self { tool: tool.into(), source, request })
+        (!request.is_empty()).then(|| Self { owner, tool: tool.into(), source, request })
     }
 
     /// A request from the store, unchanged.
-    pub fn from_stored(tool: impl Into<String>, source: SourceId, request: impl Into<String>) -> Self {
-        Self { tool: tool.into(), source, request: request.into() }
+    pub fn from_stored(
+        owner: DataOwner,
+        tool: impl Into<String>,
+        source: SourceId,
+        request: impl Into<String>,
+    ) -> Self {
+        Self { owner, tool: tool.into(), source, request: request.into() }
     }
 }
 
@@ -100,14 +107,15 @@ fn redact_and_truncate(request: &str) -> String {
     stored.replace(char::is_control, " ")
 }
 
-/// Records users' requests and the tools called for them, so that search ranks these tools higher for similar requests.
+/// Records users' requests and the tools called for them, so that search ranks these tools higher for similar requests of the
+/// same owner.
 ///
 /// Calls wait for `record`, so it must not block on I/O.
 pub trait PastRequests: Send + Sync {
     /// Records a request for which a tool was called successfully.
     fn record(&self, past: PastRequest);
 
-    /// The `limit` newest requests, oldest first.
+    /// The `limit` newest requests of all owners, oldest first.
     fn recent(&self, limit: usize) -> Vec<PastRequest>;
 
     /// Waits until stored requests are loaded, for implementations that load them on demand.
@@ -121,7 +129,7 @@ mod tests {
     use super::*;
 
     fn stored_request(request: &str) -> Option<String> {
-        PastRequest::new("t", "s".into(), request).map(|past| past.request)
+        PastRequest::new(DataOwner::Operator, "t", "s".into(), request).map(|past| past.request)
     }
 
     #[test]

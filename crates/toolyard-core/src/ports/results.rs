@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{BoxFuture, ResultRef};
+use crate::{BoxFuture, DataOwner, ResultRef};
 
 /// A page of a stored result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -37,7 +37,7 @@ impl ResultPage {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResultsError {
-    /// The result does not exist or was evicted.
+    /// The result does not exist, was evicted, or belongs to somebody else.
     #[error("result `{0}` does not exist (it may have been evicted)")]
     NotFound(ResultRef),
     /// The store failed.
@@ -45,15 +45,21 @@ pub enum ResultsError {
     Storage(String),
 }
 
-/// Stores whole results and reads them page by page.
+/// Stores whole results and reads them page by page. A reference is no secret: what it refers to is read by its owner and by the
+/// operator only.
 pub trait Results: Send + Sync {
-    /// Stores a text and returns its reference.
-    fn store<'a>(&'a self, whole: &'a str) -> BoxFuture<'a, Result<ResultRef, ResultsError>>;
+    /// Stores a text of this owner and returns its reference. Owners never share a reference.
+    fn store<'a>(
+        &'a self,
+        whole: &'a str,
+        owner: DataOwner,
+    ) -> BoxFuture<'a, Result<ResultRef, ResultsError>>;
 
-    /// Reads a page of at most `limit` bytes from byte `offset`.
+    /// Reads a page of at most `limit` bytes from byte `offset`. A result that the reader may not read does not exist for it.
     fn read<'a>(
         &'a self,
         reference: &'a ResultRef,
+        reader: DataOwner,
         offset: usize,
         limit: usize,
     ) -> BoxFuture<'a, Result<ResultPage, ResultsError>>;

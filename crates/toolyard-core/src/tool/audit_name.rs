@@ -50,7 +50,9 @@ mod tests {
     use crate::PROXY_ISSUER;
 
     fn caller(issuer: &str, subject: &str, name: &str) -> CallerIdentity {
-        CallerIdentity { name: name.into(), ..CallerIdentity::principal(issuer, subject) }
+        let mut identity = CallerIdentity::principal(issuer, subject);
+        identity.name = name.into();
+        identity
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Caller, CallerIdentity, ExtendableDeadline, RawJson, telemetry::SpanContext};
+use crate::{Caller, CallerIdentity, DataOwner, ExtendableDeadline, RawJson, telemetry::SpanContext};
 
 /// A tool call as a model or a client requests it: the tool's name, its arguments, and optionally its source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -79,6 +79,8 @@ pub struct CallContext {
     pub caller: Option<Arc<dyn Caller>>,
     /// For whom the call is made, in place of [`Caller::identity`].
     pub identity: Option<Arc<CallerIdentity>>,
+    /// For whom the call is made: whose stored data the tool may read.
+    pub owner: DataOwner,
     /// Set if activity that the tool reports extends the deadline.
     pub extendable_deadline: Option<Arc<ExtendableDeadline>>,
     /// The span of the call. It replaces [`Caller::span`] as the parent of what the tool calls.
@@ -94,6 +96,7 @@ impl CallContext {
             idempotency_key: None,
             caller: None,
             identity: None,
+            owner: DataOwner::Operator,
             extendable_deadline: None,
             span: None,
         }

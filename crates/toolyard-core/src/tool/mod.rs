@@ -1,13 +1,14 @@
 //! Tools, calls of tools, and what they return.
 //!
 //! - What a tool is: [`definition`], [`schema`], [`hints`], [`capability`], [`source`], [`scope`], [`name_claim`], [`pattern`]
-//! - Calling one: [`call`], [`caller`], [`identity`], [`audit_name`], [`extendable_deadline`], [`service`]
+//! - Calling one: [`call`], [`caller`], [`identity`], [`data_owner`], [`audit_name`], [`extendable_deadline`], [`service`]
 //! - What a call returns: [`output`], [`result_ref`], [`error`]
 
 pub(crate) mod audit_name;
 pub(crate) mod call;
 pub(crate) mod caller;
 pub(crate) mod capability;
+pub(crate) mod data_owner;
 pub(crate) mod definition;
 pub(crate) mod error;
 pub(crate) mod extendable_deadline;

@@ -13,8 +13,9 @@ pub trait ToolService: Send + Sync + fmt::Debug {
     /// Waits until the catalogue differs from this version, and returns the new version.
     fn changed(&self, seen_version: u64) -> BoxFuture<'_, u64>;
 
-    /// The definition of a tool by its exposed name, even if the catalogue of a client does not list it.
-    fn describe(&self, name: &str) -> Option<RawJson>;
+    /// The definition of a tool by its exposed name, even if the catalogue of this client does not list it. A tool that the
+    /// client may not call has none.
+    fn describe(&self, name: &str, client: &ClientInfo) -> Option<RawJson>;
 
     /// Executes one call.
     fn call<'a>(&'a self, call: &'a ServiceCall) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;

@@ -17,7 +17,7 @@ use toolyard_core::{
 };
 
 use super::{
-    active_runs::{ActiveRun, ActiveRuns, START_TIMEOUT},
+    active_runs::{ActiveRun, ActiveRuns, START_TIMEOUT, StartError},
     conversation_owner::{mcp_conversation, mcp_owner, run_identity},
     run_observer::{RunClient, RunMessage},
     run_text::{progress_line, suspended_notice},
@@ -103,7 +103,10 @@ impl AskAgent {
                 let (active, messages) = runs.spawn_observed(agent, &run, client);
                 DelegatedRun { run, active, messages, progress: 0.0, pending_approval: None }
             });
-        let mut delegated = started.await.map_err(|error| failure(error.kind(), error.to_string()))?;
+        let mut delegated = started.await.map_err(|error| match error {
+            StartError::QuotaExceeded(exceeded) => exceeded.to_tool_error().on_tool(ASK_AGENT),
+            error => failure(error.kind(), error.to_string()),
+        })?;
         delegated.wait(call.caller.as_deref()).await
     }
 }

@@ -95,8 +95,9 @@ mod tests {
     #[test]
     fn conversations_of_a_caller_do_not_depend_on_its_display_name() {
         let conversation = |subject: &str, name: &str| {
-            let identity = CallerIdentity::principal("https://id.example", subject);
-            let identity = Arc::new(CallerIdentity { name: name.into(), ..identity });
+            let mut identity = CallerIdentity::principal("https://id.example", subject);
+            identity.name = name.into();
+            let identity = Arc::new(identity);
             let caller_name = identity.audit_name();
             let request = ToolCallRequest::new("ask_agent", json!({}));
             let caller = Some(Arc::new(McpCaller(identity)) as _);

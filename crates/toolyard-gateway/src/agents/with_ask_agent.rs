@@ -7,31 +7,33 @@ use toolyard_core::{
 };
 
 use super::ask_agent::{ASK_AGENT, AskAgent};
+use crate::surface::HubService;
 
 /// A service has two catalogues, full and search; of each, an outdated one may still be in use.
 const MAX_CACHED_CATALOGUES: usize = 4;
 
 /// A tool service with `ask_agent`. If the service has a tool of that name itself, that one is served.
 #[derive(Debug)]
-pub(crate) struct WithAskAgent<S> {
-    inner: S,
+pub(crate) struct WithAskAgent {
+    inner: HubService,
     ask_agent: AskAgent,
     definition: RawJson,
     /// Catalogues of the inner service, each with the same catalogue extended by `ask_agent`.
     catalogues: Mutex<Vec<(Arc<Catalogue>, Arc<Catalogue>)>>,
 }
 
-impl<S: ToolService> WithAskAgent<S> {
-    pub(crate) fn new(inner: S, ask_agent: AskAgent) -> Self {
+impl WithAskAgent {
+    pub(crate) fn new(inner: HubService, ask_agent: AskAgent) -> Self {
         Self { inner, definition: ask_agent.definition(), ask_agent, catalogues: Mutex::default() }
     }
 
+    /// Whether the service has a tool of that name, even if not every caller may call it.
     fn is_shadowed(&self) -> bool {
-        self.inner.describe(ASK_AGENT).is_some()
+        self.inner.exposed().find(ASK_AGENT).is_some()
     }
 }
 
-impl<S: ToolService> ToolService for WithAskAgent<S> {
+impl ToolService for WithAskAgent {
     fn catalogue(&self, client: &ClientInfo) -> Arc<Catalogue> {
         let inner = self.inner.catalogue(client);
         if self.is_shadowed() {
@@ -57,9 +59,9 @@ impl<S: ToolService> ToolService for WithAskAgent<S> {
         self.inner.changed(seen_version)
     }
 
-    fn describe(&self, name: &str) -> Option<RawJson> {
-        let inner = self.inner.describe(name);
-        inner.or_else(|| (name == ASK_AGENT).then(|| self.definition.clone()))
+    fn describe(&self, name: &str, client: &ClientInfo) -> Option<RawJson> {
+        let inner = self.inner.describe(name, client);
+        inner.or_else(|| (name == ASK_AGENT && !self.is_shadowed()).then(|| self.definition.clone()))
     }
 
     fn call<'a>(&'a self, call: &'a ServiceCall) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {

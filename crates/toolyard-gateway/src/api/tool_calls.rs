@@ -70,6 +70,7 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
         (status = 404, body = ErrorBody),
         (status = 409, body = ErrorBody, description = "several sources have a tool of this name; nothing was called"),
         (status = 422, body = ErrorBody, description = "the tool asks its user for input"),
+        (status = 429, body = ErrorBody, description = "a quota is used up; nothing was called"),
         (status = 500, body = ErrorBody),
         (status = 502, body = ErrorBody, description = "the response was lost, or the outcome is unknown"),
         (status = 503, body = ErrorBody, description = "the source cannot be reached or its circuit is open, no audit record can be \

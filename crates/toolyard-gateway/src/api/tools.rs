@@ -6,19 +6,19 @@ use axum::extract::State;
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::Value;
-use toolyard_core::RawJson;
+use toolyard_core::{CallerIdentity, DataOwner, RawJson};
 use toolyard_hub::{NameTarget, Snapshot, ToolCandidate, ToolHub};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     ApiState,
-    extract::{ApiPath, ApiQuery},
+    extract::{ApiPath, ApiQuery, AuthenticatedCaller},
     pagination::{cut_page, page_limit},
     queries::{SourceQuery, ToolQuery},
     response::{ApiResult, json_of},
 };
-use crate::{admin::CallStatistics, agents::ApiError, surface::ExposedTools};
+use crate::{admin::CallStatistics, agents::ApiError, surface::VisibleTools};
 
 /// A tool.
 #[derive(Debug, Serialize, ToSchema)]
@@ -66,7 +66,7 @@ struct ToolDetails {
     #[schema(value_type = Option<Object>)]
     output_schema: Option<Value>,
     capabilities: Vec<String>,
-    /// Null if the tool was never called, or if there is no store.
+    /// Null if the tool was never called, if there is no store, or for callers with credentials of their own: it is of all callers.
     statistics: Option<CallStatistics>,
 }
 
@@ -76,54 +76,62 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
 
 /// Lists tools, or searches them.
 #[utoipa::path(get, path = "/tools", tag = "tools", params(ToolQuery), responses((status = 200, body = ToolList)))]
-async fn list_tools(State(state): State<ApiState>, ApiQuery(query): ApiQuery<ToolQuery>) -> ApiResult {
+async fn list_tools(
+    State(state): State<ApiState>,
+    caller: AuthenticatedCaller,
+    ApiQuery(query): ApiQuery<ToolQuery>,
+) -> ApiResult {
     let limit = page_limit(query.limit)?;
     let Some(hub) = &state.hub else {
         return Ok(json_of(StatusCode::OK, &ToolList { tools: Vec::new(), next: None }));
     };
+    let shown = ShownTools::new(&state, hub, &caller.0);
     if let Some(source) = &query.source
-        && !hub.snapshot().has_source(source)
+        && !shown.has_source(source)
     {
         return Err(ApiError::not_found("source_not_found", format!("source `{source}` does not exist")));
     }
     let source = query.source.as_deref();
     let list = match &query.query {
-        Some(words) => search(&state, hub, words, source, limit).await,
-        None => list(&CallNames::new(&state, hub), source, query.after.as_deref(), limit),
+        Some(words) => search(&shown, hub, words, source, limit).await,
+        None => list(&shown, source, query.after.as_deref(), limit),
     };
     Ok(json_of(StatusCode::OK, &list))
 }
 
 async fn search(
-    state: &ApiState,
+    shown: &ShownTools,
     hub: &ToolHub,
     words: &str,
     source: Option<&str>,
     limit: usize,
 ) -> ToolList {
     hub.wait_until_searchable().await;
-    // The source is not part of the search, so that its tools may be behind those of others.
-    let found = hub.search(words, if source.is_some() { usize::MAX } else { limit });
-    let names = CallNames::new(state, hub);
-    let is_selected = |tool: &ToolCandidate| source.is_none_or(|source| tool.source_id().as_str() == source);
+    // Neither source nor caller is part of the search, so that their tools may be behind others.
+    let is_limited = source.is_some() || shown.owner != DataOwner::Operator;
+    let found = hub.search_for(shown.owner, words, if is_limited { usize::MAX } else { limit });
+    let is_selected = |tool: &ToolCandidate| {
+        source.is_none_or(|source| tool.source_id().as_str() == source) && shown.contains(tool)
+    };
     let found = found.iter().filter(|found| is_selected(&found.tool)).take(limit);
     let view = |found: &toolyard_hub::ToolMatch| ToolView {
         score: Some(found.score),
-        ..ToolView::of(&names, &found.tool)
+        ..ToolView::of(shown, &found.tool)
     };
     ToolList { tools: found.map(view).collect(), next: None }
 }
 
-fn list(names: &CallNames, source: Option<&str>, after: Option<&str>, limit: usize) -> ToolList {
-    let sources = names.snapshot.sources();
+fn list(shown: &ShownTools, source: Option<&str>, after: Option<&str>, limit: usize) -> ToolList {
+    let sources = shown.snapshot.sources();
     let selected = sources.iter().filter(|entry| source.is_none_or(|id| entry.source.info.id.as_str() == id));
     let mut tools: Vec<(String, &Arc<ToolCandidate>)> =
         selected.flat_map(|entry| entry.tools.iter()).map(|tool| (cursor(tool), tool)).collect();
+    tools.retain(|(_, tool)| shown.contains(tool));
     tools.sort_by(|(one, _), (other, _)| one.cmp(other));
     tools.retain(|(cursor, _)| after.is_none_or(|after| cursor.as_str() > after));
     tools.truncate(limit.saturating_add(1));
     let next = cut_page(&mut tools, limit, |(cursor, _)| cursor.clone());
-    ToolList { tools: tools.iter().map(|(_, tool)| ToolView::of(names, tool)).collect(), next }
+    ToolList { tools: tools.iter().map(|(_, tool)| ToolView::of(shown, tool)).collect(), next }
 }
 
 /// Identifies a tool in the order of the list.
@@ -137,18 +145,25 @@ fn cursor(tool: &ToolCandidate) -> String {
         (status = 409, body = super::openapi::ErrorBody, description = "several sources have a tool of this name")))]
 async fn show_tool(
     State(state): State<ApiState>,
+    caller: AuthenticatedCaller,
     ApiPath(name): ApiPath<String>,
     ApiQuery(query): ApiQuery<SourceQuery>,
 ) -> ApiResult {
     let unknown = || ApiError::not_found("tool_not_found", format!("tool `{name}` does not exist"));
-    let names = CallNames::new(&state, state.hub.as_ref().ok_or_else(unknown)?);
-    let snapshot = &names.snapshot;
+    let shown = ShownTools::new(&state, state.hub.as_ref().ok_or_else(unknown)?, &caller.0);
+    let snapshot = &shown.snapshot;
     let tool = match &query.source {
         Some(source) => snapshot.find_in(&name, source).map(Arc::clone).ok_or_else(unknown)?,
         None => match snapshot.resolve_name(&name, None) {
             NameTarget::Qualified(tool) => tool,
-            NameTarget::Callable(tools) => tools.into_iter().next().ok_or_else(unknown)?,
-            NameTarget::Ambiguous(tools) => {
+            NameTarget::Callable(tools) => {
+                tools.into_iter().find(|tool| shown.contains(tool)).ok_or_else(unknown)?
+            }
+            NameTarget::Ambiguous(mut tools) => {
+                tools.retain(|tool| shown.contains(tool));
+                if tools.is_empty() {
+                    return Err(unknown());
+                }
                 let sources: Vec<&str> = tools.iter().map(|tool| tool.source_id().as_str()).collect();
                 let message =
                     format!("tool `{name}` is ambiguous: set `source` to one of {}", sources.join(", "));
@@ -162,11 +177,16 @@ async fn show_tool(
                 .ok_or_else(unknown)?,
         },
     };
-    let statistics = state.admin.as_ref().map(|admin| admin.statistics()).unwrap_or_default();
+    if !shown.contains(&tool) {
+        return Err(unknown());
+    }
+    let is_operator = shown.owner == DataOwner::Operator;
+    let statistics =
+        state.admin.as_ref().filter(|_| is_operator).map(|admin| admin.statistics()).unwrap_or_default();
     let is_of_tool =
         |entry: &CallStatistics| entry.tool == *tool.name && entry.source == tool.source_id().as_str();
     let details = ToolDetails {
-        tool: ToolView::of(&names, &tool),
+        tool: ToolView::of(&shown, &tool),
         input_schema: tool.spec().input_schema.to_value(),
         output_schema: tool.spec().output_schema.as_ref().map(RawJson::to_value),
         capabilities: tool.capabilities.iter().map(|capability| capability.as_str().to_owned()).collect(),
@@ -175,31 +195,44 @@ async fn show_tool(
     Ok(json_of(StatusCode::OK, &details))
 }
 
-/// The names by which tools are called: those of the main endpoint, or of the hub if there is none.
-struct CallNames {
+/// The tools that a caller is shown, and the names by which they are called: those of the main endpoint, or of the hub if there is
+/// none. The operator is shown all tools of all sources, others those that they can call.
+struct ShownTools {
     snapshot: Arc<Snapshot>,
-    exposed: Option<Arc<ExposedTools>>,
+    main: Option<VisibleTools>,
+    owner: DataOwner,
 }
 
-impl CallNames {
-    fn new(state: &ApiState, hub: &ToolHub) -> Self {
-        let exposed = state.main_tools.as_ref().map(|tools| tools.service().exposed());
+impl ShownTools {
+    fn new(state: &ApiState, hub: &ToolHub, identity: &Arc<CallerIdentity>) -> Self {
+        let main = state.main_tools.as_ref().map(|tools| tools.service().visible_to(Some(identity)));
         // Both of the same moment.
         let snapshot =
-            exposed.as_ref().map_or_else(|| hub.snapshot(), |exposed| Arc::clone(&exposed.snapshot));
-        Self { snapshot, exposed }
+            main.as_ref().map_or_else(|| hub.snapshot(), |main| Arc::clone(&main.exposed().snapshot));
+        Self { snapshot, main, owner: DataOwner::of(Some(identity)) }
     }
 
-    fn of(&self, tool: &ToolCandidate) -> Option<Arc<str>> {
-        match &self.exposed {
-            Some(exposed) => exposed.find_candidate(tool).map(|tool| Arc::clone(&tool.name)),
+    fn contains(&self, tool: &ToolCandidate) -> bool {
+        self.owner == DataOwner::Operator || self.main.as_ref().is_some_and(|main| main.contains(tool))
+    }
+
+    fn has_source(&self, source: &str) -> bool {
+        let found = self.snapshot.source(source);
+        found.is_some_and(|entry| {
+            self.owner == DataOwner::Operator || entry.tools.iter().any(|tool| self.contains(tool))
+        })
+    }
+
+    fn call_name(&self, tool: &ToolCandidate) -> Option<Arc<str>> {
+        match &self.main {
+            Some(main) => main.exposed().find_candidate(tool).map(|tool| Arc::clone(&tool.name)),
             None => self.snapshot.callable_name(tool, None),
         }
     }
 }
 
 impl ToolView {
-    fn of(names: &CallNames, tool: &ToolCandidate) -> Self {
+    fn of(shown: &ShownTools, tool: &ToolCandidate) -> Self {
         let (spec, hints) = (tool.spec(), &tool.hints);
         Self {
             name: tool.name.to_string(),
@@ -212,7 +245,7 @@ impl ToolView {
             idempotent: hints.idempotent,
             open_world: hints.open_world,
             denied: tool.denied,
-            call_as: names.of(tool).map(|name| name.to_string()),
+            call_as: shown.call_name(tool).map(|name| name.to_string()),
             score: None,
         }
     }

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use serde_json::{Value, json};
 use toolyard_core::{
-    BoxFuture, RawJson, ResultPage, ResultRef, Results, ResultsError, escape_unsafe, group_digits,
+    BoxFuture, DataOwner, RawJson, ResultPage, ResultRef, Results, ResultsError, escape_unsafe, group_digits,
 };
 use toolyard_mcp::{RpcError, error_code};
 use toolyard_mcp_server::{ContentCapabilities, ContentKind, ContentRequest, ContentService};
@@ -16,13 +16,19 @@ pub(super) struct StoredResults(pub(super) Arc<dyn Results>);
 
 impl StoredResults {
     /// Reads a page; `query` is what follows the reference in the URI.
-    async fn read(&self, uri: &str, reference: ResultRef, query: &str) -> Result<RawJson, RpcError> {
+    async fn read(
+        &self,
+        uri: &str,
+        reference: ResultRef,
+        query: &str,
+        reader: DataOwner,
+    ) -> Result<RawJson, RpcError> {
         let offset = match query.strip_prefix("?offset=") {
             Some(number) => number.parse().map_err(|_| not_found(uri, "the offset is not a number"))?,
             None if query.is_empty() => 0,
             None => return Err(not_found(uri, "only `?offset=` may follow the reference")),
         };
-        match self.0.read(&reference, offset, MAX_PAGE_BYTES).await {
+        match self.0.read(&reference, reader, offset, MAX_PAGE_BYTES).await {
             Ok(page) => Ok(RawJson::from_value(&contents(uri, &reference, &page))),
             Err(error @ ResultsError::NotFound(_)) => Err(not_found(uri, &error.to_string())),
             Err(error) => {
@@ -68,7 +74,9 @@ impl ContentService for StoredResults {
             let params = request.params.to_value();
             let uri = params.get("uri").and_then(Value::as_str)?;
             let (reference, query) = ResultRef::from_uri(uri)?;
-            Some(self.read(uri, reference, query).await)
+            let identity = request.caller.as_ref().and_then(|caller| caller.identity());
+            let reader = DataOwner::of(identity.map(|identity| &**identity));
+            Some(self.read(uri, reference, query, reader).await)
         })
     }
 }
@@ -111,8 +119,8 @@ mod tests {
     async fn a_result_is_read_page_by_page() {
         let memory = Arc::new(MemoryResults::default());
         let whole = "é".repeat(MAX_PAGE_BYTES);
-        let short = memory.store("short").await.unwrap();
-        let long = memory.store(&whole).await.unwrap();
+        let short = memory.store("short", DataOwner::Operator).await.unwrap();
+        let long = memory.store(&whole, DataOwner::Operator).await.unwrap();
         let results = StoredResults(memory);
         let short_response = read(&results, &short.uri()).await.unwrap().unwrap();
         assert_eq!(short_response["contents"][0]["text"], "short");

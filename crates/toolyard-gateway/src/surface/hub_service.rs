@@ -7,18 +7,16 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use toolyard_core::{
-    BoxFuture, CallPolicy, CallerIdentity, Catalogue, ClientInfo, ErrorKind, Journal, ListedTool, RawJson,
-    ServiceCall, ToolCallRequest, ToolError, ToolOutput, ToolService,
+    BoxFuture, CallPolicy, CallerIdentity, Catalogue, ClientInfo, DataOwner, ErrorKind, Journal, ListedTool,
+    RawJson, ServiceCall, ToolCallRequest, ToolError, ToolOutput, ToolService,
 };
 
-use toolyard_hub::{
-    CallOptions, Profile, Snapshot, Surface, ToolHub,
-    suggest::{NameSummary, did_you_mean, join_names},
-};
+use toolyard_hub::{CallOptions, Profile, Snapshot, Surface, ToolHub};
 
 use super::{
     exposed_tools::{ExposedTool, ExposedTools},
-    permitted_tools::{PermittedCatalogues, ToolPermissions, is_same_policy},
+    name_errors::{ambiguous_name, unknown_tool},
+    permitted_tools::{PermittedCatalogues, ToolPermissions, VisibleTools, is_same_policy},
     raw_result::{sanitize_error, sanitize_output},
     search_surface_calls::{self, FoundTool, SearchQuery},
     search_surface_definitions,
@@ -28,8 +26,6 @@ use crate::naming::tool_names::{CALL_TOOL, DESCRIBE_TOOL, RESERVED_NAMES, SEARCH
 
 /// A search that asked the hub for more hits than this is not repeated with a larger limit.
 const MAX_WIDENED_HITS: usize = 1_000;
-/// Tools that the error for an ambiguous name lists.
-const MAX_NAMED_TOOLS: usize = 8;
 
 /// Serves the tools of one profile of a hub.
 pub struct HubService {
@@ -97,7 +93,7 @@ impl HubService {
             return self.execute_in_hub(request, &self.options(call)).await;
         }
         if RESERVED_NAMES.contains(&request.tool_name.as_str()) {
-            let error = unknown_tool(&request.tool_name, &self.exposed());
+            let error = unknown_tool(&request.tool_name, &self.visible_to(identity_of(call)));
             return Err(self.hub.refuse(request, &self.options(call), error));
         }
         self.execute(request, call).await
@@ -187,12 +183,17 @@ impl HubService {
         self.hub.policy().map(|policy| ToolPermissions { policy, identity: identity.cloned(), profile })
     }
 
+    /// The tools of the profile that this caller may call.
+    pub(crate) fn visible_to(&self, identity: Option<&Arc<CallerIdentity>>) -> VisibleTools {
+        VisibleTools { exposed: self.exposed(), permissions: self.permissions(identity) }
+    }
+
     async fn execute(&self, request: &ToolCallRequest, call: &ServiceCall) -> Result<ToolOutput, ToolError> {
         let options = self.options(call);
         // A name without a dot is the tool's own name, which the hub resolves.
         if !request.tool_name.contains('.') {
             let outcome = self.execute_in_hub(request, &options).await;
-            return outcome.map_err(|error| self.with_exposed_names(request, error));
+            return outcome.map_err(|error| self.with_exposed_names(request, error, identity_of(call)));
         }
         let exposed = self.exposed();
         if let Some(tool) = exposed.find(&request.tool_name) {
@@ -203,18 +204,29 @@ impl HubService {
             Some(request) => self.execute_in_hub(&request, &options).await,
             // No tool has an `@` in its name, so this names the source.
             None if request.tool_name.contains('@') => self.execute_in_hub(request, &options).await,
-            None => Err(self.hub.refuse(request, &options, unknown_tool(&request.tool_name, &exposed))),
+            None => {
+                let error = unknown_tool(&request.tool_name, &self.visible_to(identity_of(call)));
+                Err(self.hub.refuse(request, &options, error))
+            }
         }
     }
 
-    /// The hub names the tools of an ambiguous name as it knows them; clients may see some of them under other names.
-    fn with_exposed_names(&self, request: &ToolCallRequest, error: ToolError) -> ToolError {
+    /// The hub names the tools of an ambiguous or unknown name as it knows them; clients may see some of them under other names,
+    /// or not at all.
+    fn with_exposed_names(
+        &self,
+        request: &ToolCallRequest,
+        error: ToolError,
+        identity: Option<&Arc<CallerIdentity>>,
+    ) -> ToolError {
         let name = request.tool_name.as_str();
-        if error.kind() != ErrorKind::Refused || !self.is_ambiguous(name) {
-            return error;
+        match error.kind() {
+            ErrorKind::Refused if self.is_ambiguous(name) => {
+                ambiguous_name(name, &self.visible_to(identity)).unwrap_or(error)
+            }
+            ErrorKind::UnknownTool if self.hub.has_policy() => unknown_tool(name, &self.visible_to(identity)),
+            _ => error,
         }
-        let exposed = self.exposed();
-        ambiguous_name(name, &exposed).unwrap_or(error)
     }
 
     async fn execute_in_hub(
@@ -230,32 +242,28 @@ impl HubService {
         };
         let results = &**self.hub.results();
         match outcome {
-            Ok(output) => Ok(sanitize_output(output, results).await),
-            Err(error) => Err(sanitize_error(error, results).await),
+            Ok(output) => Ok(sanitize_output(output, results, options.data_owner()).await),
+            Err(error) => Err(sanitize_error(error, results, options.data_owner()).await),
         }
     }
 
     async fn search(&self, call: &ServiceCall) -> Result<ToolOutput, ToolError> {
         let query = search_surface_calls::search_query(&call.request)?;
-        let permissions = self.permissions(call.caller.as_ref().and_then(|caller| caller.identity()));
+        let identity = identity_of(call);
+        let owner = DataOwner::of(identity.map(|identity| &**identity));
         self.hub.wait_until_searchable().await;
-        let (hub, exposed) = (Arc::clone(&self.hub), self.exposed());
+        let (hub, visible) = (Arc::clone(&self.hub), self.visible_to(identity));
         let search = tokio::task::spawn_blocking(move || {
-            let is_permitted =
-                |tool: &ExposedTool| permissions.as_ref().is_none_or(|all| all.may_call(tool, &exposed));
-            let found = search_exposed(&hub, &exposed, &query, is_permitted);
-            search_surface_calls::search_results(&query, &found, &exposed)
+            let found = search_visible(&hub, owner, &visible, &query);
+            search_surface_calls::search_results(&query, &found, &visible)
         });
         search.await.map_err(|_| ToolError::new(ErrorKind::Internal, "the search panicked"))
     }
 
     fn describe_tool(&self, call: &ServiceCall) -> Result<ToolOutput, ToolError> {
         let name = search_surface_calls::described_name(&call.request)?;
-        let exposed = self.exposed();
-        let permissions = self.permissions(call.caller.as_ref().and_then(|caller| caller.identity()));
-        let is_permitted =
-            |tool: &&ExposedTool| permissions.as_ref().is_none_or(|all| all.may_call(tool, &exposed));
-        let tool = exposed.find(&name).filter(is_permitted).ok_or_else(|| unknown_tool(&name, &exposed))?;
+        let visible = self.visible_to(identity_of(call));
+        let tool = visible.find(&name).ok_or_else(|| unknown_tool(&name, &visible))?;
         Ok(ToolOutput::text(tool.definition().definition.get()).exempt_from_budget())
     }
 }
@@ -296,10 +304,10 @@ impl ToolService for HubService {
         })
     }
 
-    fn describe(&self, name: &str) -> Option<RawJson> {
-        let exposed = self.exposed();
-        let tool = search_surface_definitions::search_surface_tool(name, &exposed)
-            .or_else(|| exposed.find(name).map(ExposedTool::definition))?;
+    fn describe(&self, name: &str, client: &ClientInfo) -> Option<RawJson> {
+        let visible = self.visible_to(client.identity.as_ref());
+        let tool = search_surface_definitions::search_surface_tool(name, &visible.exposed)
+            .or_else(|| visible.find(name).map(ExposedTool::definition))?;
         Some(tool.definition)
     }
 
@@ -311,7 +319,7 @@ impl ToolService for HubService {
                 CALL_TOOL => {
                     let inner = search_surface_calls::inner_call(&call.request)?;
                     if RESERVED_NAMES.contains(&inner.tool_name.as_str()) {
-                        let error = unknown_tool(&inner.tool_name, &self.exposed());
+                        let error = unknown_tool(&inner.tool_name, &self.visible_to(identity_of(call)));
                         return Err(self.hub.refuse(&inner, &self.options(call), error));
                     }
                     self.execute(&inner, call).await
@@ -348,24 +356,28 @@ impl fmt::Debug for HubService {
     }
 }
 
-/// Exposed tools among the search results of the hub. Searches again with a larger limit if too few results are exposed.
-fn search_exposed<'a>(
+fn identity_of(call: &ServiceCall) -> Option<&Arc<CallerIdentity>> {
+    call.caller.as_ref().and_then(|caller| caller.identity())
+}
+
+/// Visible tools among the search results of the hub. Searches again with a larger limit if too few results are visible.
+fn search_visible<'a>(
     hub: &ToolHub,
-    exposed: &'a ExposedTools,
+    owner: DataOwner,
+    visible: &'a VisibleTools,
     query: &SearchQuery,
-    is_permitted: impl Fn(&ExposedTool) -> bool,
 ) -> Vec<FoundTool<'a>> {
     let max_results = query.max_results();
     let mut limit = max_results;
     loop {
-        let hits = hub.search(&query.query, limit);
+        let hits = hub.search_for(owner, &query.query, limit);
         let mut tools: Vec<FoundTool<'_>> = Vec::with_capacity(max_results);
         for hit in &hits {
             // A hit stands for its duplicates too; the first exposed one is shown, and the others are named.
             let duplicates = std::iter::once(&hit.tool).chain(&hit.duplicates);
             let mut same: Vec<&ExposedTool> = Vec::new();
-            let found = duplicates.filter_map(|tool| exposed.find_candidate(tool));
-            for tool in found.filter(|tool| is_permitted(tool)) {
+            let found = duplicates.filter_map(|tool| visible.exposed.find_candidate(tool));
+            for tool in found.filter(|tool| visible.may_call(tool)) {
                 let is_known = |known: &&ExposedTool| std::ptr::eq(*known, tool);
                 let is_found =
                     |found: &FoundTool<'_>| is_known(&found.tool) || found.same.iter().any(is_known);
@@ -383,39 +395,6 @@ fn search_exposed<'a>(
             return tools;
         }
         limit *= 4;
-    }
-}
-
-/// The error for a name that several exposed tools have, with the names by which they are called; `None` if none has it.
-fn ambiguous_name(name: &str, exposed: &ExposedTools) -> Option<ToolError> {
-    let describe = |tool: &ExposedTool| match &tool.distinction {
-        Some(distinction) => format!("`{}` ({distinction})", tool.name),
-        None => format!("`{}`", tool.name),
-    };
-    let names: Vec<String> = exposed.with_own_name(name).map(describe).collect();
-    let more = match names.len().saturating_sub(MAX_NAMED_TOOLS) {
-        _ if names.is_empty() => return None,
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let message = format!("{} servers have a tool of this name; none was called", names.len());
-    let names: Vec<String> = names.into_iter().take(MAX_NAMED_TOOLS).collect();
-    let error = ToolError::new(ErrorKind::Refused, message).on_tool(name);
-    Some(error.with_hint(format!("call one of {}{more}", names.join(", "))))
-}
-
-/// The error for an unknown name, with similar names as a hint.
-fn unknown_tool(name: &str, exposed: &ExposedTools) -> ToolError {
-    if let Some(error) = ambiguous_name(name, exposed) {
-        return error;
-    }
-    let error = ToolError::new(ErrorKind::UnknownTool, format!("tool `{name}` does not exist"));
-    let similar =
-        did_you_mean(exposed.tools.iter().map(|tool| (&*tool.name, NameSummary::of(&tool.name))), name);
-    if similar.is_empty() {
-        error
-    } else {
-        error.with_hint(format!("did you mean {}?", join_names(&similar)))
     }
 }
 

@@ -71,7 +71,7 @@ async fn every_exposed_name_calls_its_own_tool() {
             call_text(&service, name, json!({"q": 1})).await.unwrap(),
             format!("{source} {{\"q\":1}}")
         );
-        let definition = service.describe(name).unwrap().to_value();
+        let definition = service.describe(name, &ClientInfo::default()).unwrap().to_value();
         assert_eq!(definition["name"], json!(name));
     }
 }
@@ -207,7 +207,7 @@ async fn a_long_output_is_truncated_and_stored() {
     let call = ServiceCall { request, caller: None, caller_name: "test".into() };
     let output = service.call(&call).await.unwrap();
     let reference = output.meta.truncation.unwrap().reference.unwrap();
-    let whole = service.hub.results().read(&reference, 0, 1000).await.unwrap();
+    let whole = service.hub.results().read(&reference, DataOwner::Operator, 0, 1000).await.unwrap();
     assert!(whole.total > 500, "{}", whole.text);
 }
 

@@ -5,6 +5,7 @@
 //! main_tools.rs                  the tools of the main endpoint for the HTTP API
 //! exposed_tools.rs               the tools of a profile under the names that clients see
 //! permitted_tools.rs             what of them a caller may call, if a policy decides that
+//! name_errors.rs                 errors for unknown and ambiguous names
 //! definition.rs                  the definition of a tool under its exposed name
 //! raw_result.rs                  removes unsafe characters from results and stores their unchanged form
 //! surface_choice.rs              the cheaper surface for a client
@@ -16,12 +17,13 @@ mod definition;
 mod exposed_tools;
 mod hub_service;
 mod main_tools;
+mod name_errors;
 mod permitted_tools;
 mod raw_result;
 mod search_surface_calls;
 mod search_surface_definitions;
 mod surface_choice;
 
-pub(crate) use exposed_tools::ExposedTools;
 pub(crate) use main_tools::hub_service;
+pub(crate) use permitted_tools::VisibleTools;
 pub use {hub_service::HubService, main_tools::MainTools};

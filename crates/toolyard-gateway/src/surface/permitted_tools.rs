@@ -35,6 +35,42 @@ impl ToolPermissions {
     }
 }
 
+/// The tools that one caller sees.
+#[derive(Debug)]
+pub(crate) struct VisibleTools {
+    pub(super) exposed: Arc<ExposedTools>,
+    /// `None` if no policy decides that.
+    pub(super) permissions: Option<ToolPermissions>,
+}
+
+impl VisibleTools {
+    pub(crate) fn exposed(&self) -> &ExposedTools {
+        &self.exposed
+    }
+
+    pub(super) fn may_call(&self, tool: &ExposedTool) -> bool {
+        self.permissions.as_ref().is_none_or(|permissions| permissions.may_call(tool, &self.exposed))
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<&ExposedTool> {
+        self.exposed.find(name).filter(|tool| self.may_call(tool))
+    }
+
+    /// Whether the caller can call this tool through the endpoint.
+    pub(crate) fn contains(&self, tool: &ToolCandidate) -> bool {
+        self.exposed.find_candidate(tool).is_some_and(|tool| self.may_call(tool))
+    }
+
+    /// The tools with this name of their own, under whichever name they are exposed.
+    pub(super) fn with_own_name<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a ExposedTool> {
+        self.exposed.with_own_name(name).filter(move |tool| self.may_call(tool))
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &ExposedTool> {
+        self.exposed.tools.iter().filter(move |tool| self.may_call(tool))
+    }
+}
+
 /// The parts of a catalogue that callers may call.
 #[derive(Debug, Default)]
 pub(super) struct PermittedCatalogues(Mutex<Vec<PermittedCatalogue>>);

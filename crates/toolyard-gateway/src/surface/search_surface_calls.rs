@@ -8,7 +8,8 @@ use toolyard_core::{
 };
 
 use super::{
-    exposed_tools::{ExposedTool, ExposedTools},
+    exposed_tools::ExposedTool,
+    permitted_tools::VisibleTools,
     search_surface_definitions::{DEFAULT_RESULTS, MAX_RESULTS},
 };
 use crate::naming::tool_names::DESCRIBE_TOOL;
@@ -113,10 +114,11 @@ pub(super) struct FoundTool<'a> {
 pub(super) fn search_results(
     query: &SearchQuery,
     tools: &[FoundTool<'_>],
-    exposed: &ExposedTools,
+    visible: &VisibleTools,
 ) -> ToolOutput {
     let Some(best) = tools.first() else {
-        let (tool_count, query) = (group_digits(exposed.tools.len()), one_line(&query.query, MAX_LINE_CHARS));
+        let (tool_count, query) =
+            (group_digits(visible.iter().count()), one_line(&query.query, MAX_LINE_CHARS));
         return ToolOutput::text(format!(
             "Nothing found for: {query}. Say it in other words; there are {tool_count} tools."
         ));

@@ -14,8 +14,8 @@ use std::{
 use futures_util::FutureExt as _;
 use tokio::time::{Instant, sleep, timeout_at};
 use toolyard_core::{
-    CallContext, CallRecord, Caller, CallerIdentity, ErrorKind, ExtendableDeadline, History, OutputMeta,
-    SourceId, SourceSignal, ToolCallRequest, ToolError, ToolOutput,
+    CallContext, CallRecord, Caller, CallerIdentity, DataOwner, ErrorKind, ExtendableDeadline, History,
+    OutputMeta, SourceId, SourceSignal, ToolCallRequest, ToolError, ToolOutput,
     telemetry::{SpanContext, Telemetry},
 };
 
@@ -78,6 +78,11 @@ pub(crate) type ToolAndSource = (Arc<str>, SourceId);
 impl Call<'_> {
     pub(crate) fn attempts(&self) -> u32 {
         self.attempts.load(Ordering::Relaxed)
+    }
+
+    /// Whose data the call reads and leaves behind.
+    pub(crate) fn data_owner(&self) -> DataOwner {
+        DataOwner::of(self.identity.map(|identity| &**identity))
     }
 
     /// The trace of the call as text, for the log.
@@ -257,6 +262,7 @@ impl Call<'_> {
         });
         let mut context = CallContext::until(until.into_std()).with_caller(self.caller.map(Arc::clone));
         context.attempt = attempt;
+        context.owner = self.data_owner();
         context.span = self.span();
         context.identity = self.identity.map(Arc::clone);
         context.idempotency_key.clone_from(&self.idempotency_key);

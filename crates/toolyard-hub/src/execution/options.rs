@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use toolyard_core::{Caller, CallerIdentity, ContentHash, Synthesizer, telemetry::SpanContext};
+use toolyard_core::{Caller, CallerIdentity, ContentHash, DataOwner, Synthesizer, telemetry::SpanContext};
 
 use crate::{
     output::budget::Budget,
@@ -150,6 +150,16 @@ impl CallOptions {
     pub fn on_behalf_of_identity(mut self, identity: Option<Arc<CallerIdentity>>) -> Self {
         self.identity = identity;
         self
+    }
+
+    /// For whom the call is made: `identity`, else that of `caller`.
+    pub fn effective_identity(&self) -> Option<&Arc<CallerIdentity>> {
+        self.identity.as_ref().or_else(|| self.caller.as_ref()?.identity())
+    }
+
+    /// Whose data the call reads and leaves behind.
+    pub fn data_owner(&self) -> DataOwner {
+        DataOwner::of(self.effective_identity().map(|identity| &**identity))
     }
 
     /// Sets the user's request for which the tool is called.

@@ -20,7 +20,8 @@ mod tests {
     #[test]
     fn callers_of_the_same_display_name_do_not_share() {
         let key = |issuer: &str, subject: &str, name: &str| {
-            let identity = CallerIdentity { name: name.into(), ..CallerIdentity::principal(issuer, subject) };
+            let mut identity = CallerIdentity::principal(issuer, subject);
+            identity.name = name.into();
             share_key(Some(&identity), &name.into())
         };
         let ada = key("https://id.example", "1", "ada");

@@ -47,7 +47,7 @@ pub(crate) async fn truncate_output(
 }
 
 async fn store_whole(call: &Call<'_>, whole: &str, results: &dyn Results) -> Option<ResultRef> {
-    match timeout_at(call.processing_deadline(), results.store(whole)).await {
+    match timeout_at(call.processing_deadline(), results.store(whole, call.data_owner())).await {
         Ok(Ok(reference)) => Some(reference),
         Ok(Err(error)) => {
             tracing::warn!(%error, "failed to store the whole result");

@@ -12,8 +12,7 @@ pub enum IsolationSetting {
     Shared,
     /// Each caller has one of its own.
     Caller,
-    /// Each session of a caller has one of its own: the conversation of a run, or the session of an MCP client. Calls without a
-    /// session share that of their caller.
+    /// Each session of a caller has one of its own; calls without a session share one of their caller.
     Session,
 }
 

@@ -4,11 +4,13 @@
 //!
 //! - `settings`, `server`: `[servers.NAME]` of `toolyard.toml` and the configuration it describes.
 //! - `template`: `${VAR}`, `${secret:NAME}` and `${file:PATH}` references in configured values.
+//! - `caller_header`: `${caller:…}` references in headers.
 //! - `secrets`: replaces secrets in settings with references.
 //! - `settings_file`: edits `toolyard.toml` and preserves its formatting.
 //! - `client_file`: parses mcp.json and the files of other clients.
 //! - `import`, `import_plan`: imports the servers of other clients.
 
+mod caller_header;
 mod client_file;
 mod duration_setting;
 mod error;
@@ -27,6 +29,7 @@ mod summary;
 mod template;
 mod value_syntax;
 
+pub use caller_header::{CallerHeader, CallerHeaderError};
 pub use client_file::{
     document::{DocumentError, MAX_FILE_BYTES},
     mcp_json::{FileServer, FileServers, read_mcp_json},

@@ -13,10 +13,11 @@ use toolyard_core::RevisionFamily;
 use super::{
     ConfigError, DurationSetting, HttpKind, IdleStop, IsolationSetting, McpServerConfig, OauthSettings,
     ToolFilter, TransportConfig,
+    caller_header::may_depend_on_caller,
     client_file::parsed_servers::templates_mut,
     redacted::{RedactedMap, RedactedUrl, safe_preview},
     server_name::check_server_name,
-    template::{Piece, STORED_SECRET_PREFIX, Template},
+    template::{CALLER_PREFIX, Piece, STORED_SECRET_PREFIX, Template},
     value_syntax::{is_environment_name, is_http_url},
 };
 
@@ -86,7 +87,8 @@ pub struct ServerSettings {
     /// Environment variables to set: `TOKEN = "${TOKEN}"`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Headers of every request: `Authorization = "Bearer ${TOKEN}"`.
+    /// Headers of every request: `Authorization = "Bearer ${TOKEN}"`. `${caller:subject}`, `${caller:issuer}`, `${caller:name}` and
+    /// `${caller:claims.NAME}` are those of the caller.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// OAuth settings.
@@ -220,6 +222,7 @@ impl ServerSettings {
         let mut names = BTreeSet::new();
         for template in self.template_texts().filter_map(|(_, text)| Template::parse(text).ok()) {
             let found = template.variables().filter(|(_, has_default)| is_selected(*has_default));
+            let found = found.filter(|(name, _)| !name.starts_with(CALLER_PREFIX));
             names.extend(found.map(|(name, _)| name.to_owned()));
         }
         names
@@ -308,6 +311,11 @@ impl ServerSettings {
                 field: field.clone(),
                 problem,
             })?;
+            if template.depends_on_caller()
+                && !field.strip_prefix("headers.").is_some_and(may_depend_on_caller)
+            {
+                return Err(invalid(field, "cannot depend on the caller; only headers of your own can"));
+            }
             if field == "url" && template.leading_text().is_some_and(|text| !is_http_url(text)) {
                 return Err(invalid("`url`".to_owned(), "must start with `http://` or `https://`"));
             }

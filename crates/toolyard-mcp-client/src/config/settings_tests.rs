@@ -144,6 +144,43 @@ fn the_fingerprint_covers_every_value_and_its_position() {
 fn the_schema_lists_every_field() {
     let schema = schemars::schema_for!(ServerSettings).to_value();
     let fields: Vec<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
-    insta::assert_snapshot!(fields.join(" "), @"command args cwd inherit url transport enabled trusted exclusive strict hold_new_tools revision startup_timeout call_timeout idle_stop tools without_tools env headers oauth");
+    insta::assert_snapshot!(fields.join(" "), @"command args cwd inherit url transport enabled trusted exclusive isolation strict hold_new_tools revision startup_timeout call_timeout idle_stop tools without_tools env headers oauth");
     assert_eq!(schema["additionalProperties"], false);
+}
+
+#[test]
+fn isolation_is_one_of_three_names() {
+    let isolation = |text: &str| {
+        let settings: Result<ServerSettings, _> = toml::from_str(&format!("command = 'a'\n{text}"));
+        settings.ok().map(|settings| settings.into_config("a", Path::new("/")).unwrap().isolation)
+    };
+    assert_eq!(isolation(""), Some(None));
+    assert_eq!(isolation("isolation = 'shared'"), Some(Some(IsolationSetting::Shared)));
+    assert_eq!(isolation("isolation = 'caller'"), Some(Some(IsolationSetting::Caller)));
+    assert_eq!(isolation("isolation = 'session'"), Some(Some(IsolationSetting::Session)));
+    assert_eq!(isolation("isolation = 'user'"), None);
+}
+
+#[test]
+fn only_headers_of_your_own_may_depend_on_the_caller() {
+    let check = |text: &str| read(text).into_config("a", Path::new("/"));
+    let url = "url = 'https://example.org/mcp'\n";
+    let accepted =
+        check(&format!("{url}headers = {{X-User = '${{caller:subject}}', X-Key = '${{KEY}}'}}")).unwrap();
+    assert_eq!(accepted.variables().into_iter().collect::<Vec<_>>(), ["KEY"], "a caller is no variable");
+    let resolved = accepted.resolve(|name| (name == "KEY").then(|| "value".to_owned())).unwrap();
+    assert_eq!(resolved.caller_headers.len(), 1);
+    let TransportConfig::Http { headers, .. } = resolved.transport else { panic!("not HTTP") };
+    assert_eq!(headers.into_iter().collect::<Vec<_>>(), [("X-Key".to_owned(), "value".to_owned())]);
+    for refused in [
+        "command = '${caller:subject}'".to_owned(),
+        "command = 'a'\nenv = {USER = '${caller:subject}'}".to_owned(),
+        "url = 'https://example.org/${caller:subject}'".to_owned(),
+        format!("{url}headers = {{Host = '${{caller:subject}}'}}"),
+        format!("{url}headers = {{Mcp-Session-Id = '${{caller:subject}}'}}"),
+        format!("{url}headers = {{X-User = '${{caller:token}}'}}"),
+        format!("{url}oauth = {{client_id = '${{caller:subject}}'}}"),
+    ] {
+        check(&refused).unwrap_err();
+    }
 }

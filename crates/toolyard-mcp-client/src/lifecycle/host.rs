@@ -7,7 +7,9 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use toolyard_core::{QuarantineNotice, SourceId, SourceInfo, SourceScope, Tool, telemetry::Telemetry};
+use toolyard_core::{
+    CallerIdentity, QuarantineNotice, SourceId, SourceInfo, SourceScope, Tool, telemetry::Telemetry,
+};
 use toolyard_mcp::WireLimits;
 
 use crate::{
@@ -129,12 +131,13 @@ impl Host {
         Some(cwd.unwrap_or_else(|| self.working_directory.clone()).to_str()?.to_owned())
     }
 
-    /// How to reach a server. Variables are resolved at every start.
+    /// How to reach a server. Variables are resolved at every start. `identity` is the caller of a private instance.
     pub(super) fn connect_target(
         &self,
         config: &McpServerConfig,
         stderr_tail: &Arc<StderrTail>,
         secrets: &Arc<ServerSecrets>,
+        identity: Option<&CallerIdentity>,
     ) -> Result<ConnectTarget, ConnectError> {
         let resolved = config.resolve(|name| self.host_environment.variable(name)).map_err(|error| {
             let reason = |name: &str| self.host_environment.missing_reason(name);
@@ -143,7 +146,10 @@ impl Host {
                 None => error.to_string(),
             })
         })?;
-        let target = self.transport_target(config, resolved.transport, stderr_tail, secrets)?;
+        let mut target = self.transport_target(config, resolved.transport, stderr_tail, secrets)?;
+        if let ConnectTarget::Http(target, _) = &mut target {
+            target.set_caller_headers(resolved.caller_headers, identity)?;
+        }
         let Some(program) = resolved.program else { return Ok(target) };
         match (target, self.transport_target(config, program, stderr_tail, secrets)?) {
             (ConnectTarget::Http(target, kind), ConnectTarget::Stdio(launch)) => {

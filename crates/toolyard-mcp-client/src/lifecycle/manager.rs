@@ -124,9 +124,15 @@ impl McpManager {
                 changes.added.push(id.clone());
             }
             let (host, shared) = (Arc::clone(&self.host), Arc::clone(&self.shared));
-            let server =
-                ManagedServer::new(config, host, shared, Arc::clone(&self.private), cached.remove(&id));
-            lock(&self.servers).insert(id, server);
+            let (private, cached) = (Arc::clone(&self.private), cached.remove(&id));
+            // Variables are resolved to know what to redact, which may wait for a keychain.
+            let building = tokio::task::spawn_blocking(move || {
+                ManagedServer::new(config, host, shared, private, cached)
+            });
+            match building.await {
+                Ok(server) => drop(lock(&self.servers).insert(id, server)),
+                Err(error) => tracing::error!(server = %id, %error, "failed to set up the server"),
+            }
         }
         for id in changes.added.iter().chain(&changes.changed).chain(&changes.removed) {
             self.shared.publish(ServerEvent::PromptsChanged(id.clone()));

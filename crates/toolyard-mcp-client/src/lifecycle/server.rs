@@ -252,11 +252,12 @@ impl ManagedServer {
         &self,
         cause: Option<SpanContext>,
     ) -> Result<(ConnectTarget, ConnectOptions), ConnectError> {
-        let (host, config) = (Arc::clone(&self.host), self.config.clone());
+        let (host, config, owner) = (Arc::clone(&self.host), self.config.clone(), self.owner());
         let (stderr_tail, secrets) = (Arc::clone(&self.stderr_tail), Arc::clone(&self.secrets));
         // A variable may be a stored secret whose keychain waits for its owner: no thread of the runtime may wait with it.
-        let resolving =
-            tokio::task::spawn_blocking(move || host.connect_target(&config, &stderr_tail, &secrets));
+        let resolving = tokio::task::spawn_blocking(move || {
+            host.connect_target(&config, &stderr_tail, &secrets, owner.as_deref())
+        });
         let failed = |error: tokio::task::JoinError| {
             ConnectError::Configuration(format!("failed to resolve the variables of the server: {error}"))
         };

@@ -26,12 +26,12 @@ use crate::{
     },
     pinning::ApprovedTool,
     session::{
-        error::{LOGIN_CALLER_HINT, RequestError, login_hint},
+        error::{LOGIN_CALLER_HINT, RequestError, caller_header_error, login_hint},
         handle::Session,
         tool_call::ToolCall,
     },
     sync::lock,
-    transport::http::headers::mirrored_headers,
+    transport::{error::TransportError, http::headers::mirrored_headers},
 };
 
 /// How long before the deadline of a call a slow start is reported, so that the error can say that nothing was sent.
@@ -174,6 +174,9 @@ fn unavailable(error: &ConnectError, server: &SourceId) -> ToolError {
         ConnectError::TooManyInstances(limit) => format!("raise `[isolation] {}`", limit.setting()),
         _ => format!("try `toolyard servers test {server}` · logs: toolyard servers logs {server}"),
     };
+    if let ConnectError::Transport(TransportError::CallerHeader(error)) = error {
+        return caller_header_error(error).on_source(server);
+    }
     let unavailable = ToolError::new(ErrorKind::Unavailable, error.to_string()).with_operator_hint(hint);
     let unavailable = match error {
         ConnectError::Transport(error) if error.is_unauthorized() => {

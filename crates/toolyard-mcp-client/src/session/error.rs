@@ -5,6 +5,7 @@ use std::time::Duration;
 use toolyard_core::{ErrorKind, RawToolError, SourceId, SourceSignal, ToolError};
 use toolyard_mcp::{RpcError, WireError};
 
+use crate::config::CallerHeaderError;
 use crate::transport::{error::TransportError, stderr_summary::stderr_suffix};
 
 /// Why a request has no result.
@@ -42,6 +43,15 @@ pub(crate) fn login_hint(server: &SourceId) -> String {
     format!(
         "sign in: toolyard servers login {server} (for missing scopes with --scope SCOPES), or set its headers"
     )
+}
+
+/// The error of a call whose caller lacks what a header of the server needs.
+pub(crate) fn caller_header_error(error: &CallerHeaderError) -> ToolError {
+    ToolError::new(ErrorKind::Refused, error.to_string())
+        .with_operator_hint(
+            "give the reference in `headers` a default (`:-`), or let the issuer add the claim",
+        )
+        .with_caller_hint("only the operator can change what the server needs to know of you")
 }
 
 /// The same for a client, which cannot do it.
@@ -105,6 +115,7 @@ impl RequestError {
     pub fn into_tool_error(self, server: &SourceId) -> ToolError {
         let logs = format!("logs: toolyard servers logs {server}");
         let error = match &self {
+            Self::Transport(TransportError::CallerHeader(error)) => caller_header_error(error),
             Self::Transport(TransportError::Status { status: 401 | 403, .. }) => {
                 ToolError::new(ErrorKind::Unavailable, self.to_string())
                     .with_operator_hint(login_hint(server))

@@ -103,7 +103,8 @@ impl OutgoingRequest<'_> {
         let has_progress = self.method == "tools/call" || caller.is_some_and(Caller::wants_progress);
         let params = protocol.params(self.fields, has_progress.then_some(id), caller, self.span);
         let body = jsonrpc::request(id, self.method, &params);
-        OutgoingMessage { id: Some(id), method: self.method, body, headers }
+        let identity = caller.and_then(Caller::identity).cloned();
+        OutgoingMessage { id: Some(id), method: self.method, body, headers, identity }
     }
 }
 
@@ -193,11 +194,12 @@ impl SessionInner {
     pub(crate) async fn notify(&self, method: &'static str, fields: JsonObject) {
         let headers = self.protocol.load().headers(method, None);
         let body = jsonrpc::notification(method, &fields);
-        self.send_oneway(OutgoingMessage { id: None, method, body, headers }).await;
+        self.send_oneway(OutgoingMessage { id: None, method, body, headers, identity: None }).await;
     }
 
     pub(super) async fn respond(&self, body: Vec<u8>) {
-        self.send_oneway(OutgoingMessage { id: None, method: "", body, headers: Vec::new() }).await;
+        let message = OutgoingMessage { id: None, method: "", body, headers: Vec::new(), identity: None };
+        self.send_oneway(message).await;
     }
 
     /// Sends a message without a response. Failures are only logged.

@@ -6,6 +6,7 @@ use toolyard_core::SourceSignal;
 use toolyard_mcp::{RpcError, WireError};
 
 use super::stderr_summary::stderr_suffix;
+use crate::config::CallerHeaderError;
 
 /// Why a message was not delivered, or its response did not arrive.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -58,6 +59,9 @@ pub enum TransportError {
     /// The server asks for messages to be posted to another origin.
     #[error("the server names an endpoint at another origin, which is refused: {0}")]
     CrossOriginEndpoint(String),
+    /// A header has no value for the caller; nothing was sent.
+    #[error(transparent)]
+    CallerHeader(#[from] CallerHeaderError),
     /// The limit of requests that await a response is reached.
     #[error("{0} requests to the server are in flight already")]
     TooManyRequests(usize),
@@ -74,6 +78,7 @@ impl TransportError {
         match self {
             Self::Unreachable(_)
             | Self::TooManyRequests(_)
+            | Self::CallerHeader(_)
             | Self::SessionExpired
             | Self::CrossOriginEndpoint(_) => true,
             Self::Status { status, .. } => matches!(status, 401 | 403 | 404 | 405 | 406 | 415 | 429),
@@ -105,7 +110,7 @@ impl TransportError {
             | Self::UnexpectedResponse(_)
             | Self::SessionExpired
             | Self::CrossOriginEndpoint(_) => SourceSignal::Healthy,
-            Self::Closed | Self::TooManyRequests(_) => SourceSignal::Unknown,
+            Self::Closed | Self::TooManyRequests(_) | Self::CallerHeader(_) => SourceSignal::Unknown,
         }
     }
 }

@@ -1,6 +1,8 @@
 //! What every transport does, and the messages that it sends.
 
-use toolyard_core::{BoxFuture, RawJson};
+use std::sync::Arc;
+
+use toolyard_core::{BoxFuture, CallerIdentity, RawJson};
 use toolyard_mcp::RpcError;
 
 use crate::transport::error::TransportError;
@@ -64,4 +66,6 @@ pub struct OutgoingMessage {
     pub body: Vec<u8>,
     /// Headers that HTTP transports add, such as `Mcp-Method`.
     pub headers: Vec<(String, String)>,
+    /// For whom the message is sent, if a header depends on that.
+    pub identity: Option<Arc<CallerIdentity>>,
 }

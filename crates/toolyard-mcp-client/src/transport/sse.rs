@@ -78,6 +78,7 @@ impl Transport for LegacySse {
                 return Err(error);
             }
             let mut headers = HeaderMap::new();
+            self.client.target.add_caller_headers(&mut headers, message.identity.as_deref())?;
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
             headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
             if let Some(version) = lock(&self.version).clone() {

@@ -201,13 +201,17 @@ async fn other_tasks_go_on_while_a_variable_waits_for_the_keychain() {
     let mut server = host.server("server", ServerTransport::Stdio, "good");
     let TransportConfig::Stdio { env, .. } = &mut server.transport else { unreachable!() };
     env.insert("TOKEN".to_owned(), "${secret:TOKEN}".to_owned());
-    host.manager.apply(vec![server]).await.unwrap();
-    let unlock = async {
+    let unlock = async || {
         tokio::time::sleep(Duration::from_millis(50)).await;
         *keychain.is_unlocked.lock().unwrap() = true;
         keychain.changed.notify_all();
     };
-    let (connected, ()) = tokio::join!(host.manager.connect("server"), unlock);
+    let started = Instant::now();
+    let (applied, ()) = tokio::join!(host.manager.apply(vec![server]), unlock());
+    applied.unwrap();
+    *keychain.is_unlocked.lock().unwrap() = false;
+    let (connected, ()) = tokio::join!(host.manager.connect("server"), unlock());
     connected.unwrap();
+    assert!(started.elapsed() < TIMEOUT, "nothing waited until the keychain gave up");
     host.close().await;
 }

@@ -153,5 +153,11 @@ impl TestConnection {
 
 pub(crate) fn request(id: u64, params: &str) -> OutgoingMessage {
     let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#);
-    OutgoingMessage { id: Some(id), method: "tools/call", body: body.into_bytes(), headers: Vec::new() }
+    OutgoingMessage {
+        id: Some(id),
+        method: "tools/call",
+        body: body.into_bytes(),
+        headers: Vec::new(),
+        identity: None,
+    }
 }

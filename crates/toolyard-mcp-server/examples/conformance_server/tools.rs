@@ -113,7 +113,7 @@ impl ToolService for FixtureTools {
         })
     }
 
-    fn describe(&self, name: &str) -> Option<RawJson> {
+    fn describe(&self, name: &str, _client: &ClientInfo) -> Option<RawJson> {
         let catalogue = self.catalogue(&ClientInfo::default());
         catalogue.tools.iter().find(|tool| tool.name.as_ref() == name).map(|tool| tool.definition.clone())
     }

@@ -201,7 +201,7 @@ fn describe(incoming: &IncomingRequest) -> Outcome {
     let Some(name) = &incoming.params.name else {
         return Outcome::invalid_params("params.name is missing");
     };
-    let Some(definition) = incoming.endpoint.services.tools.describe(name) else {
+    let Some(definition) = incoming.endpoint.services.tools.describe(name, &incoming.client_info()) else {
         let message = format!("tool `{name}` does not exist; tools/list lists all tools");
         return Outcome::invalid_params(message);
     };

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use toolyard_core::{
-    AuthenticationError, Authenticator, BoxFuture, Caller as _, CallerIdentity, Credentials,
-};
+use toolyard_core::{AuthenticationError, Authenticator, BoxFuture, CallerIdentity, Credentials};
 use toolyard_mcp_server::{Access, AccessRules, AccessToken};
 
 use crate::{

@@ -291,7 +291,7 @@ impl ToolService for TestTools {
         })
     }
 
-    fn describe(&self, name: &str) -> Option<RawJson> {
+    fn describe(&self, name: &str, _client: &ClientInfo) -> Option<RawJson> {
         let catalogue = self.catalogue.lock().unwrap();
         catalogue.tools.iter().find(|tool| tool.name.as_ref() == name).map(|tool| tool.definition.clone())
     }

@@ -7,12 +7,13 @@ use crate::embedding::{Embedder, EmbeddingModel, QuantizedEmbedding, tool_embedd
 use crate::{
     accumulator::DocumentId,
     document::{SourceText, ToolText},
-    history::{RequestHistory, request_terms},
+    history::request_terms,
     index::{
         analyzer::{AnalyzedTool, analyze_source},
         vocabulary::{Impact, TermId, Vocabulary},
     },
     lexicon::Lexicon,
+    owned_history::OwnedHistory,
 };
 
 /// Free document ids are reclaimed once there are more than this many plus one per tool.
@@ -60,7 +61,7 @@ pub struct SearchIndex {
     pub(crate) lexicon: Option<Arc<dyn Lexicon>>,
     #[cfg(feature = "embedding")]
     pub(crate) embedder: Option<Arc<Embedder>>,
-    pub(crate) history: RequestHistory,
+    pub(crate) history: OwnedHistory,
 }
 
 impl std::fmt::Debug for SearchIndex {
@@ -121,13 +122,18 @@ impl SearchIndex {
         }
     }
 
-    /// Records that a tool served a request, so that similar requests rank the tool higher.
+    /// Like [`Self::record_use_of`], for the owner with the empty name.
+    pub fn record_use(&mut self, source: &str, key: &str, request: &str) {
+        self.record_use_of("", source, key, request);
+    }
+
+    /// Records that a tool served a request of this owner, so that similar requests of the same owner rank the tool higher.
     ///
     /// Keeps the newest requests per tool and [`MAX_PAST_REQUESTS`](crate::MAX_PAST_REQUESTS) in all. They survive the
     /// removal of the source and count again once it is back.
-    pub fn record_use(&mut self, source: &str, key: &str, request: &str) {
+    pub fn record_use_of(&mut self, owner: &str, source: &str, key: &str, request: &str) {
         let Self { history, sources, documents, .. } = self;
-        history.record(source, key, &request_terms(request), || {
+        history.record(owner, source, key, &request_terms(request), || {
             let has_key = |id: &DocumentId| {
                 let at = usize::try_from(*id).ok()?;
                 Some(*documents.get(at)?.as_ref()?.key == *key)

@@ -37,8 +37,8 @@ const REPEATED_CONCEPT_WEIGHT: f32 = 0.4;
 const REPETITION_WEIGHT: f32 = 0.74;
 
 impl Query {
-    /// Parses a request against the vocabulary of an index.
-    pub(crate) fn parse(index: &SearchIndex, text: &str) -> Self {
+    /// Parses a request of an owner against the vocabulary of an index.
+    pub(crate) fn parse(index: &SearchIndex, owner: &str, text: &str) -> Self {
         let text = text.get(..text.floor_char_boundary(MAX_QUERY_BYTES)).unwrap_or_default();
         let mut parser = QueryParser {
             index,
@@ -58,7 +58,7 @@ impl Query {
         parser.add_translations(text);
         parser.add_concepts(text);
         parser.add_tool_names(text);
-        parser.query.past_uses = index.history.similar_tools(text);
+        parser.query.past_uses = index.history.similar_tools(owner, text);
         #[cfg(feature = "embedding")]
         {
             parser.query.nearest = index.nearest_by_embedding(text);

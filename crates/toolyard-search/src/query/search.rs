@@ -51,23 +51,39 @@ pub struct TermMatch {
 }
 
 impl SearchIndex {
-    /// The tools for a request, best first.
+    /// Like [`Self::search_of`], for the owner with the empty name.
     pub fn search(&self, request: &str, limit: usize) -> Vec<Hit> {
-        self.search_parsed(Query::parse(self, request), limit)
+        self.search_of("", request, limit)
     }
 
-    /// The tools for a task of several steps: the hits of each step, interleaved. A step such as "save it" says little,
-    /// so the terms of the whole task count too, at a lower weight.
+    /// The tools for a request, best first. Past requests of this owner count, those of others do not.
+    pub fn search_of(&self, owner: &str, request: &str, limit: usize) -> Vec<Hit> {
+        self.search_parsed(Query::parse(self, owner, request), limit)
+    }
+
+    /// Like [`Self::search_steps_of`], for the owner with the empty name.
     pub fn search_steps<'a>(
         &self,
         task: &str,
         steps: impl IntoIterator<Item = &'a str>,
         limit: usize,
     ) -> Vec<Hit> {
-        let task = Query::parse(self, task);
+        self.search_steps_of("", task, steps, limit)
+    }
+
+    /// The tools for a task of several steps: the hits of each step, interleaved. A step such as "save it" says little,
+    /// so the terms of the whole task count too, at a lower weight. Past requests of this owner count.
+    pub fn search_steps_of<'a>(
+        &self,
+        owner: &str,
+        task: &str,
+        steps: impl IntoIterator<Item = &'a str>,
+        limit: usize,
+    ) -> Vec<Hit> {
+        let task = Query::parse(self, owner, task);
         let search = |step: &str| {
             // A step says what is to be done in the words of a plan: concepts would only blur it.
-            let step = Query { concepts: Vec::new(), ..Query::parse(self, step) };
+            let step = Query { concepts: Vec::new(), ..Query::parse(self, owner, step) };
             self.search_parsed(step.within_task(&task), limit)
         };
         interleave(steps.into_iter().map(search).collect(), limit)

@@ -3,7 +3,7 @@
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use sqlx::{Row as _, any::AnyRow};
-use toolyard_core::{ContentHash, RawJson};
+use toolyard_core::{ContentHash, DataOwner, RawJson};
 
 use crate::error::StoreError;
 
@@ -35,6 +35,11 @@ pub(crate) fn read_hash(row: &AnyRow, column: &str) -> Result<ContentHash, Store
 pub(crate) fn read_optional_hash(row: &AnyRow, column: &str) -> Result<Option<ContentHash>, StoreError> {
     let text: Option<String> = row.try_get(column)?;
     text.map(|text| text.parse().map_err(StoreError::corrupt)).transpose()
+}
+
+/// Reads the column `owner`.
+pub(crate) fn read_owner(row: &AnyRow) -> Result<DataOwner, StoreError> {
+    DataOwner::from_text(&row.try_get::<String, _>("owner")?).map_err(StoreError::corrupt)
 }
 
 /// Reads a text column as an id type.

@@ -16,7 +16,7 @@ pub(crate) mod writer;
 
 pub(crate) use columns::{
     enum_from_text, enum_to_text, json_from_text, read_enum, read_flag, read_hash, read_id,
-    read_optional_hash,
+    read_optional_hash, read_owner,
 };
 pub(crate) use compression::{compress, decompress};
 pub use engine::Engine;

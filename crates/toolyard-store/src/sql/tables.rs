@@ -53,7 +53,7 @@ pub(crate) const TABLES: &[Table] = &[
     },
     Table {
         name: "past_requests",
-        columns: "source TEXT, tool TEXT, request TEXT, uses INTEGER, last_used_at INTEGER",
+        columns: "source TEXT, tool TEXT, request TEXT, uses INTEGER, last_used_at INTEGER, owner TEXT",
     },
     Table {
         name: "argument_examples",
@@ -63,8 +63,11 @@ pub(crate) const TABLES: &[Table] = &[
         name: "example_requests",
         columns: "source TEXT, tool TEXT, definition TEXT, requests TEXT, model TEXT, written_at INTEGER",
     },
-    Table { name: "result_shapes", columns: "source TEXT, tool TEXT, shape TEXT, learned_at INTEGER" },
-    Table { name: "results", columns: "reference TEXT, bytes INTEGER, created_at INTEGER" },
+    Table {
+        name: "result_shapes",
+        columns: "source TEXT, tool TEXT, shape TEXT, learned_at INTEGER, owner TEXT",
+    },
+    Table { name: "results", columns: "reference TEXT, bytes INTEGER, created_at INTEGER, owner TEXT" },
     Table {
         name: "result_chunks",
         columns: "reference TEXT, number INTEGER, starts_at INTEGER, content BLOB",

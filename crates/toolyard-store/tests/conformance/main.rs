@@ -10,6 +10,7 @@ mod agents;
 mod callers;
 #[path = "../common/mod.rs"]
 mod common;
+mod data_owners;
 mod journal;
 mod maintenance;
 mod policies;
@@ -30,7 +31,7 @@ use sqlx::{Connection as _, Executor as _};
 use toolyard_core::{
     AgentDefinitions as _, ApprovalKind, ApprovalOutcome, Approvals, ArgumentExample, ArgumentExamples as _,
     Audit, AuditRecord, CallRecord, CallerStore as _, ContentHash, ConversationId, ConversationMessage,
-    Conversations, ErrorKind, ExampleRequests as _, FinishedStep, History, Journal, JournalError,
+    Conversations, DataOwner, ErrorKind, ExampleRequests as _, FinishedStep, History, Journal, JournalError,
     PastRequest, PastRequests, PolicyStore as _, RawJson, Resolution, ResultRef, ResultShape,
     ResultShapes as _, Results, ResultsError, RevisionFamily, RunId, RunLog, RunState, ServerRecord, Servers,
     SkillDescriptionCache, SourceId, StepStart, StepState, StoredCaller, StoredDefinition, StoredKey,
@@ -43,6 +44,7 @@ use toolyard_store::{
 
 use agents::*;
 use callers::*;
+use data_owners::*;
 use journal::*;
 use maintenance::*;
 use policies::*;
@@ -91,6 +93,9 @@ on_both_engines!(
     reopening_changes_nothing_and_a_newer_schema_is_rejected,
     a_store_is_checked_vacuumed_and_backed_up,
     an_older_store_is_migrated,
+    results_are_read_by_their_owner_and_the_operator_only,
+    past_requests_and_shapes_are_kept_by_owner,
+    data_of_earlier_versions_is_the_operators,
 );
 
 const LEASE_DURATION: Duration = Duration::from_secs(60);

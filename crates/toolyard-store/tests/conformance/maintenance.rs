@@ -11,7 +11,7 @@ pub(crate) async fn export_and_import_preserve_everything(engine: Engine) {
     store.request_approval(&lease.run, None, ApprovalKind::ToolCall, "?").await.unwrap();
     store.append(&lease, 0, &json(serde_json::json!({"event": "message"}))).await.unwrap();
     store.append_audit((1..=1_200).map(record).collect()).await.unwrap();
-    let reference = store.store(&"long ".repeat(100_000)).await.unwrap();
+    let reference = store.store(&"long ".repeat(100_000), DataOwner::Operator).await.unwrap();
     let history = StoredHistory::with_clock(&store, Arc::new(|| 1)).await.unwrap();
     history.record(&CallRecord::new("t", &"s".into(), None, Duration::from_millis(3)));
     history.flush().await.unwrap();
@@ -32,7 +32,10 @@ pub(crate) async fn export_and_import_preserve_everything(engine: Engine) {
     assert_eq!(copy.steps(&lease.run).await.unwrap(), store.steps(&lease.run).await.unwrap());
     assert_eq!(copy.events(&lease.run, 0).await.unwrap(), store.events(&lease.run, 0).await.unwrap());
     assert_eq!(copy.verify_audit(None).await.unwrap(), store.verify_audit(None).await.unwrap());
-    assert_eq!(copy.read(&reference, 300_000, 20).await, store.read(&reference, 300_000, 20).await);
+    assert_eq!(
+        copy.read(&reference, DataOwner::Operator, 300_000, 20).await,
+        store.read(&reference, DataOwner::Operator, 300_000, 20).await
+    );
     let copied = StoredPastRequests::with_clock(&copy, Arc::new(|| 1)).await.unwrap();
     assert_eq!(copied.recent(9), requests.recent(9));
     copy.append_audit(vec![record(1)]).await.unwrap();
@@ -70,7 +73,7 @@ pub(crate) async fn reopening_changes_nothing_and_a_newer_schema_is_rejected(eng
 pub(crate) async fn a_store_is_checked_vacuumed_and_backed_up(engine: Engine) {
     let test_store = TestStore::new(engine).await;
     let store = test_store.open().await;
-    store.store("something").await.unwrap();
+    store.store("something", DataOwner::Operator).await.unwrap();
     let health = store.check().await.unwrap();
     assert!(health.is_healthy(), "{health:?}");
     assert!(health.rows.contains(&("results", 1)));
@@ -87,14 +90,18 @@ pub(crate) async fn a_store_is_checked_vacuumed_and_backed_up(engine: Engine) {
     }
 }
 
-/// Starts from a store with only the first migration and one server.
-pub(crate) async fn an_older_store_is_migrated(engine: Engine) {
-    let test_store = TestStore::new(engine).await;
-    let (folder, name) = (tempfile::tempdir().unwrap(), "0001_initial.sql");
+/// A store with the migrations up to this number, as an earlier version left it.
+pub(crate) async fn migrate_until(test_store: &TestStore, engine: Engine, last: u32) -> sqlx::AnyPool {
+    let folder = tempfile::tempdir().unwrap();
     let engine_folder = if engine == Engine::Sqlite { "sqlite" } else { "postgres" };
-    let first =
-        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(engine_folder).join(name);
-    std::fs::copy(first, folder.path().join(name)).unwrap();
+    let migrations = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(engine_folder);
+    for entry in std::fs::read_dir(migrations).unwrap() {
+        let (path, name) = entry.map(|entry| (entry.path(), entry.file_name())).unwrap();
+        let number: u32 = name.to_str().unwrap().split('_').next().unwrap().parse().unwrap();
+        if number <= last {
+            std::fs::copy(path, folder.path().join(name)).unwrap();
+        }
+    }
     sqlx::any::install_default_drivers();
     let address = match &test_store.location {
         Location::Sqlite(path) => format!("sqlite://{}?mode=rwc", path.display()),
@@ -102,6 +109,13 @@ pub(crate) async fn an_older_store_is_migrated(engine: Engine) {
     };
     let pool = sqlx::AnyPool::connect(&address).await.unwrap();
     sqlx::migrate::Migrator::new(folder.path()).await.unwrap().run(&pool).await.unwrap();
+    pool
+}
+
+/// Starts from a store with only the first migration and one server.
+pub(crate) async fn an_older_store_is_migrated(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let pool = migrate_until(&test_store, engine, 1).await;
     let sql = "INSERT INTO servers (id, configuration, cached_tools, seen_at) VALUES ('old', $1, $2, 5)";
     let tool = r#"{"name":"read"}"#;
     let insert = sqlx::query(sql).bind(ContentHash::of("how").to_string()).bind(format!("[{tool}]"));

@@ -2,6 +2,8 @@
 
 use super::*;
 
+const OPERATOR: DataOwner = DataOwner::Operator;
+
 pub(crate) async fn approvals_are_decided_once(engine: Engine) {
     let test_store = TestStore::new(engine).await;
     let store = test_store.open().await;
@@ -107,34 +109,38 @@ pub(crate) async fn results_are_paged_deduplicated_and_expire(engine: Engine) {
     let store = test_store.open().await;
     // Three bytes per character, so that chunk boundaries fall inside characters.
     let whole: String = (0..300_000).map(|n| char::from_u32(0x4E00 + n % 20_000).unwrap()).collect();
-    let reference = store.store(&whole).await.unwrap();
-    assert_eq!(store.store(&whole).await.unwrap(), reference, "the same content has the same reference");
+    let reference = store.store(&whole, OPERATOR).await.unwrap();
+    assert_eq!(
+        store.store(&whole, OPERATOR).await.unwrap(),
+        reference,
+        "the same content has the same reference"
+    );
     let other = test_store.open().await;
     let (mut read, mut offset) = (String::new(), Some(0));
     while let Some(at) = offset {
-        let page = other.read(&reference, at, 100_001).await.unwrap();
+        let page = other.read(&reference, OPERATOR, at, 100_001).await.unwrap();
         assert_eq!((page.offset, page.total), (at, whole.len()));
         read.push_str(&page.text);
         offset = page.next;
     }
     assert!(read == whole, "the pages make up the whole result");
-    let beyond = other.read(&reference, usize::MAX, 10).await.unwrap();
+    let beyond = other.read(&reference, OPERATOR, usize::MAX, 10).await.unwrap();
     assert_eq!((beyond.text.as_str(), beyond.next), ("", None));
-    assert_eq!(store.store("").await.map(|_| ()), Ok(()));
+    assert_eq!(store.store("", OPERATOR).await.map(|_| ()), Ok(()));
     let usage = store.usage().await.unwrap();
     assert_eq!((usage.stored, usage.stored_bytes), (2, whole.len() as u64));
 
     let unknown = ResultRef::new("r_nothing");
-    assert_eq!(store.read(&unknown, 0, 1).await, Err(ResultsError::NotFound(unknown.clone())));
+    assert_eq!(store.read(&unknown, OPERATOR, 0, 1).await, Err(ResultsError::NotFound(unknown.clone())));
     assert_eq!(store.expire_results(ResultRetention::default()).await.unwrap(), 0);
     tokio::time::sleep(Duration::from_millis(5)).await;
-    let young = store.store("young").await.unwrap();
+    let young = store.store("young", OPERATOR).await.unwrap();
     store.expire_results(ResultRetention { max_bytes: 100, ..ResultRetention::default() }).await.unwrap();
-    assert!(store.read(&young, 0, 9).await.is_ok(), "the newest stay");
-    assert!(store.read(&reference, 0, 9).await.is_err(), "results beyond the size limit expire");
+    assert!(store.read(&young, OPERATOR, 0, 9).await.is_ok(), "the newest stay");
+    assert!(store.read(&reference, OPERATOR, 0, 9).await.is_err(), "results beyond the size limit expire");
     tokio::time::sleep(Duration::from_millis(5)).await;
     store.expire_results(ResultRetention { max_age_millis: 0, ..ResultRetention::default() }).await.unwrap();
-    assert!(store.read(&young, 0, 9).await.is_err());
+    assert!(store.read(&young, OPERATOR, 0, 9).await.is_err());
 }
 
 pub(crate) async fn conversations_are_stored_and_queried(engine: Engine) {
@@ -229,7 +235,7 @@ pub(crate) async fn history_survives_a_restart_and_decays(engine: Engine) {
 }
 
 pub(crate) fn past_request(source: &str, request: &str) -> PastRequest {
-    PastRequest::new("t", source.into(), request).unwrap()
+    PastRequest::new(OPERATOR, "t", source.into(), request).unwrap()
 }
 
 pub(crate) async fn past_requests_survive_a_restart_and_are_bounded(engine: Engine) {
@@ -300,6 +306,7 @@ pub(crate) async fn result_shapes_are_replaced(engine: Engine) {
     let test_store = TestStore::new(engine).await;
     let store = test_store.open().await;
     let shape = |tool: &str, json: &str| ResultShape {
+        owner: OPERATOR,
         tool: tool.to_owned(),
         source: "excel".into(),
         shape: json.to_owned(),
@@ -309,8 +316,8 @@ pub(crate) async fn result_shapes_are_replaced(engine: Engine) {
     tokio::time::sleep(Duration::from_millis(5)).await;
     store.record(&shape("read", r#"{"cells":[]}"#)).await;
     let read = shape("read", r#"{"cells":[]}"#);
-    assert_eq!(store.recent(9).await, [read.clone(), shape("write", r#"{"done":true}"#)]);
-    assert_eq!(store.recent(1).await, [read]);
+    assert_eq!(store.recent(OPERATOR, 9).await, [read.clone(), shape("write", r#"{"done":true}"#)]);
+    assert_eq!(store.recent(OPERATOR, 1).await, [read]);
 }
 
 pub(crate) async fn argument_examples_are_replaced_and_belong_to_their_owner(engine: Engine) {
@@ -418,7 +425,7 @@ pub(crate) async fn statistics_of_a_failed_write_are_written_later(engine: Engin
     let history = StoredHistory::with_clock(&store, Arc::clone(&clock)).await.unwrap();
     let requests = StoredPastRequests::with_clock(&store, Arc::clone(&clock)).await.unwrap();
     history.record(&CallRecord::new("read", &"excel".into(), None, Duration::from_millis(3)));
-    requests.record(PastRequest::new("read", "excel".into(), "read the sheet").unwrap());
+    requests.record(PastRequest::new(OPERATOR, "read", "excel".into(), "read the sheet").unwrap());
     let pool = sqlx::AnyPool::connect(&test_store.url()).await.unwrap();
     for table in ["tool_statistics", "past_requests"] {
         pool.execute(sqlx::AssertSqlSafe(format!("ALTER TABLE {table} RENAME TO away_{table}")))

@@ -50,7 +50,8 @@ mod tests {
 
     use serde_json::json;
     use toolyard_core::{
-        BoxFuture, CallContext, ErrorKind, ResultPage, ResultRef, ResultsError, ToolCallRequest, ToolKind,
+        BoxFuture, CallContext, DataOwner, ErrorKind, ResultPage, ResultRef, ResultsError, ToolCallRequest,
+        ToolKind,
     };
 
     use super::*;
@@ -58,13 +59,18 @@ mod tests {
     struct FailingResults;
 
     impl Results for FailingResults {
-        fn store<'a>(&'a self, _whole: &'a str) -> BoxFuture<'a, Result<ResultRef, ResultsError>> {
+        fn store<'a>(
+            &'a self,
+            _whole: &'a str,
+            _owner: DataOwner,
+        ) -> BoxFuture<'a, Result<ResultRef, ResultsError>> {
             Box::pin(async { Err(ResultsError::Storage("unavailable".to_owned())) })
         }
 
         fn read<'a>(
             &'a self,
             _reference: &'a ResultRef,
+            _reader: DataOwner,
             _offset: usize,
             _limit: usize,
         ) -> BoxFuture<'a, Result<ResultPage, ResultsError>> {

@@ -58,13 +58,14 @@ impl Tool for ReadResult {
     fn call<'a>(
         &'a self,
         request: &'a ToolCallRequest,
-        _context: &'a CallContext,
+        context: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let arguments: ReadResultArguments = read_arguments(&request.arguments)?;
             let limit = arguments.limit.unwrap_or(DEFAULT_PAGE_BYTES).clamp(1, MAX_PAGE_BYTES);
             let reference = ResultRef::new(arguments.reference.trim());
-            let page = self.results.read(&reference, arguments.offset, limit).await.map_err(|error| match error {
+            let read = self.results.read(&reference, context.owner, arguments.offset, limit);
+            let page = read.await.map_err(|error| match error {
                 ResultsError::NotFound(reference) => {
                     let name = truncate(&one_line(reference.as_str()), MAX_ECHOED_NAME_CHARS);
                     ToolError::failed(format!("there is no result `{name}`")).with_hint(
@@ -103,25 +104,31 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use serde_json::{Value, json};
+    use toolyard_core::{CallerIdentity, DataOwner};
 
     use super::*;
 
     struct SingleResult(String);
 
     impl Results for SingleResult {
-        fn store<'a>(&'a self, _whole: &'a str) -> BoxFuture<'a, Result<ResultRef, ResultsError>> {
+        fn store<'a>(
+            &'a self,
+            _whole: &'a str,
+            _owner: DataOwner,
+        ) -> BoxFuture<'a, Result<ResultRef, ResultsError>> {
             Box::pin(async { Ok(ResultRef::new("r_1")) })
         }
 
         fn read<'a>(
             &'a self,
             reference: &'a ResultRef,
+            reader: DataOwner,
             offset: usize,
             limit: usize,
         ) -> BoxFuture<'a, Result<ResultPage, ResultsError>> {
             Box::pin(async move {
                 match reference.as_str() {
-                    "r_1" => Ok(ResultPage::of(&self.0, offset, limit)),
+                    "r_1" if reader == DataOwner::Operator => Ok(ResultPage::of(&self.0, offset, limit)),
                     _ => Err(ResultsError::NotFound(reference.clone())),
                 }
             })
@@ -132,6 +139,16 @@ mod tests {
         let tool = ReadResult::new(Arc::new(SingleResult(whole.to_owned())));
         let context = CallContext::until(Instant::now() + Duration::from_secs(5));
         tool.call(&ToolCallRequest::new("read_result", arguments), &context).await
+    }
+
+    #[tokio::test]
+    async fn results_are_read_for_the_owner_of_the_call() {
+        let tool = ReadResult::new(Arc::new(SingleResult("abc".to_owned())));
+        let mut context = CallContext::until(Instant::now() + Duration::from_secs(5));
+        context.owner = DataOwner::of(Some(&CallerIdentity::principal("https://issuer", "eve")));
+        let request = ToolCallRequest::new("read_result", json!({"reference": "r_1"}));
+        let refused = tool.call(&request, &context).await.unwrap_err();
+        assert!(refused.message().contains("there is no result `r_1`"), "{refused}");
     }
 
     #[tokio::test]

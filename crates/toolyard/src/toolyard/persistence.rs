@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use toolyard_core::{PastRequest, PastRequests as _, SourceId};
+use toolyard_core::{DataOwner, PastRequest, PastRequests as _, SourceId};
 use toolyard_hub::HubConfig;
 use toolyard_store::{
     AuditConfig, Store, StoreError, StoredAudit, StoredExampleRequests, StoredHistory, StoredPastRequests,
@@ -77,10 +77,12 @@ impl Toolyard {
         self.persistence.as_ref().map(|persistence| &*persistence.example_requests)
     }
 
-    /// Requests for which a tool of a source was called successfully, the oldest first; empty without a store.
+    /// The operator's requests for which a tool of a source was called successfully, the oldest first; empty without a store.
     pub fn past_requests(&self, tool: &str, source: &SourceId) -> Vec<String> {
         let past = self.persistence.as_ref().map(|persistence| persistence.past_requests.recent(usize::MAX));
-        let is_of_tool = |past: &PastRequest| past.tool == tool && past.source == *source;
+        let is_of_tool = |past: &PastRequest| {
+            past.owner == DataOwner::Operator && past.tool == tool && past.source == *source
+        };
         past.unwrap_or_default().into_iter().filter(is_of_tool).map(|past| past.request).collect()
     }
 }

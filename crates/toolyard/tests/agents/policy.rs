@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Fixture,
-    client::{HttpGateway, StdioGateway, modern_params, tool_names},
+    client::{HttpGateway, StdioGateway, modern_params, send, tool_names},
 };
 
 const POLICIES: &str = r#"
@@ -105,6 +105,84 @@ async fn only_tools_that_the_caller_may_call_are_listed_found_and_described() {
     let described = call("describe_tool", json!({"name": "slow_note"}));
     let described = gateway.send_request("/found", "tools/call", described).await.to_string();
     assert!(!described.contains("inputSchema"), "{described}");
+    let similar = call("describe_tool", json!({"name": "slow_notes"}));
+    let similar = gateway.send_request("/found", "tools/call", similar).await.to_string();
+    assert!(similar.contains("does not exist") && !similar.contains("did you mean slow_note"), "{similar}");
+    let called =
+        gateway.send_request("/listed", "tools/call", call("slow_notes", json!({}))).await.to_string();
+    assert!(called.contains("does not exist") && !called.contains("`slow_note`"), "{called}");
+    let described = send(gateway.build_request(
+        "/listed",
+        "tools/describe",
+        &modern_params(json!({"name": "slow_note"})),
+    ));
+    let described = described.await.body.to_string();
+    assert!(described.contains("does not exist") && !described.contains("inputSchema"), "{described}");
+    let described = gateway.send_request("/listed", "tools/describe", json!({"name": "write_note"})).await;
+    assert_eq!(described["result"]["tool"]["name"], "write_note", "{described}");
+}
+
+/// Adds a caller with an API key; returns the key.
+fn add_caller(fixture: &Fixture, name: &str) -> String {
+    let added = fixture.home.command(&["--json", "callers", "add", name]).output().unwrap();
+    let added: Value = serde_json::from_slice(&added.stdout).unwrap();
+    added["api_key"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn the_http_api_shows_callers_the_tools_that_they_may_call() {
+    let fixture = fixture();
+    fixture.home.write(
+        "config/toolyard/notes.cedar",
+        r#"forbid (principal == Caller::"toolyard:api-key#eve", action, resource) when { resource.name == "write_note" };"#,
+    );
+    let gateway = HttpGateway::start(&fixture.home, &[]);
+    let (ada, eve) = (add_caller(&fixture, "ada"), add_caller(&fixture, "eve"));
+    let get = async |path: &str, key: &str| {
+        let (status, body) = gateway.get(path, Some(key)).await;
+        (status, body.to_string())
+    };
+    let token = gateway.token.clone().unwrap();
+    for (key, is_shown) in [(&ada, true), (&token, true), (&eve, false)] {
+        for path in
+            ["/api/v1/tools", "/api/v1/tools?query=write%20a%20note", "/api/v1/tools?source=skill:notebook"]
+        {
+            let (status, body) = get(path, key).await;
+            assert_eq!((status, body.contains("write_note")), (200, is_shown), "{path}: {body}");
+            assert!(body.contains("slow_note"), "{path}: {body}");
+        }
+        for path in ["/api/v1/tools/write_note", "/api/v1/tools/write_note?source=skill:notebook"] {
+            let (status, body) = get(path, key).await;
+            assert_eq!(status, if is_shown { 200 } else { 404 }, "{path}: {body}");
+        }
+    }
+    gateway
+        .send_request("", "tools/call", json!({"name": "calculate", "arguments": {"expression": "6*7"}}))
+        .await;
+    let (_, of_all) = get("/api/v1/tools/calculate", &ada).await;
+    assert!(of_all.contains("\"statistics\":null"), "how often others call a tool: {of_all}");
+}
+
+#[tokio::test]
+async fn a_planner_is_offered_only_tools_that_the_caller_may_call() {
+    let fixture = fixture();
+    fixture.home.write(
+        "config/toolyard/notes.cedar",
+        r#"forbid (principal == Caller::"toolyard:api-key#eve", action, resource) when { resource.name == "write_note" };"#,
+    );
+    script_plan(&fixture, "write the draft", "draft");
+    let gateway = HttpGateway::start(&fixture.home, &[]);
+    for (name, is_offered) in [("ada", true), ("eve", false)] {
+        let key = add_caller(&fixture, name);
+        let url = gateway.url.replace("/mcp", "/v1/chat/completions");
+        let messages = json!([{"role": "user", "content": "write the draft into the notebook"}]);
+        let request = gateway.http.post(url).bearer_auth(key);
+        request.json(&json!({"model": "assistant", "messages": messages})).send().await.unwrap();
+        let requests = fixture.model.requests();
+        let prompt = requests.iter().rev().find(|request| request.get("response_format").is_some()).unwrap();
+        assert_eq!(prompt.to_string().contains("write_note"), is_offered, "{name}: {prompt}");
+        assert!(prompt.to_string().contains("slow_note"), "{name}: {prompt}");
+    }
 }
 
 #[tokio::test]

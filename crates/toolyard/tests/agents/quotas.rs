@@ -41,7 +41,7 @@ async fn all_doors_of_all_processes_share_one_quota_and_say_when_it_is_free_agai
     assert!(
         fixture
             .home
-            .command(&["call", "write_note", r#"{"text":"by hand"}"#])
+            .command(&["call", "--local", "write_note", r#"{"text":"by hand"}"#])
             .output()
             .unwrap()
             .status
@@ -60,7 +60,8 @@ async fn all_doors_of_all_processes_share_one_quota_and_say_when_it_is_free_agai
     assert!(meta["retry_after_ms"].as_u64().is_some_and(|delay| delay > 3_000_000), "{refused}");
     let stdio = StdioGateway::new(&fixture.home, &[]).send_request("tools/call", modern_params(call));
     assert!(stdio.to_string().contains("quota `notes` is used up"), "{stdio}");
-    let by_hand = fixture.home.command(&["call", "write_note", r#"{"text":"by hand"}"#]).output().unwrap();
+    let by_hand =
+        fixture.home.command(&["call", "--local", "write_note", r#"{"text":"by hand"}"#]).output().unwrap();
     let text = String::from_utf8_lossy(&by_hand.stderr);
     assert!(
         !by_hand.status.success() && text.contains("quota `notes` is used up (3 calls per 3600s)"),
@@ -71,6 +72,10 @@ async fn all_doors_of_all_processes_share_one_quota_and_say_when_it_is_free_agai
     assert!(!asked.status.success() && text.contains("quota `notes` is used up"), "{text}");
     assert_eq!(fixture.notes().len(), 3, "nothing was called");
 
+    let request = gateway.http.get(gateway.url.replace("/mcp", "/metrics"));
+    let metrics =
+        request.bearer_auth(gateway.token.as_ref().unwrap()).send().await.unwrap().text().await.unwrap();
+    assert!(metrics.contains("toolyard_quota_refusals_total{quota=\"notes\"} 2"), "{metrics}");
     let listed = fixture.home.command(&["quotas", "--json"]).output().unwrap();
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
     let budget = &listed[0];
@@ -78,7 +83,7 @@ async fn all_doors_of_all_processes_share_one_quota_and_say_when_it_is_free_agai
         (&budget["quota"], &budget["used"], &budget["limit"]),
         (&json!("notes"), &json!(3), &json!(3))
     );
-    let audit = fixture.home.command(&["audit", "list", "--json"]).output().unwrap();
+    let audit = fixture.home.command(&["audit", "tail", "--json"]).output().unwrap();
     assert!(String::from_utf8_lossy(&audit.stdout).contains("quota_exceeded"));
 }
 
@@ -86,7 +91,7 @@ async fn all_doors_of_all_processes_share_one_quota_and_say_when_it_is_free_agai
 async fn a_run_is_not_started_when_the_tokens_are_used_up() {
     let quota = "[[quotas]]\nname = \"tokens\"\nper = [\"agent\"]\ntokens = { limit = 1, window = \"1h\" }\n";
     let fixture = fixture(quota);
-    fixture.model.script_answer("hello", "Hello.");
+    fixture.model.script_direct_answer("hello", "Hello.");
     let gateway = HttpGateway::start(&fixture.home, &[]);
     let post = |path: &str, body: Value| {
         let url = gateway.url.replace("/mcp", path);

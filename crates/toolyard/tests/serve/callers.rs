@@ -157,7 +157,7 @@ async fn policies_for_the_main_endpoint_hold_at_the_endpoint_of_toolyard_call() 
 }
 
 #[test]
-fn callers_are_managed_on_the_command_line() {
+fn a_caller_that_cannot_be_added_is_explained() {
     let home = home_with_settings("[serve.profiles.office]\nservers = [\"fake\"]\n");
     insta::assert_snapshot!(home.run(&["callers", "list"]), @r"
     --- stderr
@@ -181,6 +181,11 @@ fn callers_are_managed_on_the_command_line() {
       hint: such as 90d, 12h or 30m; without --expires, a key is valid for ever
     --- exit 2
     ");
+}
+
+#[test]
+fn callers_are_managed_on_the_command_line() {
+    let home = home_with_settings("[serve.profiles.office]\nservers = [\"fake\"]\n");
     let key = add_caller(
         &home,
         &["ci", "--profile", "office", "--profile", "/", "--agent", "clerk", "--expires", "90d"],

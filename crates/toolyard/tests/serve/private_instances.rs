@@ -313,3 +313,48 @@ async fn sessions_at_a_url_are_private_and_a_server_without_sessions_is_shared()
         assert_eq!(names, expected, "{revision}");
     }
 }
+
+#[tokio::test]
+async fn headers_name_the_caller_of_each_request_and_never_carry_its_token() {
+    for revision in ["legacy", "modern"] {
+        let home = TestHome::new();
+        let headers =
+            "headers = { X-User = \"${caller:subject}\", X-Issuer = \"by ${caller:issuer:-nobody}\" }";
+        let _server = HttpServer::start(&home, revision, headers);
+        let gateway = HttpGateway::start(&home, &[]);
+        request(&gateway, None, "tools/list", json!({})).await;
+        for user in [Some("ada"), Some("eve"), None, Some("ada")] {
+            let text = succeed(&gateway, user, "headers", json!({})).await;
+            let sent: Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(sent["x-user"].as_str(), user, "{revision}: {text}");
+            let issuer = user.map_or("by nobody", |_| "by toolyard:proxy");
+            assert_eq!(sent["x-issuer"], issuer, "{revision}: {text}");
+        }
+        let added = home.command(&["--json", "callers", "add", "ci"]).output().unwrap();
+        let added: Value = serde_json::from_slice(&added.stdout).unwrap();
+        let key = added["api_key"].as_str().unwrap();
+        let params = modern_params(json!({"name": "headers", "arguments": {}}));
+        let mut call = gateway.build_request("", "tools/call", &params).build().unwrap();
+        call.headers_mut().insert("authorization", format!("Bearer {key}").parse().unwrap());
+        let body = send(reqwest::RequestBuilder::from_parts(gateway.http.clone(), call)).await.body;
+        let sent = body["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{body}"));
+        assert!(sent.contains("\"x-user\": \"ci\""), "{revision}: {sent}");
+        let own_token = gateway.token.clone().unwrap();
+        for secret in [key, &own_token, "authorization", "x-forwarded-user"] {
+            assert!(!sent.contains(secret), "{revision}: {sent}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_caller_without_a_needed_claim_is_refused_and_nothing_is_sent() {
+    for revision in ["legacy", "modern"] {
+        let home = TestHome::new();
+        let _server = HttpServer::start(&home, revision, "headers = { X-Team = \"${caller:claims.team}\" }");
+        let gateway = HttpGateway::start(&home, &[]);
+        request(&gateway, None, "tools/list", json!({})).await;
+        let refused = call(&gateway, Some("ada"), "login", json!({"user": "ada"})).await.unwrap_err();
+        assert!(refused.contains("`x-team` needs `claims.team` of the caller"), "{revision}: {refused}");
+        assert_eq!(succeed(&gateway, None, "whoami", json!({})).await, "nobody", "{revision}");
+    }
+}

@@ -9,7 +9,7 @@ use super::{
     super::{context::Context, operation::end_model_task},
     answer_stream::AnswerStream,
     arithmetic,
-    model_io::build_request,
+    model_io::{build_request, data_owner},
     step_view::load_views,
 };
 use crate::{AgentParts, ModelTask, Run, RunRequest, RunUpdate, RunWatcher, discovery::ToolExperience};
@@ -85,7 +85,7 @@ pub(in crate::driver) async fn call_model(context: Context<'_>, run: Run, task: 
 async fn load_experience(parts: &AgentParts, run: &Run) -> ToolExperience {
     parts.hub.wait_until_searchable().await;
     let shapes = match &parts.result_shapes {
-        Some(shapes) => shapes.recent(MAX_RESULT_SHAPES).await,
+        Some(shapes) => shapes.recent(data_owner(run), MAX_RESULT_SHAPES).await,
         None => Vec::new(),
     };
     let owner = run.request().map(RunRequest::owner_text).unwrap_or_default();

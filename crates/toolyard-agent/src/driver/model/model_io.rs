@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
-use toolyard_core::{CallerIdentity, ErrorKind};
+use toolyard_core::{CallerIdentity, DataOwner, ErrorKind};
 use toolyard_model::{ModelReply, ModelRequest};
 
 use super::{
@@ -20,6 +20,7 @@ use crate::{
     planning::{reply::plan_text::clean_answer, tool_search::MAX_TOOL_SEARCHES},
     prompt::PromptTool,
     reference::references,
+    tool_access::ToolAccess,
     values::{StepValues, outline, reasoned_text, reasoned_value},
 };
 
@@ -68,6 +69,16 @@ pub(super) fn question(run: &Run) -> &str {
     run.request().map(|request| request.question.as_str()).unwrap_or_default()
 }
 
+/// Whose data the run reads and leaves behind.
+pub(in crate::driver) fn data_owner(run: &Run) -> DataOwner {
+    DataOwner::of(run.request().and_then(|request| request.identity.as_deref()))
+}
+
+/// What the planner of the run is offered.
+fn tool_access(parts: &AgentParts, run: &Run) -> ToolAccess {
+    ToolAccess::new(&parts.hub, run.request().and_then(|request| request.identity.clone()))
+}
+
 fn planning_agent(parts: &AgentParts) -> PlanningAgent {
     PlanningAgent::new(Arc::clone(&parts.config), Arc::clone(&parts.counter))
 }
@@ -80,7 +91,7 @@ fn planning_context(
 ) -> PlanningContext {
     let request = run.request().cloned().unwrap_or_default();
     let task = PlanningTask { question: &request.question, searches: run.tool_searches() };
-    let mut tools = tools_for_task(&parts.config, &parts.hub, task, experience);
+    let mut tools = tools_for_task(&parts.config, &parts.hub, &tool_access(parts, run), task, experience);
     let has_own_search = AgentTools::new(&parts.config, &parts.hub).find(SEARCH_TOOLS).is_some();
     if views.is_empty() {
         // There is no result yet whose rest could be read.
@@ -150,7 +161,7 @@ pub(super) fn read_plan(
     reply: &ModelReply,
 ) -> Result<(PlannerDecision, RepairNotes), Vec<PlanProblem>> {
     let views = cached_views(run, &StepValues::default());
-    let tools = AgentTools::new(&parts.config, &parts.hub);
+    let tools = AgentTools::new(&parts.config, &parts.hub).suggested_for(tool_access(parts, run));
     let context = planning_context(parts, run, &views, &ToolExperience::default());
     let parsed = planning_agent(parts).parse_reply(&context, reply, &tools);
     let (decision, notes) = parsed.map_err(|problem| vec![problem])?;

@@ -70,7 +70,8 @@ async fn list_runs(
 #[utoipa::path(post, path = "/runs", tag = "runs", request_body = StartRunBody,
     params(("Idempotency-Key" = Option<String>, Header, description = "identifies the request for a day")),
     responses((status = 202, body = StartedRun), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody), (status = 422, body = ErrorBody), (status = 503, body = ErrorBody)))]
+        (status = 409, body = ErrorBody), (status = 422, body = ErrorBody), (status = 429, body = ErrorBody),
+        (status = 503, body = ErrorBody)))]
 async fn start_run(Agents(api): Agents, requester: Requester, request: RouteRequest) -> ApiResult {
     Ok(run_handlers::start(&api.runs, &api.requests, &request, &requester).await?.into())
 }
@@ -129,7 +130,8 @@ async fn event_schema() -> ApiResult {
     responses((status = 200, description = "a response, or its events as server-sent events",
             content((Object = "application/json"), (String = "text/event-stream"))),
         (status = 400, body = ErrorBody), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
-        (status = 422, body = ErrorBody), (status = 502, body = ErrorBody), (status = 503, body = ErrorBody)))]
+        (status = 422, body = ErrorBody), (status = 429, body = ErrorBody), (status = 502, body = ErrorBody),
+        (status = 503, body = ErrorBody)))]
 async fn create_response(Agents(api): Agents, requester: Requester, request: RouteRequest) -> ApiResult {
     Ok(completion_handlers::respond(&api.runs, &api.requests, &request, &requester).await?.into())
 }
@@ -211,7 +213,8 @@ async fn decide(
     responses((status = 200, description = "a completion, or its chunks as server-sent events",
             content((Object = "application/json"), (String = "text/event-stream"))),
         (status = 400, body = ErrorBody), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
-        (status = 422, body = ErrorBody), (status = 502, body = ErrorBody), (status = 503, body = ErrorBody)))]
+        (status = 422, body = ErrorBody), (status = 429, body = ErrorBody), (status = 502, body = ErrorBody),
+        (status = 503, body = ErrorBody)))]
 async fn complete_chat(Agents(api): Agents, requester: Requester, request: RouteRequest) -> ApiResult {
     Ok(completion_handlers::complete(&api.runs, &api.requests, &request, &requester).await?.into())
 }

@@ -172,3 +172,22 @@ proptest! {
         prop_assert_eq!(names.len(), file.servers.len());
     }
 }
+
+#[test]
+fn isolation_and_headers_of_the_caller_are_read() {
+    let file = read(
+        r#"{"mcpServers": {
+            "browser": {"command": "browser", "isolation": "session"},
+            "crm": {"url": "https://example.org/mcp", "headers": {"X-User": "${caller:subject}"}},
+            "wrong": {"command": "a", "isolation": "user"}
+        }}"#,
+    );
+    let isolation: Vec<_> = file.servers.iter().map(|server| server.config.isolation).collect();
+    assert_eq!(isolation, [Some(crate::config::IsolationSetting::Session), None]);
+    let resolved = file.servers.last().unwrap().config.resolve(|_| None).unwrap();
+    assert_eq!(resolved.caller_headers.len(), 1);
+    assert_eq!(
+        file.invalid.first().unwrap().to_string(),
+        r#"`wrong` is skipped: `isolation` must be "shared", "caller" or "session""#
+    );
+}

@@ -8,7 +8,7 @@ pub(super) mod resolve;
 
 use std::fmt;
 
-use super::value_syntax::is_variable_name;
+use super::{caller_header::is_caller_reference, value_syntax::is_variable_name};
 use crate::SecretText;
 
 /// Why a reference is invalid.
@@ -26,6 +26,8 @@ pub enum ReferenceError {
     NotAVariable,
     #[error("the path in `${{file:PATH}}` must start with `/` or `~/`")]
     RelativeFile,
+    #[error("`${{caller:…}}` must name `subject`, `issuer`, `name` or `claims.NAME`")]
+    Caller,
     #[error("a default cannot contain a reference")]
     Nested,
     #[error("`${{input:…}}` works only in VS Code: set an environment variable and write `${{VAR}}`")]
@@ -48,6 +50,9 @@ pub const STORED_SECRET_PREFIX: &str = "secret:";
 /// What the path of a file follows in a reference. Lookups of variables receive the path with this prefix.
 pub const SECRET_FILE_PREFIX: &str = "file:";
 
+/// What a property of the caller follows in a reference; only headers of servers have such references.
+pub(crate) const CALLER_PREFIX: &str = "caller:";
+
 /// A reference to what only the user's own settings may use: a stored secret or a file.
 pub fn is_private_reference(variable: &str) -> bool {
     variable.starts_with(STORED_SECRET_PREFIX) || variable.starts_with(SECRET_FILE_PREFIX)
@@ -60,6 +65,9 @@ pub fn is_secret_name(name: &str) -> bool {
 
 /// A variable in words: an environment variable, a stored secret or a file.
 pub(in crate::config) fn describe_variable(variable: &str) -> String {
+    if let Some(property) = variable.strip_prefix(CALLER_PREFIX) {
+        return format!("`{property}` of the caller");
+    }
     match (variable.strip_prefix(STORED_SECRET_PREFIX), variable.strip_prefix(SECRET_FILE_PREFIX)) {
         (Some(name), _) => format!("the stored secret `{name}`"),
         (None, Some(path)) => format!("the file `{path}`"),
@@ -141,6 +149,31 @@ impl Template {
         Ok(SecretText::new(text))
     }
 
+    /// Whether the value depends on the caller.
+    pub(in crate::config) fn depends_on_caller(&self) -> bool {
+        self.variables().any(|(variable, _)| variable.starts_with(CALLER_PREFIX))
+    }
+
+    /// Expands all references but those to the caller.
+    pub(in crate::config) fn expand_for_callers(
+        self,
+        lookup: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, UnsetVariable> {
+        let mut template = Self::default();
+        for piece in self.pieces {
+            match piece {
+                Piece::Reference { variable, default } if variable.starts_with(CALLER_PREFIX) => {
+                    template.pieces.push(Piece::Reference { variable, default });
+                }
+                piece => {
+                    let text = Self { pieces: vec![piece] }.expand(&lookup)?;
+                    template.push_text(text.expose());
+                }
+            }
+        }
+        Ok(template)
+    }
+
     pub(in crate::config) fn push_text(&mut self, text: &str) {
         match self.pieces.last_mut() {
             _ if text.is_empty() => {}
@@ -201,6 +234,10 @@ fn parse_reference(inner: &str) -> Result<Piece, ReferenceError> {
         _ if is_variable_name(variable) => {
             Ok(Piece::Reference { variable: variable.to_owned(), default: default.map(str::to_owned) })
         }
+        _ if variable.strip_prefix(CALLER_PREFIX).is_some_and(is_caller_reference) => {
+            Ok(Piece::Reference { variable: variable.to_owned(), default: default.map(str::to_owned) })
+        }
+        _ if inner.starts_with(CALLER_PREFIX) => Err(ReferenceError::Caller),
         _ if inner.starts_with("input:") => Err(ReferenceError::Input),
         _ if inner.starts_with("env:") => Err(ReferenceError::Environment),
         _ => Err(ReferenceError::NotAVariable),

@@ -5,9 +5,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Template, UnsetVariable};
+use http::HeaderName;
+
+use super::{CALLER_PREFIX, Template, UnsetVariable};
 use crate::config::{
-    ConfigError, McpServerConfig, OauthSettings, TransportConfig, value_syntax::is_http_url,
+    ConfigError, McpServerConfig, OauthSettings, TransportConfig, caller_header::CallerHeader,
+    value_syntax::is_http_url,
 };
 
 /// A transport without references. `Debug` shows no values.
@@ -15,6 +18,8 @@ use crate::config::{
 pub struct ResolvedServer {
     /// The transport.
     pub transport: TransportConfig,
+    /// Headers whose values depend on the caller, which the transport lacks.
+    pub caller_headers: Vec<CallerHeader>,
     /// The program to start when the URL does not respond.
     pub program: Option<TransportConfig>,
     /// OAuth settings.
@@ -45,16 +50,18 @@ impl McpServerConfig {
         let templates = texts.into_iter().filter_map(|text| Template::parse(text).ok());
         let names =
             |template: Template| template.variables().map(|(name, _)| name.to_owned()).collect::<Vec<_>>();
-        templates.flat_map(names).chain(inherited.iter().cloned()).collect()
+        let is_variable = |name: &String| !name.starts_with(CALLER_PREFIX);
+        templates.flat_map(names).filter(is_variable).chain(inherited.iter().cloned()).collect()
     }
 
     /// Resolves the references, before every start of the server.
     pub fn resolve(&self, lookup: impl Fn(&str) -> Option<String>) -> Result<ResolvedServer, ConfigError> {
         let resolver = Resolver { server: self.id.as_str(), lookup };
         let transport = resolver.transport(&self.transport)?;
+        let caller_headers = resolver.caller_headers(&self.transport)?;
         let program = self.program.as_ref().map(|program| resolver.transport(program)).transpose()?;
         let oauth = self.oauth.as_ref().map(|oauth| resolver.oauth(oauth)).transpose()?;
-        Ok(ResolvedServer { transport, program, oauth })
+        Ok(ResolvedServer { transport, caller_headers, program, oauth })
     }
 }
 
@@ -77,22 +84,27 @@ impl<F: Fn(&str) -> Option<String>> Resolver<'_, F> {
             },
             TransportConfig::Http { url, headers, kind } => TransportConfig::Http {
                 url: self.url(url)?,
-                headers: self.map("headers", headers, is_header_value)?,
+                headers: self.map("headers", &constant_headers(headers), is_header_value)?,
                 kind: *kind,
             },
         })
     }
 
     fn text(&self, field: &str, text: &str) -> Result<String, ConfigError> {
-        let template = Template::parse(text).map_err(|problem| ConfigError::InvalidReference {
+        let value = self.template(field, text)?.expand(&self.lookup);
+        Ok(value.map_err(|variable| self.unset(field, variable))?.into_exposed())
+    }
+
+    fn template(&self, field: &str, text: &str) -> Result<Template, ConfigError> {
+        Template::parse(text).map_err(|problem| ConfigError::InvalidReference {
             server: self.server.to_owned(),
             field: field.to_owned(),
             problem,
-        })?;
-        let value = template.expand(&self.lookup).map_err(|UnsetVariable(variable)| {
-            ConfigError::UnsetVariable { server: self.server.to_owned(), variable, field: field.to_owned() }
-        })?;
-        Ok(value.into_exposed())
+        })
+    }
+
+    fn unset(&self, field: &str, UnsetVariable(variable): UnsetVariable) -> ConfigError {
+        ConfigError::UnsetVariable { server: self.server.to_owned(), variable, field: field.to_owned() }
     }
 
     fn invalid_value<T>(&self, field: &str, problem: &'static str) -> Result<T, ConfigError> {
@@ -122,6 +134,24 @@ impl<F: Fn(&str) -> Option<String>> Resolver<'_, F> {
         Ok(values)
     }
 
+    fn caller_headers(&self, transport: &TransportConfig) -> Result<Vec<CallerHeader>, ConfigError> {
+        let TransportConfig::Http { headers, .. } = transport else { return Ok(Vec::new()) };
+        let mut caller_headers = Vec::new();
+        for (name, text) in headers {
+            let field = format!("headers.{name}");
+            let template = self.template(&field, text)?;
+            if template.depends_on_caller() {
+                let Ok(header) = HeaderName::from_bytes(name.as_bytes()) else {
+                    return self.invalid_value(&field, "is not a valid header name");
+                };
+                let value = template.expand_for_callers(&self.lookup);
+                let value = value.map_err(|variable| self.unset(&field, variable))?;
+                caller_headers.push(CallerHeader::new(header, value));
+            }
+        }
+        Ok(caller_headers)
+    }
+
     fn folder(&self, cwd: &Path) -> Result<PathBuf, ConfigError> {
         let Some(text) = cwd.to_str() else { return Ok(cwd.to_owned()) };
         let folder = PathBuf::from(self.argument("cwd", text)?);
@@ -145,6 +175,14 @@ impl<F: Fn(&str) -> Option<String>> Resolver<'_, F> {
             ..oauth.clone()
         })
     }
+}
+
+/// The headers that are the same for all callers.
+fn constant_headers(headers: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let depends_on_caller =
+        |text: &str| Template::parse(text).is_ok_and(|template| template.depends_on_caller());
+    let constant = headers.iter().filter(|(_, text)| !depends_on_caller(text));
+    constant.map(|(name, text)| (name.clone(), text.clone())).collect()
 }
 
 /// Whether a header value contains no control characters except tabs.

@@ -105,7 +105,7 @@ fn errors_name_the_variable_without_values() {
 #[test]
 fn debug_output_contains_no_values() {
     let resolved = server("https://example.org/?key=${TOKEN}", "Bearer ${TOKEN}").resolve(lookup).unwrap();
-    insta::assert_snapshot!(format!("{resolved:?}"), @r#"ResolvedServer { transport: Http { url: https://example.org/…, headers: {"Authorization"}, kind: Auto }, program: None, oauth: None }"#);
+    insta::assert_snapshot!(format!("{resolved:?}"), @r#"ResolvedServer { transport: Http { url: https://example.org/…, headers: {"Authorization"}, kind: Auto }, caller_headers: [], program: None, oauth: None }"#);
     assert_eq!(
         format!("{:?}", Template::parse("a${TOKEN}b").unwrap().expand(lookup).unwrap()),
         "SecretText(…)"

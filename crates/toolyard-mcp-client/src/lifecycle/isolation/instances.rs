@@ -12,6 +12,8 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
+use toolyard_core::CallerIdentity;
+
 use super::pool::{Admission, InstanceId, InstanceKey, InstancePool, IsolationLimits};
 use crate::{
     lifecycle::{connect_error::ConnectError, server::ManagedServer},
@@ -75,6 +77,7 @@ impl PrivateInstances {
         self: &Arc<Self>,
         key: &InstanceKey,
         shared: &Arc<ManagedServer>,
+        identity: &Arc<CallerIdentity>,
     ) -> Result<InstanceLease, ConnectError> {
         let mut state = lock(&self.0);
         let id = match state.pool.admit(key, Instant::now()) {
@@ -85,7 +88,7 @@ impl PrivateInstances {
                 if let Some(replaced) = replaced.filter(|replaced| replaced.must_stop) {
                     self.spawn_stop(&state, replaced.id, "to make room for another one");
                 }
-                let server = ManagedServer::private_instance(shared, predecessor);
+                let server = ManagedServer::private_instance(shared, identity, predecessor);
                 let ended = watch::Sender::new(false);
                 state.servers.insert(id, PrivateServer { server, ended });
                 self.watch_idle(&mut state);
@@ -95,6 +98,7 @@ impl PrivateInstances {
         let server = state.servers.get(&id).map(|instance| Arc::clone(&instance.server));
         let in_use = InstanceUse { instances: Arc::clone(self), id };
         drop(state);
+        server.iter().for_each(|server| server.renew_owner(identity));
         // The pool and the servers change together.
         server.map(|server| InstanceLease { server, _use: Some(in_use) }).ok_or(ConnectError::Cancelled)
     }

@@ -26,7 +26,7 @@ pub struct IsolationLimits {
 
 impl Default for IsolationLimits {
     fn default() -> Self {
-        Self { max_instances: 200, max_instances_per_caller: 8, idle_timeout: Duration::from_mins(10) }
+        Self { max_instances: 200, max_instances_per_caller: 20, idle_timeout: Duration::from_mins(10) }
     }
 }
 
@@ -235,12 +235,9 @@ impl InstancePool {
     }
 
     fn stop_all(&mut self, is_selected: impl Fn(&Instance) -> bool) -> Vec<InstanceId> {
-        let selected = self.instances.iter().filter(|(_, instance)| is_selected(instance)).map(|(id, _)| *id);
-        let selected: Vec<InstanceId> = selected
-            .filter(|id| {
-                self.instances.get(id).is_some_and(|instance| matches!(instance.phase, Phase::Active { .. }))
-            })
-            .collect();
+        let active = self.active.values().filter_map(|id| self.instances.get_key_value(id));
+        let selected = active.filter(|(_, instance)| is_selected(instance));
+        let selected: Vec<InstanceId> = selected.map(|(id, _)| *id).collect();
         for id in &selected {
             self.begin_stop(*id, None);
         }
@@ -250,8 +247,9 @@ impl InstancePool {
     /// When an instance may be idle for too long; none if no instance is active.
     pub(super) fn next_idle_check(&self, now: Instant) -> Option<Instant> {
         let idle_at = self.instances.values().filter_map(|instance| match instance.phase {
-            Phase::Active { calls: 0, last_used } => Some(last_used + self.limits.idle_timeout),
-            Phase::Active { .. } => Some(now + self.limits.idle_timeout),
+            // A timeout that is too long for the clock never ends.
+            Phase::Active { calls: 0, last_used } => last_used.checked_add(self.limits.idle_timeout),
+            Phase::Active { .. } => now.checked_add(self.limits.idle_timeout),
             Phase::Stopping { .. } => None,
         });
         idle_at.min()

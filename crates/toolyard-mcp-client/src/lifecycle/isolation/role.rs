@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use tokio::{sync::watch, time::Instant};
-use toolyard_core::{CallContext, ContentHash, ErrorKind, ToolError};
+use toolyard_core::{CallContext, CallerIdentity, ContentHash, ErrorKind, ToolError};
 
 use super::instances::PrivateInstances;
 use crate::{
@@ -35,7 +35,11 @@ pub(in crate::lifecycle) enum InstanceRole {
         private: Arc<PrivateInstances>,
     },
     /// An instance of one caller. It records nothing, and nobody but its caller learns of its failures.
-    Private { consecutive_failures: AtomicU32 },
+    Private {
+        /// As of its last call.
+        owner: Mutex<Arc<CallerIdentity>>,
+        consecutive_failures: AtomicU32,
+    },
 }
 
 impl InstanceRole {
@@ -47,7 +51,11 @@ impl InstanceRole {
 
 impl ManagedServer {
     /// A private instance of a server, which is not started. It starts only after `predecessor` has ended.
-    pub(super) fn private_instance(shared: &Self, predecessor: Option<watch::Receiver<bool>>) -> Arc<Self> {
+    pub(super) fn private_instance(
+        shared: &Self,
+        owner: &Arc<CallerIdentity>,
+        predecessor: Option<watch::Receiver<bool>>,
+    ) -> Arc<Self> {
         let mut config = shared.config.clone();
         // The pool decides when it is idle, and a process behind a URL belongs to the shared instance.
         (config.idle_stop, config.program) = (None, None);
@@ -70,7 +78,10 @@ impl ManagedServer {
             shared: Arc::clone(&shared.shared),
             stderr_tail: Arc::new(shared.stderr_tail.empty_copy()),
             secrets: Arc::clone(&shared.secrets),
-            role: InstanceRole::Private { consecutive_failures: AtomicU32::new(0) },
+            role: InstanceRole::Private {
+                owner: Mutex::new(Arc::clone(owner)),
+                consecutive_failures: AtomicU32::new(0),
+            },
             state: Mutex::new(state),
             refresh_lock: tokio::sync::Mutex::default(),
         })
@@ -78,6 +89,21 @@ impl ManagedServer {
 
     pub(in crate::lifecycle) fn is_private(&self) -> bool {
         matches!(self.role, InstanceRole::Private { .. })
+    }
+
+    /// The caller that a private instance belongs to.
+    pub(in crate::lifecycle) fn owner(&self) -> Option<Arc<CallerIdentity>> {
+        match &self.role {
+            InstanceRole::Private { owner, .. } => Some(Arc::clone(&lock(owner))),
+            InstanceRole::Shared { .. } => None,
+        }
+    }
+
+    /// Takes over the current claims of the caller.
+    pub(super) fn renew_owner(&self, identity: &Arc<CallerIdentity>) {
+        if let InstanceRole::Private { owner, .. } = &self.role {
+            *lock(owner) = Arc::clone(identity);
+        }
     }
 
     /// The number of private instances of this server.
@@ -114,7 +140,7 @@ impl ManagedServer {
         session: &Arc<Session>,
         is_fault: bool,
     ) {
-        let InstanceRole::Private { consecutive_failures } = &self.role else { return };
+        let InstanceRole::Private { consecutive_failures, .. } = &self.role else { return };
         if !is_fault {
             return consecutive_failures.store(0, Ordering::Relaxed);
         }

@@ -60,7 +60,7 @@ impl ManagedServer {
         };
         lock(&self.state).lifecycle.check_usable()?;
         let key = InstanceKey { server: *number, owner: *identity.owner(), session };
-        let lease = private.lease(&key, self)?;
+        let lease = private.lease(&key, self, identity)?;
         // The configuration may have changed since.
         let usable = lock(&self.state).lifecycle.check_usable();
         if let Err(error) = usable {

@@ -157,6 +157,7 @@ impl HttpConnection {
             lock(&self.session).id = None;
         }
         let mut headers = self.session_headers("application/json, text/event-stream");
+        self.client.target.add_caller_headers(&mut headers, message.identity.as_deref())?;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         for (name, value) in &message.headers {
             // The server chose some of these names; it must not override other headers.

@@ -3,10 +3,10 @@
 use std::{fmt, sync::Arc};
 
 use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
-use toolyard_core::BoxFuture;
+use toolyard_core::{BoxFuture, CallerIdentity};
 use url::Url;
 
-use crate::{sanitize::sanitize_line, transport::error::TransportError};
+use crate::{config::CallerHeader, sanitize::sanitize_line, transport::error::TransportError};
 
 /// Shorter header values are too likely to be ordinary words to be redacted.
 const MIN_SECRET_BYTES: usize = 6;
@@ -16,6 +16,8 @@ const MIN_SECRET_BYTES: usize = 6;
 pub struct HttpTarget {
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
+    /// Headers whose values depend on the caller of each request.
+    caller_headers: Vec<CallerHeader>,
     pub(crate) authorizer: Option<Arc<dyn Authorizer>>,
 }
 
@@ -97,7 +99,7 @@ impl HttpTarget {
                 .ok_or_else(|| invalid(format!("invalid header {name:?}")))?;
             map.append(header.name, header.value);
         }
-        Ok(Self { url, headers: map, authorizer: None })
+        Ok(Self { url, headers: map, caller_headers: Vec::new(), authorizer: None })
     }
 
     /// Adds an authorizer.
@@ -105,6 +107,37 @@ impl HttpTarget {
     pub fn with_authorizer(mut self, authorizer: Arc<dyn Authorizer>) -> Self {
         self.authorizer = Some(authorizer);
         self
+    }
+
+    /// Sets the headers whose values depend on the caller. Requests without a caller carry those of `identity`, the caller that
+    /// the connection belongs to, or else defaults.
+    pub(crate) fn set_caller_headers(
+        &mut self,
+        headers: Vec<CallerHeader>,
+        identity: Option<&CallerIdentity>,
+    ) -> Result<(), TransportError> {
+        for header in &headers {
+            if let Some((name, value)) = header.for_caller(identity)? {
+                self.headers.insert(name, value);
+            }
+        }
+        self.caller_headers = headers;
+        Ok(())
+    }
+
+    /// Adds the headers for the caller of a request, if that is told apart from others.
+    pub(crate) fn add_caller_headers(
+        &self,
+        headers: &mut HeaderMap,
+        identity: Option<&CallerIdentity>,
+    ) -> Result<(), TransportError> {
+        let Some(identity) = identity.filter(|identity| identity.is_distinguished()) else { return Ok(()) };
+        for header in &self.caller_headers {
+            if let Some((name, value)) = header.for_caller(Some(identity))? {
+                headers.insert(name, value);
+            }
+        }
+        Ok(())
     }
 
     /// The URL without password and query values.

@@ -243,12 +243,12 @@ impl<T: Transport> TestClient<T> {
 
 pub(crate) fn request(id: u64, method: &'static str) -> OutgoingMessage {
     let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {}}).to_string().into_bytes();
-    OutgoingMessage { id: Some(id), method, body, headers: Vec::new() }
+    OutgoingMessage { id: Some(id), method, body, headers: Vec::new(), identity: None }
 }
 
 pub(crate) fn notification(method: &'static str) -> OutgoingMessage {
     let body = json!({"jsonrpc": "2.0", "method": method}).to_string().into_bytes();
-    OutgoingMessage { id: None, method, body, headers: Vec::new() }
+    OutgoingMessage { id: None, method, body, headers: Vec::new(), identity: None }
 }
 
 /// The peak memory of this process in bytes; nextest runs each test in a process of its own.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolyard::Toolyard;
-use toolyard_core::{ArgumentExample, ExampleRequests as _, ResultShape, ResultShapes as _};
+use toolyard_core::{ArgumentExample, DataOwner, ExampleRequests as _, ResultShape, ResultShapes as _};
 use toolyard_hub::{ToolCandidate, definition_hash};
 use toolyard_store::ToolStatistics;
 
@@ -23,7 +23,7 @@ pub(super) struct Experience {
 impl Experience {
     pub(super) async fn load(toolyard: &Toolyard) -> Self {
         let shapes = match toolyard.store() {
-            Some(store) => store.recent(MAX_RESULT_SHAPES).await,
+            Some(store) => store.recent(DataOwner::Operator, MAX_RESULT_SHAPES).await,
             None => Vec::new(),
         };
         let agents = toolyard.agents();

@@ -1,0 +1,129 @@
+//! Past requests by owner: the requests of one never change the searches of another.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
+
+use crate::{
+    accumulator::DocumentId,
+    history::{MAX_PAST_REQUESTS, RequestHistory},
+};
+
+/// The past requests of all owners.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OwnedHistory {
+    /// Of the owner with the empty name: on most machines, there is no other.
+    pub(crate) unnamed: RequestHistory,
+    named: HashMap<Arc<str>, RequestHistory>,
+    /// The names of `named`, those that recorded a request last at the end.
+    by_age: VecDeque<Arc<str>>,
+}
+
+impl OwnedHistory {
+    /// The number of requests of all owners.
+    pub(crate) fn len(&self) -> usize {
+        self.unnamed.len() + self.named_len()
+    }
+
+    fn named_len(&self) -> usize {
+        self.named.values().map(RequestHistory::len).sum()
+    }
+
+    /// Records a request of an owner, see [`RequestHistory::record`]. If named owners have too many requests together, the one
+    /// that recorded none for the longest time loses its history.
+    pub(crate) fn record(
+        &mut self,
+        owner: &str,
+        source: &str,
+        key: &str,
+        terms: &[String],
+        find_document: impl FnOnce() -> Option<DocumentId>,
+    ) {
+        if owner.is_empty() {
+            self.unnamed.record(source, key, terms, find_document);
+            return;
+        }
+        if let Some(history) = self.named.get_mut(owner) {
+            history.record(source, key, terms, find_document);
+        } else {
+            let mut history = RequestHistory::default();
+            history.record(source, key, terms, find_document);
+            self.named.insert(owner.into(), history);
+        }
+        let name = self.by_age.iter().position(|known| **known == *owner);
+        let name = name.and_then(|at| self.by_age.remove(at)).unwrap_or_else(|| owner.into());
+        self.by_age.push_back(name);
+        while self.named.len() > 1
+            && self.named_len() > MAX_PAST_REQUESTS
+            && let Some(oldest) = self.by_age.pop_front()
+        {
+            self.named.remove(&oldest);
+        }
+    }
+
+    /// See [`RequestHistory::similar_tools`].
+    pub(crate) fn similar_tools(&self, owner: &str, request: &str) -> Vec<(DocumentId, f32)> {
+        let history = if owner.is_empty() { Some(&self.unnamed) } else { self.named.get(owner) };
+        history.map(|history| history.similar_tools(request)).unwrap_or_default()
+    }
+
+    /// See [`RequestHistory::attach_tool`].
+    pub(crate) fn attach_tool(&mut self, source: &str, key: &str, id: DocumentId) {
+        self.histories_mut().for_each(|history| history.attach_tool(source, key, id));
+    }
+
+    /// See [`RequestHistory::detach_source`].
+    pub(crate) fn detach_source(&mut self, source: &str) {
+        self.histories_mut().for_each(|history| history.detach_source(source));
+    }
+
+    pub(crate) fn renumber_documents(&mut self, new_id: impl Fn(DocumentId) -> DocumentId) {
+        self.histories_mut().for_each(|history| history.renumber_documents(&new_id));
+    }
+
+    fn histories_mut(&mut self) -> impl Iterator<Item = &mut RequestHistory> {
+        std::iter::once(&mut self.unnamed).chain(self.named.values_mut())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::request_terms;
+
+    fn record(history: &mut OwnedHistory, owner: &str, key: &str, request: &str) {
+        history.record(owner, "s", key, &request_terms(request), || Some(7));
+    }
+
+    #[test]
+    fn requests_of_one_owner_are_unknown_to_others() {
+        let mut history = OwnedHistory::default();
+        record(&mut history, "ada", "t", "book the zebra crossing");
+        assert_eq!(history.similar_tools("ada", "book a zebra").len(), 1);
+        for other in ["", "eve"] {
+            assert_eq!(history.similar_tools(other, "book a zebra"), []);
+        }
+        record(&mut history, "", "t", "feed the heron");
+        assert_eq!(history.similar_tools("", "feed a heron").len(), 1);
+        assert_eq!(history.similar_tools("ada", "feed a heron"), []);
+        assert_eq!(history.len(), 2);
+    }
+
+    #[test]
+    fn the_owner_that_recorded_nothing_for_the_longest_time_is_forgotten_first() {
+        let mut history = OwnedHistory::default();
+        record(&mut history, "", "t", "of the operator");
+        record(&mut history, "first", "t", "one request");
+        record(&mut history, "second", "t", "another request");
+        record(&mut history, "first", "t", "a third request");
+        // A tool keeps 30 requests, so that many tools are needed.
+        for number in 0..MAX_PAST_REQUESTS - 2 {
+            record(&mut history, "third", &format!("tool{number}"), "the same request");
+        }
+        assert_eq!(history.similar_tools("second", "another request"), []);
+        assert_eq!(history.similar_tools("first", "a third request").len(), 1);
+        assert_eq!(history.similar_tools("", "of the operator").len(), 1);
+        assert!(history.len() <= MAX_PAST_REQUESTS + 1);
+    }
+}
