@@ -133,7 +133,7 @@ mod tests {
         CallerHeader::new(HeaderName::from_static("x-user"), Template::parse(value).unwrap())
     }
 
-    fn caller(subject: &str, claims: Value) -> CallerIdentity {
+    fn caller(subject: &str, claims: &Value) -> CallerIdentity {
         let mut identity = CallerIdentity::principal("https://issuer.example", subject);
         identity.claims = claims.as_object().cloned().unwrap_or_default();
         identity
@@ -148,7 +148,7 @@ mod tests {
     fn references_are_resolved_for_the_caller() {
         let ada = caller(
             "ada",
-            json!({"team": "blue", "level": 3, "deep": {"id": "d-1"}, "list": ["x"], "null": null}),
+            &json!({"team": "blue", "level": 3, "deep": {"id": "d-1"}, "list": ["x"], "null": null}),
         );
         let cases = [
             ("${caller:subject}", "ada"),
@@ -180,7 +180,7 @@ mod tests {
         for hostile in
             ["a\r\nX-Admin: yes", "a\nb", "a\0b", "admin ", " admin", "", "\u{7f}", "ad\u{e9}", "\t"]
         {
-            let error = value_for("${caller:subject}", &caller(hostile, json!({}))).unwrap_err();
+            let error = value_for("${caller:subject}", &caller(hostile, &json!({}))).unwrap_err();
             assert_eq!(error, CallerHeaderError::Invalid { header: "x-user".to_owned() }, "{hostile:?}");
         }
     }
@@ -206,7 +206,7 @@ mod tests {
         /// What is sent is exactly the subject, or nothing is sent.
         #[test]
         fn a_subject_is_sent_unchanged_or_not_at_all(subject in any::<String>()) {
-            match value_for("${caller:subject}", &caller(&subject, json!({}))) {
+            match value_for("${caller:subject}", &caller(&subject, &json!({}))) {
                 Ok(sent) => prop_assert_eq!(sent, Some(subject)),
                 Err(error) => prop_assert_eq!(error, CallerHeaderError::Invalid { header: "x-user".to_owned() }),
             }
