@@ -88,8 +88,8 @@ impl CallerHeader {
                 return Err(CallerHeaderError::Missing { header, reference });
             }
         };
-        // Servers ignore spaces at the ends, so that `admin ` would be taken for `admin`.
-        let is_exact = !value.is_empty() && value.trim() == value;
+        // Servers ignore spaces at the ends, so that `admin ` would be taken for `admin`, and read other bytes differently.
+        let is_exact = !value.is_empty() && value.is_ascii() && value.trim() == value;
         let value = Some(value).filter(|_| is_exact).and_then(|value| HeaderValue::from_str(&value).ok());
         let mut value = value.ok_or(CallerHeaderError::Invalid { header })?;
         value.set_sensitive(true);

@@ -5,3 +5,5 @@ CREATE TABLE policies (
     text       TEXT NOT NULL,
     updated_at INTEGER NOT NULL
 ) STRICT;
+
+PRAGMA user_version = 14;

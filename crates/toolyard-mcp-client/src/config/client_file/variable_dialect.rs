@@ -3,7 +3,8 @@
 use std::fmt;
 
 use crate::config::{
-    template::{Piece, Template},
+    caller_header::is_caller_reference,
+    template::{CALLER_PREFIX, Piece, Template},
     value_syntax::{is_variable_name, to_variable_name},
 };
 
@@ -96,7 +97,7 @@ fn push_braced(inner: &str, context: FileContext<'_>, template: &mut Template, n
             }
         },
         "pathSeparator" | "/" => template.push_text("/"),
-        _ if is_variable_name(variable) && !default.is_some_and(|default| default.contains("${")) => {
+        _ if is_reference(variable) && !default.is_some_and(|default| default.contains("${")) => {
             push_reference(variable, default);
         }
         _ => {
@@ -106,6 +107,11 @@ fn push_braced(inner: &str, context: FileContext<'_>, template: &mut Template, n
             template.push_text("}");
         }
     }
+}
+
+/// Whether a name is that of a variable, or of a property of the caller.
+fn is_reference(name: &str) -> bool {
+    is_variable_name(name) || name.strip_prefix(CALLER_PREFIX).is_some_and(is_caller_reference)
 }
 
 fn bare_variable(text: &str) -> Option<(&str, &str)> {
