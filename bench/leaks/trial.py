@@ -32,7 +32,7 @@ def options():
 
 async def trial(options):
     canaries, findings = Canaries(options.seed), Findings()
-    leak_every = 40 if options.plant == "server" else 0
+    leak_every = 7 if options.plant == "server" else 0
     async with Deployment(options.binary, leak_every) as deployment:
         board = Board(deployment.is_isolated)
         names = [f"caller{number}" for number in range(options.callers)]
