@@ -172,12 +172,14 @@ async fn a_planner_is_offered_only_tools_that_the_caller_may_call() {
     );
     script_plan(&fixture, "write the draft", "draft");
     let gateway = HttpGateway::start(&fixture.home, &[]);
-    for (name, is_offered) in [("ada", true), ("eve", false)] {
-        let key = add_caller(&fixture, name);
+    // A gateway reads callers at most once a second.
+    let keys = ["ada", "eve"].map(|name| add_caller(&fixture, name));
+    for (name, key, is_offered) in [("ada", &keys[0], true), ("eve", &keys[1], false)] {
         let url = gateway.url.replace("/mcp", "/v1/chat/completions");
         let messages = json!([{"role": "user", "content": "write the draft into the notebook"}]);
         let request = gateway.http.post(url).bearer_auth(key);
-        request.json(&json!({"model": "assistant", "messages": messages})).send().await.unwrap();
+        let answer = request.json(&json!({"model": "assistant", "messages": messages})).send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{name}");
         let requests = fixture.model.requests();
         let prompt = requests.iter().rev().find(|request| request.get("response_format").is_some()).unwrap();
         assert_eq!(prompt.to_string().contains("write_note"), is_offered, "{name}: {prompt}");

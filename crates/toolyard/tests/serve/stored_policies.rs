@@ -51,7 +51,7 @@ async fn a_running_gateway_obeys_stored_policies_and_their_removal() {
     assert!(removed.contains("removed the policies `night`"), "{removed}");
     let allowed = calculate_until(&gateway, "42").await;
     assert!(allowed.contains("42"), "{allowed}");
-    let audit = home.run(&["audit", "tail", "--json"]);
+    let audit = home.run(&["audit", "tail", "--limit", "1000", "--json"]);
     for change in ["decided: set policy night", "decided: remove policy night"] {
         assert!(audit.contains(change), "{audit}");
     }
