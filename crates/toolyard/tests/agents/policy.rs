@@ -179,11 +179,13 @@ async fn a_planner_is_offered_only_tools_that_the_caller_may_call() {
         let messages = json!([{"role": "user", "content": "write the draft into the notebook"}]);
         let request = gateway.http.post(url).bearer_auth(key);
         let answer = request.json(&json!({"model": "assistant", "messages": messages})).send().await.unwrap();
-        assert_eq!(answer.status(), 200, "{name}");
+        // The plan that the model makes in any case has a tool that does not exist for eve.
+        assert_eq!(answer.status(), if is_offered { 200 } else { 422 }, "{name}");
         let requests = fixture.model.requests();
         let prompt = requests.iter().rev().find(|request| request.get("response_format").is_some()).unwrap();
-        assert_eq!(prompt.to_string().contains("write_note"), is_offered, "{name}: {prompt}");
-        assert!(prompt.to_string().contains("slow_note"), "{name}: {prompt}");
+        let prompt = prompt.to_string();
+        assert_eq!(prompt.contains("- write_note("), is_offered, "{name}: {prompt}");
+        assert!(prompt.contains("- slow_note("), "{name}: {prompt}");
     }
 }
 
