@@ -100,9 +100,14 @@ impl McpTool {
 
     /// The instance that serves the caller.
     async fn instance(&self, context: &CallContext) -> Result<InstanceLease, ToolError> {
+        let (identity, caller) = (context.identity.as_ref(), context.caller.as_ref());
+        // The usual call neither needs a timer nor carries the state of waiting for an instance.
+        if let Some(shared) = self.server.shared_instance_for(identity, caller) {
+            return Ok(shared);
+        }
         let id = &self.server.config.id;
-        let instance = self.server.instance_for(context.identity.as_ref(), context.caller.as_ref());
-        let instance = timeout_at(start_deadline(context), instance).await;
+        let instance = self.server.instance_for(identity, caller);
+        let instance = Box::pin(timeout_at(start_deadline(context), instance)).await;
         instance.map_err(|_elapsed| still_starting(id))?.map_err(|error| unavailable(&error, id))
     }
 
@@ -116,7 +121,7 @@ impl McpTool {
         let session = async {
             let usual = server.connect_for(context.span).await.map_err(|error| unavailable(&error, id))?;
             if server.is_private() {
-                server.check_private_definition(&usual, name, pin).await?;
+                Box::pin(server.check_private_definition(&usual, name, pin)).await?;
                 return Ok(CallSession::of_private(usual));
             }
             Ok(server.session_for_call(usual, context.caller.as_ref(), (name, pin)).await)

@@ -198,12 +198,15 @@ impl<'a> UnfinishedCall<'a> {
 
 impl Drop for UnfinishedCall<'_> {
     fn drop(&mut self) {
+        if self.is_finished || !self.server.is_private() {
+            return;
+        }
         let deadline = self
             .context
             .extendable_deadline
             .as_ref()
             .map_or(self.context.deadline, |deadline| deadline.deadline().max(self.context.deadline));
-        if !self.is_finished && Instant::now().into_std() >= deadline {
+        if Instant::now().into_std() >= deadline {
             self.server.record_private_outcome(self.session, true);
         }
     }

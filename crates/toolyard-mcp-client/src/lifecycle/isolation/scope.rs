@@ -36,6 +36,17 @@ impl ManagedServer {
         }
     }
 
+    /// The shared instance, for a call without a caller that is told apart.
+    pub(in crate::lifecycle) fn shared_instance_for(
+        self: &Arc<Self>,
+        identity: Option<&Arc<CallerIdentity>>,
+        caller: Option<&Arc<dyn Caller>>,
+    ) -> Option<InstanceLease> {
+        let identity = identity.or_else(|| caller?.identity());
+        let is_distinguished = identity.is_some_and(|identity| identity.is_distinguished());
+        (!is_distinguished).then(|| InstanceLease::shared(self))
+    }
+
     /// The instance for a call, for as long as the result exists.
     pub(in crate::lifecycle) async fn instance_for(
         self: &Arc<Self>,
