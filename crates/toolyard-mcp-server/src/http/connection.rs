@@ -5,8 +5,8 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use toolyard_core::{BoxFuture, CallerIdentity};
 use toolyard_mcp::error_code;
@@ -22,6 +22,7 @@ use crate::{
         event_stream::{EventStream, KeepAlive},
         health::{self, LIVENESS_PATH, READINESS_PATH},
         legacy_sse::LegacySseSessions,
+        request_body::read_body,
         response,
         routes::{HttpRoutes, RouteBody, RouteRequest},
     },
@@ -257,7 +258,7 @@ impl Connection {
             id: None,
             task: Some(task),
             // Some clients consider a stream open after its first byte.
-            first: Some(bytes::Bytes::from_static(b":\n\n")),
+            first: Some(Bytes::from_static(b":\n\n")),
             keep_alive: KeepAlive::new(self.http.config.keep_alive_interval),
         };
         response::stream(ResponseBody::Task(Box::new(events)))
@@ -370,13 +371,10 @@ impl Connection {
         request: Request<Incoming>,
     ) -> Result<String, Response<ResponseBody>> {
         let limit = self.http.server.config.limits.message_bytes;
-        let collected = tokio::time::timeout(
-            self.http.config.body_timeout,
-            Limited::new(request.into_body(), limit).collect(),
-        );
-        let bytes = match collected.await {
-            Ok(Ok(collected)) => collected.to_bytes(),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => {
+        let read = tokio::time::timeout(self.http.config.body_timeout, read_body(request.into_body(), limit));
+        let bytes = match read.await {
+            Ok(Ok(Some(bytes))) => bytes,
+            Ok(Ok(None)) => {
                 let text = format!("the body is longer than {limit} bytes");
                 return Err(response::error(
                     StatusCode::PAYLOAD_TOO_LARGE,
@@ -391,7 +389,7 @@ impl Connection {
                 return Err(response);
             }
         };
-        String::from_utf8(bytes.into()).map_err(|_| {
+        String::from_utf8(bytes).map_err(|_| {
             response::error(StatusCode::BAD_REQUEST, error_code::PARSE_ERROR, "the body is not UTF-8")
         })
     }

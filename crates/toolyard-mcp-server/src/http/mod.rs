@@ -14,6 +14,7 @@ mod header_validation;
 mod health;
 mod legacy_sse;
 mod post;
+mod request_body;
 mod response;
 mod routes;
 mod serve;
