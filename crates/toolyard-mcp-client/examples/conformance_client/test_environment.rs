@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use toolyard_core::{SourceId, SourceInfo, Tool};
+use toolyard_core::{CallerIdentity, SourceId, SourceInfo, Tool};
 use toolyard_mcp_client::{Authorizer, HostEnvironment, ToolRegistrar, config::McpServerConfig};
 
 /// The tools of the server under test, by name.
@@ -43,7 +43,11 @@ impl HostEnvironment for TestEnvironment {
         None
     }
 
-    fn authorizer(&self, _server: &McpServerConfig) -> Option<Arc<dyn Authorizer>> {
+    fn authorizer(
+        &self,
+        _server: &McpServerConfig,
+        _caller: Option<&Arc<CallerIdentity>>,
+    ) -> Option<Arc<dyn Authorizer>> {
         self.authorizer.clone()
     }
 }

@@ -190,6 +190,11 @@ impl McpServerConfig {
         self
     }
 
+    /// Whether each caller has tokens of its own.
+    pub fn has_tokens_per_caller(&self) -> bool {
+        self.oauth.as_ref().is_some_and(|oauth| oauth.per_caller.is_some())
+    }
+
     /// The name and a prefix of the fingerprint, for the process list.
     pub fn label(&self) -> String {
         let fingerprint = self.fingerprint().to_string();

@@ -302,6 +302,14 @@ impl ServerSettings {
         {
             return Err(invalid(format!("`{}`", safe_preview(name)), "is not a valid header name"));
         }
+        if self.isolation == Some(IsolationSetting::Shared)
+            && self.oauth.as_ref().is_some_and(|oauth| oauth.per_caller.is_some())
+        {
+            return Err(invalid(
+                "`oauth.per_caller`".to_owned(),
+                "needs an instance for each caller: remove `isolation = \"shared\"`",
+            ));
+        }
         for (field, text) in self.template_texts() {
             if text.len() > MAX_VALUE_BYTES {
                 return Err(invalid(field, "is longer than 128 KiB"));

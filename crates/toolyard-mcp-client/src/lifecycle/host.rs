@@ -75,9 +75,13 @@ pub trait HostEnvironment: Send + Sync {
         None
     }
 
-    /// Gets tokens for a server that requires authorization.
-    fn authorizer(&self, server: &McpServerConfig) -> Option<Arc<dyn Authorizer>> {
-        let _ = server;
+    /// Gets tokens for a server that requires authorization: those of `caller` for an instance that serves this caller only.
+    fn authorizer(
+        &self,
+        server: &McpServerConfig,
+        caller: Option<&Arc<CallerIdentity>>,
+    ) -> Option<Arc<dyn Authorizer>> {
+        let _ = (server, caller);
         None
     }
 
@@ -137,7 +141,7 @@ impl Host {
         config: &McpServerConfig,
         stderr_tail: &Arc<StderrTail>,
         secrets: &Arc<ServerSecrets>,
-        identity: Option<&CallerIdentity>,
+        identity: Option<&Arc<CallerIdentity>>,
     ) -> Result<ConnectTarget, ConnectError> {
         let resolved = config.resolve(|name| self.host_environment.variable(name)).map_err(|error| {
             let reason = |name: &str| self.host_environment.missing_reason(name);
@@ -146,12 +150,12 @@ impl Host {
                 None => error.to_string(),
             })
         })?;
-        let mut target = self.transport_target(config, resolved.transport, stderr_tail, secrets)?;
+        let mut target = self.transport_target(config, resolved.transport, stderr_tail, secrets, identity)?;
         if let ConnectTarget::Http(target, _) = &mut target {
-            target.set_caller_headers(resolved.caller_headers, identity)?;
+            target.set_caller_headers(resolved.caller_headers, identity.map(|identity| &**identity))?;
         }
         let Some(program) = resolved.program else { return Ok(target) };
-        match (target, self.transport_target(config, program, stderr_tail, secrets)?) {
+        match (target, self.transport_target(config, program, stderr_tail, secrets, identity)?) {
             (ConnectTarget::Http(target, kind), ConnectTarget::Stdio(launch)) => {
                 Ok(ConnectTarget::HttpWithProcess(launch, target, kind))
             }
@@ -166,6 +170,7 @@ impl Host {
         transport: TransportConfig,
         stderr_tail: &Arc<StderrTail>,
         secrets: &Arc<ServerSecrets>,
+        identity: Option<&Arc<CallerIdentity>>,
     ) -> Result<ConnectTarget, ConnectError> {
         match transport {
             TransportConfig::Stdio { command, args, env, inherit, cwd } => {
@@ -180,7 +185,7 @@ impl Host {
             }
             TransportConfig::Http { url, headers, kind } => {
                 let mut target = HttpTarget::new(&url, headers)?;
-                if let Some(authorizer) = self.host_environment.authorizer(config) {
+                if let Some(authorizer) = self.host_environment.authorizer(config, identity) {
                     let secrets = Arc::clone(secrets);
                     target = target.with_authorizer(Arc::new(RecordedTokens { authorizer, secrets }));
                 }

@@ -256,7 +256,7 @@ impl ManagedServer {
         let (stderr_tail, secrets) = (Arc::clone(&self.stderr_tail), Arc::clone(&self.secrets));
         // A variable may be a stored secret whose keychain waits for its owner: no thread of the runtime may wait with it.
         let resolving = tokio::task::spawn_blocking(move || {
-            host.connect_target(&config, &stderr_tail, &secrets, owner.as_deref())
+            host.connect_target(&config, &stderr_tail, &secrets, owner.as_ref())
         });
         let failed = |error: tokio::task::JoinError| {
             ConnectError::Configuration(format!("failed to resolve the variables of the server: {error}"))

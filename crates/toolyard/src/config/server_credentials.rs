@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use toolyard_core::CallerIdentity;
 use toolyard_mcp_client::{
     Authorizer, HostEnvironment, SecretText,
     config::{McpServerConfig, TransportConfig},
@@ -67,7 +68,11 @@ impl HostEnvironment for ServerCredentials {
         self.secrets.missing_reason(name)
     }
 
-    fn authorizer(&self, server: &McpServerConfig) -> Option<Arc<dyn Authorizer>> {
+    fn authorizer(
+        &self,
+        server: &McpServerConfig,
+        _caller: Option<&Arc<CallerIdentity>>,
+    ) -> Option<Arc<dyn Authorizer>> {
         // Without the folder, no sign-in has happened yet.
         if !self.token_folder.is_dir() {
             return None;

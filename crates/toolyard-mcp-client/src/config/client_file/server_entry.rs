@@ -278,6 +278,7 @@ fn parse_oauth(entry: &mut ServerEntry<'_>) -> Result<Option<OauthSettings>, Ent
         client_secret: text(&["clientSecret", "client_secret", "CLIENT_SECRET"]),
         scopes,
         callback_port: port,
+        per_caller: None,
     };
     Ok(Some(settings).filter(|settings| *settings != OauthSettings::default()))
 }

@@ -18,9 +18,10 @@ impl ManagedServer {
         is_distinguished && self.isolation() != IsolationSetting::Shared
     }
 
-    /// The configured isolation; by default, a server that keeps state between calls has an instance for each caller.
+    /// The configured isolation; by default, a server that keeps state between calls or has tokens of each caller has an
+    /// instance for each caller.
     fn isolation(&self) -> IsolationSetting {
-        let by_default = || match self.keeps_state() {
+        let by_default = || match self.keeps_state() || self.config.has_tokens_per_caller() {
             true => IsolationSetting::Caller,
             false => IsolationSetting::Shared,
         };
@@ -58,8 +59,10 @@ impl ManagedServer {
             return Ok(InstanceLease::shared(self));
         };
         // Whether an HTTP server keeps state is known once it has been connected.
-        let is_unknown =
-            self.config.isolation.is_none() && self.revision_family().is_none() && !self.keeps_state();
+        let is_unknown = self.config.isolation.is_none()
+            && self.revision_family().is_none()
+            && !self.keeps_state()
+            && !self.config.has_tokens_per_caller();
         // The process behind the URL belongs to the shared instance.
         if is_unknown || (self.config.program.is_some() && self.is_isolated(Some(identity))) {
             self.connect().await?;
