@@ -46,6 +46,8 @@ pub(crate) enum Scalar {
 const TEXT: ValueType = ValueType::Scalar(Scalar::Text);
 const LONG: ValueType = ValueType::Scalar(Scalar::Long);
 const BOOL: ValueType = ValueType::Scalar(Scalar::Bool);
+/// The declared type of an attribute whose use implies none, as in the comparison of two attributes.
+const UNKNOWN: ValueType = TEXT;
 const TEXTS: ValueType = ValueType::Set(Scalar::Text);
 
 /// A record is used as a whole.
@@ -74,8 +76,8 @@ impl AttributeUsage {
         )
     }
 
-    /// The type that the policy expects of an attribute of one of the two records; `None` if it has no type, or if the
-    /// expression is something else.
+    /// The type that the policy expects of an attribute of one of the two records, which is text unless its use implies another;
+    /// `None` if it is a record, or if the expression is something else.
     pub(crate) fn expected_type(&self, expression: &Value) -> Option<ValueType> {
         let (root, path) = attribute_path(expression)?;
         let (last, parents) = path.split_last()?;
@@ -86,7 +88,8 @@ impl AttributeUsage {
         for parent in parents {
             fields = &fields.0.get(*parent)?.fields;
         }
-        fields.0.get(*last).filter(|field| field.fields.is_empty())?.value
+        let field = fields.0.get(*last).filter(|field| field.fields.is_empty())?;
+        Some(field.value.unwrap_or(UNKNOWN))
     }
 
     fn record(&mut self, root: Root, path: &[&str], value: Option<ValueType>) {
@@ -209,11 +212,10 @@ impl Field {
             Scalar::Long => "Long",
             Scalar::Bool => "Bool",
         };
-        match self.value {
+        match self.value.unwrap_or(UNKNOWN) {
             _ if !self.fields.is_empty() => self.fields.declaration(),
-            None => "String".to_owned(),
-            Some(ValueType::Scalar(kind)) => scalar(kind).to_owned(),
-            Some(ValueType::Set(kind)) => format!("Set<{}>", scalar(kind)),
+            ValueType::Scalar(kind) => scalar(kind).to_owned(),
+            ValueType::Set(kind) => format!("Set<{}>", scalar(kind)),
         }
     }
 }

@@ -77,7 +77,8 @@ pub(crate) fn compile(sources: &[PolicySource]) -> Result<Compiled, PolicyError>
 struct Compiler {
     compiled: Compiled,
     problems: Vec<PolicyProblem>,
-    places: HashMap<Arc<str>, String>,
+    /// File and line of each id.
+    places: HashMap<Arc<str>, (Arc<str>, usize)>,
 }
 
 /// A policy in its file.
@@ -146,14 +147,24 @@ impl Compiler {
             from += found + text.len().max(1);
             let id = policy.annotation("id").filter(|id| !id.is_empty());
             let id = id.map_or_else(|| format!("{}:{line}", source.name), str::to_owned);
+            let id = self.distinct_id(source, id);
             self.add_policy(&Located { source, line, id: id.into() }, policy);
         }
     }
 
+    /// The id, with the file if a policy of another file has it already. Files and stored policies change independently of each
+    /// other, so that an id that several of them use must not make all policies unusable.
+    fn distinct_id(&self, source: &PolicySource, id: String) -> String {
+        match self.places.get(id.as_str()) {
+            Some((file, _)) if *file != source.name => format!("{}:{id}", source.name),
+            _ => id,
+        }
+    }
+
     fn add_policy(&mut self, located: &Located<'_>, policy: &CedarPolicy) {
-        let place = format!("{}:{}", located.source.name, located.line);
-        if let Some(other) = self.places.insert(Arc::clone(&located.id), place) {
-            self.problems.push(located.problem(&format!("another policy has this id, at {other}")));
+        let place = (Arc::clone(&located.source.name), located.line);
+        if let Some((file, line)) = self.places.insert(Arc::clone(&located.id), place) {
+            self.problems.push(located.problem(&format!("another policy has this id, at {file}:{line}")));
         }
         match self.compile_policy(located, policy) {
             Ok(rule) => self.compiled.rules.push(rule),

@@ -231,6 +231,33 @@ fn an_argument_of_another_type_is_not_merely_unequal() {
 }
 
 #[test]
+fn comparing_two_attributes_cannot_be_evaded_by_another_type() {
+    let policy = load(
+        r#"forbid (principal, action, resource) when {
+            context.arguments has account && principal.claims has frozen
+            && context.arguments.account == principal.claims.frozen };
+        forbid (principal, action, resource) when {
+            context.arguments has from && context.arguments has to && context.arguments.from == context.arguments.to };"#,
+    )
+    .unwrap();
+    let write = tool("transfer", "bank", false);
+    let caller = caller("ann", &[], &json!({"frozen": "A1"}));
+    let label = |arguments: Value| decide(&policy, Some(&caller), &write, arguments).label();
+    assert_eq!(label(json!({"account": "A2", "from": "x", "to": "y"})), "ask");
+    for hostile in [
+        json!({"account": "A1"}),
+        json!({"account": ["A1"]}),
+        json!({"account": {"id": "A1"}}),
+        json!({"account": 1}),
+        json!({"from": "x", "to": "x"}),
+        json!({"from": ["x"], "to": "x"}),
+        json!({"from": "x", "to": ["x"]}),
+    ] {
+        assert_eq!(label(hostile.clone()), "deny", "{hostile}");
+    }
+}
+
+#[test]
 fn tools_are_hidden_only_if_no_arguments_can_make_their_call_allowed() {
     let text = r#"
         permit (principal, action, resource == Tool::"read@files") when { context.arguments has path };
@@ -258,6 +285,13 @@ fn errors_name_file_line_and_policy() {
     let twice =
         "@id(\"a\") permit (principal, action, resource);\n@id(\"a\") forbid (principal, action, resource);";
     assert_eq!(problems(twice), "p.cedar:2: policy `a`: another policy has this id, at p.cedar:1");
+    let source = |name: &str| PolicySource {
+        name: name.into(),
+        text: "@id(\"a\") permit (principal, action, resource);".to_owned(),
+    };
+    let several = [source("p.cedar"), source("store:team"), source("store:other")];
+    let policy = Policy::load(&several, PatternRules::default(), DefaultDecision::Allow).unwrap();
+    assert_eq!(policy.policy_ids().collect::<Vec<_>>(), ["a", "store:team:a", "store:other:a"]);
     for (text, expected) in [
         (
             "forbid (principal, action, resource) when { context.arguments == context.arguments };",

@@ -1,6 +1,6 @@
 //! [`ResolvedTool`]: what the hub and the approval rules say about a tool now.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use toolyard_core::{
     CallPolicy, CallerIdentity, ContentHash, EffectiveHints, PolicyDecision, PolicyRequest, PolicySubject,
@@ -29,7 +29,8 @@ pub(crate) struct ResolvedTool {
     reads_private: bool,
     /// Whether any source may pass the arguments outside, whatever the rules say.
     open_world: bool,
-    /// Hash of name, source and definition: a changed tool has another identity.
+    /// Hash of name, source and definition, and of the policies that require an approval: what an approval for the whole run is
+    /// about. A changed tool has another identity.
     pub(in crate::driver) identity: String,
     /// Hashes of the definitions of all candidates.
     pub(super) definition_hashes: Vec<ContentHash>,
@@ -131,14 +132,17 @@ impl ResolvedTool {
         let request = ToolCallRequest::new(tool, arguments.clone());
         let route = route_within(&parts.hub.snapshot(), &request, Some(&profile));
         let candidates = route.map(|route| route.candidates).unwrap_or_default();
-        let (mut requires_approval, mut is_open) = (false, false);
+        let (mut asking_policies, mut requires_approval, mut is_open) = (BTreeSet::new(), false, false);
         let (mut waived, mut allowed) = (0, 0);
         for candidate in &candidates {
             match decide(&*policy, &subject, candidate) {
                 None => is_open = true,
                 // The hub refuses a call that is denied, or calls an equivalent instead, and says why.
                 Some(PolicyDecision::Deny(_)) => {}
-                Some(PolicyDecision::Ask(_)) => requires_approval = true,
+                Some(PolicyDecision::Ask(grounds)) => {
+                    requires_approval = true;
+                    asking_policies.extend(grounds.policies.iter().cloned());
+                }
                 Some(PolicyDecision::Allow(grounds)) => {
                     let is_named = parts.rules.always_asks(&candidate.name, candidate.source_id().as_str());
                     allowed += 1;
@@ -153,6 +157,12 @@ impl ResolvedTool {
             Permission::Ask if allowed > 0 && waived == allowed => Permission::Allow,
             permission => permission,
         };
+        if !asking_policies.is_empty() {
+            // Whoever allowed all calls of the tool in this run did not know of what these policies ask about.
+            let parts = asking_policies.iter().map(|policy| policy.as_bytes());
+            let parts = [self.identity.as_bytes()].into_iter().chain(parts);
+            self.identity = ContentHash::of_parts(parts).to_string();
+        }
         self
     }
 

@@ -18,6 +18,8 @@ enum Rule {
     Permit,
     /// Waives the approval of calls whose arguments contain this text.
     WaiveFor(&'static str),
+    /// Requires an approval of calls whose arguments contain this text.
+    RequireFor(&'static str),
 }
 
 /// A policy about one tool.
@@ -39,6 +41,10 @@ impl CallPolicy for TestPolicy {
                 PolicyDecision::Allow(grounds(true))
             }
             Rule::WaiveFor(_) => PolicyDecision::Ask(grounds(false)),
+            Rule::RequireFor(text) if request.arguments.get().contains(text) => {
+                PolicyDecision::Ask(grounds(false))
+            }
+            Rule::RequireFor(_) => PolicyDecision::Allow(Arc::default()),
         }
     }
 
@@ -48,7 +54,7 @@ impl CallPolicy for TestPolicy {
         tool: &PolicyTool,
     ) -> Option<PolicyDecision> {
         let Self(name, rule) = self;
-        let reads_arguments = *tool.name == **name && matches!(rule, Rule::WaiveFor(_));
+        let reads_arguments = *tool.name == **name && matches!(rule, Rule::WaiveFor(_) | Rule::RequireFor(_));
         let arguments = toolyard_core::RawJson::empty_object();
         (!reads_arguments)
             .then(|| self.decide(&PolicyRequest { subject: *subject, tool, arguments: &arguments }))
@@ -130,6 +136,21 @@ async fn a_policy_that_reads_arguments_can_waive_an_approval() {
         assert_eq!(fixture.calls().len(), usize::from(is_sent), "{to}");
         assert_eq!(matches!(end, RunEnd::Suspended { .. }), !is_sent, "{end:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approval_for_the_run_does_not_cover_what_a_policy_asks_about() {
+    let steps: [(&str, &str, serde_json::Value, &[&str]); 3] = [
+        ("small", "transfer", json!({"amount": 10}), &[]),
+        ("next", "transfer", json!({"amount": 20}), &["small"]),
+        ("large", "transfer", json!({"amount": 100_000}), &["next"]),
+    ];
+    let fixture = fixture(&steps, &[tool("transfer", Behavior::Echo).writes().keeps_inside()]);
+    fixture.hub.set_policy(Some(Arc::new(TestPolicy("transfer", Rule::RequireFor("100000")))));
+    let watcher = RecordingWatcher::with_decisions([ApprovalDecision::AllowAlways, ApprovalDecision::Deny]);
+    fixture.agent.ask(request("?"), &watcher, &CancelToken::new()).await.unwrap();
+    let made: Vec<_> = fixture.arguments_of("transfer").iter().map(|made| made["amount"].clone()).collect();
+    assert_eq!(made, [10, 20], "the second question is about the policy");
 }
 
 #[tokio::test(start_paused = true)]
