@@ -33,14 +33,22 @@ pub enum PolicyLoadError {
     Invalid(#[from] PolicyError),
 }
 
+/// The policies of a hub, as they were read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct PolicyDocuments {
+    /// The files of the settings.
+    pub(crate) files: Vec<PolicySource>,
+    /// The documents of the store.
+    pub(crate) stored: Vec<StoredPolicy>,
+}
+
 /// The policies and patterns of the settings, and those of the store; relative paths are relative to `folder`.
 pub fn load_policy(
     settings: &Settings,
     folder: &Path,
     stored: &[StoredPolicy],
 ) -> Result<Policy, PolicyLoadError> {
-    let files: Vec<PathBuf> = settings.policy.files.iter().map(|file| folder.join(file)).collect();
-    load_policy_files(settings, &files, stored)
+    combine(settings, read_files(&settings_files(settings, folder))?, stored)
 }
 
 /// Policies of these files and documents, with the patterns and the default decision of the settings.
@@ -49,12 +57,27 @@ pub fn load_policy_files(
     files: &[PathBuf],
     stored: &[StoredPolicy],
 ) -> Result<Policy, PolicyLoadError> {
-    let mut sources = Vec::new();
-    for path in files {
+    combine(settings, read_files(files)?, stored)
+}
+
+fn settings_files(settings: &Settings, folder: &Path) -> Vec<PathBuf> {
+    settings.policy.files.iter().map(|file| folder.join(file)).collect()
+}
+
+fn read_files(files: &[PathBuf]) -> Result<Vec<PolicySource>, PolicyLoadError> {
+    let read = |path: &PathBuf| {
         let text = std::fs::read_to_string(path)
             .map_err(|error| PolicyLoadError::Unreadable { path: path.clone(), error })?;
-        sources.push(PolicySource { name: path.display().to_string().into(), text });
-    }
+        Ok(PolicySource { name: path.display().to_string().into(), text })
+    };
+    files.iter().map(read).collect()
+}
+
+fn combine(
+    settings: &Settings,
+    mut sources: Vec<PolicySource>,
+    stored: &[StoredPolicy],
+) -> Result<Policy, PolicyLoadError> {
     sources.extend(stored.iter().map(|policy| PolicySource {
         name: format!("{STORE_PREFIX}{}", policy.name).into(),
         text: policy.text.clone(),
@@ -68,13 +91,23 @@ pub fn load_policy_files(
     Ok(Policy::load(&sources, patterns, default)?)
 }
 
+impl PolicyDocuments {
+    /// Reads the files of the settings; relative paths are relative to `folder`.
+    pub(crate) fn read(
+        settings: &Settings,
+        folder: &Path,
+        stored: Vec<StoredPolicy>,
+    ) -> Result<Self, PolicyLoadError> {
+        Ok(Self { files: read_files(&settings_files(settings, folder))?, stored })
+    }
+}
+
 /// The policy of a hub; `None` if there are only patterns, which cost a call nothing.
 pub(crate) fn hub_policy(
     settings: &Settings,
-    folder: &Path,
-    stored: &[StoredPolicy],
+    documents: &PolicyDocuments,
 ) -> Result<Option<Arc<dyn CallPolicy>>, PolicyLoadError> {
-    let policy = load_policy(settings, folder, stored)?;
+    let policy = combine(settings, documents.files.clone(), &documents.stored)?;
     for warning in policy.warnings() {
         tracing::warn!(%warning, "suspicious policy");
     }

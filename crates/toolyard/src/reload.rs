@@ -3,14 +3,17 @@
 use std::{path::PathBuf, sync::Arc};
 
 use arc_swap::ArcSwap;
-use toolyard_core::{CallPolicy, SourceId, SourceKind};
+use toolyard_core::{SourceId, SourceKind};
 use toolyard_hub::{HubSettings, RetryPolicy};
 use toolyard_mcp_client::{ConfigChanges, config::McpServerConfig};
 use toolyard_tools::skill::LoadedSkills;
 
 use crate::{
-    Agents, Error, Models, Settings, SettingsError, SkillEnvironment, Toolyard, agents::ReloadableAgents,
-    synthesis::synthesizer, toolyard::load_skills,
+    Agents, Error, Models, Settings, SettingsError, SkillEnvironment, Toolyard,
+    agents::ReloadableAgents,
+    policy::{PolicyDocuments, hub_policy},
+    synthesis::synthesizer,
+    toolyard::load_skills,
 };
 
 /// New settings, and what was read along with them.
@@ -33,15 +36,23 @@ pub(crate) struct Reloadable {
     pub(crate) agents: Arc<ReloadableAgents>,
     /// What relative paths of policy files are relative to; `None` if the application brought the policy, which stays then.
     pub(crate) policy_folder: Option<PathBuf>,
+    /// The policies in effect.
+    policy_documents: ArcSwap<PolicyDocuments>,
     initial_settings: Settings,
     current_settings: ArcSwap<Settings>,
 }
 
 impl Reloadable {
-    pub(crate) fn new(settings: Settings, agents: Agents, policy_folder: Option<PathBuf>) -> Self {
+    pub(crate) fn new(
+        settings: Settings,
+        agents: Agents,
+        policy_folder: Option<PathBuf>,
+        policy_documents: PolicyDocuments,
+    ) -> Self {
         Self {
             agents: Arc::new(ReloadableAgents::new(agents)),
             policy_folder,
+            policy_documents: ArcSwap::from_pointee(policy_documents),
             initial_settings: settings.clone(),
             current_settings: ArcSwap::from_pointee(settings),
         }
@@ -69,7 +80,11 @@ impl Toolyard {
             Some(environment) => Some(self.reload_skills(environment).await?),
             None => None,
         };
-        let policy = self.reload_policy(&settings).await?;
+        let policy_documents = self.read_policies(&settings).await?;
+        let policy = match &policy_documents {
+            Some(documents) => hub_policy(&settings, documents)?,
+            None => self.hub().policy(),
+        };
         let (previous_policy, previous_quota) = (self.hub().policy(), self.hub().quota());
         let quota = match self.reloadable.current_settings.load().quotas == settings.quotas {
             // What was counted without a store still counts.
@@ -113,6 +128,9 @@ impl Toolyard {
         agents.tool_timeout = settings.call.timeout.map(|timeout| timeout.0);
         agents.models = models;
         self.reloadable.agents.replace(agents);
+        if let Some(documents) = policy_documents {
+            self.reloadable.policy_documents.store(documents.into());
+        }
         let needs_restart = needs_restart(&self.reloadable.initial_settings, &settings);
         self.reloadable.current_settings.store(settings.into());
         if let Some(manager) = self.shared_servers() {
@@ -124,14 +142,33 @@ impl Toolyard {
 }
 
 impl Toolyard {
-    /// The policy of the new settings and of the store; the one in effect if the application brought it.
-    async fn reload_policy(&self, settings: &Settings) -> Result<Option<Arc<dyn CallPolicy>>, Error> {
-        let Some(folder) = &self.reloadable.policy_folder else { return Ok(self.hub().policy()) };
+    /// The policies of the new settings and of the store; `None` if the application brought the policy, which stays then.
+    async fn read_policies(&self, settings: &Settings) -> Result<Option<PolicyDocuments>, Error> {
+        let Some(folder) = &self.reloadable.policy_folder else { return Ok(None) };
         #[cfg(feature = "store")]
         let stored = crate::policy::stored_policies(self.store()).await?;
         #[cfg(not(feature = "store"))]
         let stored = Vec::new();
-        Ok(crate::policy::hub_policy(settings, folder, &stored)?)
+        Ok(Some(PolicyDocuments::read(settings, folder, stored)?))
+    }
+
+    /// Puts the policies of the store into effect if they differ from those in effect; returns whether they did. Nothing else
+    /// is read again: a mistake in the settings or in a policy file must not delay a policy that forbids something.
+    #[cfg(feature = "store")]
+    pub async fn follow_stored_policies(&self) -> Result<bool, Error> {
+        if self.reloadable.policy_folder.is_none() {
+            return Ok(false);
+        }
+        let stored = crate::policy::stored_policies(self.store()).await?;
+        let in_effect = self.reloadable.policy_documents.load_full();
+        if stored == in_effect.stored {
+            return Ok(false);
+        }
+        let documents = PolicyDocuments { files: in_effect.files.clone(), stored };
+        let settings = self.reloadable.current_settings.load_full();
+        self.hub().set_policy(hub_policy(&settings, &documents)?);
+        self.reloadable.policy_documents.store(documents.into());
+        Ok(true)
     }
 
     #[cfg(feature = "store")]

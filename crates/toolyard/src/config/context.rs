@@ -8,7 +8,7 @@ use std::{
 use etcetera::{AppStrategy, AppStrategyArgs};
 use toolyard::{Settings, SettingsError, SkillEnvironment, gateway::SettingsReport, settings::SettingsLayer};
 use toolyard_mcp_client::config::{McpServerConfig, ServerSettings};
-use toolyard_store::{Location, Store, StoreError};
+use toolyard_store::{Location, Store};
 use toolyard_tools::skill::{SkillFolder, SkillScope};
 
 use super::{HashedFile, StoredSecrets, UntrustedFile, server_files::ServerCollection};
@@ -341,7 +341,8 @@ fn find_project_file(folder: &Path, user_file: Option<&Path>) -> Result<Option<H
     HashedFile::read(&path).map(Some).map_err(|error| SettingsError::Unreadable { path, error })
 }
 
-/// The operator's store. A configured store must open; the default one may be missing.
+/// The operator's store. A configured store must open, and so must the default one if it exists: it may contain policies and
+/// callers. Without any, state is kept in memory.
 async fn open_store(
     settings: &Settings,
     file: Option<&Path>,
@@ -351,10 +352,11 @@ async fn open_store(
     if let Some(location) = settings.store_location(base, |name| std::env::var(name).ok())? {
         return Ok(Some(with_progress("the store", Store::open(location)).await??));
     }
-    match Store::open(Location::Sqlite(data_folder.join("toolyard.db"))).await {
+    let database = data_folder.join("toolyard.db");
+    let may_exist = database.try_exists().unwrap_or(true);
+    match Store::open(Location::Sqlite(database)).await {
         Ok(store) => Ok(Some(store)),
-        // A store written by a newer version must not be ignored; an unwritable folder may be.
-        Err(error @ StoreError::NewerSchema { .. }) => Err(error.into()),
+        Err(error) if may_exist => Err(error.into()),
         Err(error) => {
             tracing::warn!(%error, "no store: state is lost when this process ends");
             Ok(None)

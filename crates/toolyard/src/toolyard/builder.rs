@@ -298,7 +298,7 @@ impl ToolyardBuilder {
         #[cfg(feature = "agent")]
         let models = self.build_models();
         #[cfg(feature = "agent")]
-        self.configure_by_settings(&mut config, &models).await?;
+        let policy_documents = self.configure_by_settings(&mut config, &models).await?;
         #[cfg(feature = "store")]
         let persistence = {
             let lazily = self.loads_past_requests_lazily;
@@ -348,7 +348,12 @@ impl ToolyardBuilder {
             #[cfg(feature = "store")]
             persistence,
             #[cfg(feature = "agent")]
-            reloadable: crate::reload::Reloadable::new(self.settings, agents, policy_folder),
+            reloadable: crate::reload::Reloadable::new(
+                self.settings,
+                agents,
+                policy_folder,
+                policy_documents,
+            ),
             #[cfg(feature = "agent")]
             approver: self.approver,
             #[cfg(feature = "gateway")]
@@ -497,11 +502,12 @@ impl ToolyardBuilder {
         models
     }
 
+    /// Configures the hub. Returns the policies in effect.
     async fn configure_by_settings(
         &self,
         config: &mut HubConfig,
         models: &crate::Models,
-    ) -> Result<(), Error> {
+    ) -> Result<crate::policy::PolicyDocuments, Error> {
         let toolyard_hub::HubSettings { rules, capabilities, limits, retry, synthesizer } =
             crate::reload::hub_settings(&self.settings, models);
         config.rules = rules;
@@ -515,10 +521,11 @@ impl ToolyardBuilder {
         let stored = crate::policy::stored_policies(self.store.as_ref()).await?;
         #[cfg(not(feature = "store"))]
         let stored = Vec::new();
-        config.policy = crate::policy::hub_policy(&self.settings, folder, &stored)?;
+        let policy_documents = crate::policy::PolicyDocuments::read(&self.settings, folder, stored)?;
+        config.policy = crate::policy::hub_policy(&self.settings, &policy_documents)?;
         let quota = crate::quotas::hub_quota(&self.settings, self.quota_budgets());
         config.quota = quota.map_err(crate::SettingsError::from)?;
-        Ok(())
+        Ok(policy_documents)
     }
 
     /// The store as far as quotas need it; none without a store.

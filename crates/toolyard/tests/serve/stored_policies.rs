@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::{
     client::{HttpGateway, modern_params, send},
     home_with_server,
+    test_home::wait_until,
 };
 
 /// Gateways read the store every two seconds; the machine may be busy.
@@ -56,6 +57,41 @@ async fn a_running_gateway_obeys_stored_policies_and_their_removal() {
         assert!(audit.contains(change), "{audit}");
     }
     gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_mistake_in_the_settings_does_not_delay_a_stored_policy() {
+    let home = home_with_server();
+    let gateway = HttpGateway::start(&home, &[]);
+    let settings = home.path("config/toolyard/toolyard.toml");
+    let text = std::fs::read_to_string(&settings).unwrap();
+    std::fs::write(&settings, format!("serve.required_servers = [\"missing\"]\n{text}")).unwrap();
+    let is_refused = || gateway.stderr().contains("settings not reloaded");
+    assert!(wait_until(20_000, is_refused), "{}", gateway.stderr());
+    home.write("night.cedar", "@reason(\"closed for the night\") forbid (principal, action, resource);\n");
+    home.run(&["policy", "set", "night", home.path("night.cedar").to_str().unwrap()]);
+    let refused = calculate_until(&gateway, "closed for the night").await;
+    assert!(refused.contains("closed for the night"), "{refused}");
+}
+
+#[test]
+fn a_store_that_exists_but_cannot_be_opened_is_not_ignored() {
+    let home = home_with_server();
+    home.write("night.cedar", "forbid (principal, action, resource);\n");
+    home.run(&["policy", "set", "night", home.path("night.cedar").to_str().unwrap()]);
+    let database = home.path("data/toolyard/toolyard.db");
+    for suffix in ["-wal", "-shm"] {
+        let _ = std::fs::remove_file(format!("{}{suffix}", database.display()));
+    }
+    std::fs::write(&database, "This is no database. ".repeat(500)).unwrap();
+    let called = home.command(&["call", "calculate", r#"{"expression": "1"}"#]).output().unwrap();
+    let message = String::from_utf8_lossy(&called.stderr).into_owned();
+    assert_eq!(
+        called.status.code(),
+        Some(1),
+        "without the stored policies, nothing may be called: {message}"
+    );
+    assert!(message.contains("toolyard.db"), "{message}");
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub(super) use self::secrets::stored_token;
 use self::{
     callers::CallerAuthentication,
     operator::OperatorSettings,
-    policies::{StoredPolicyWatch, record_policy_files},
+    policies::{follow_stored_policies, record_policy_files},
     readiness::GatewayReadiness,
     reload::{RunningGateway, RunningHttp},
     secrets::Secrets,
@@ -198,7 +198,6 @@ async fn run_http(
         agents,
         http: Some(RunningHttp { access, callers, readiness, main_tools, settings, is_interactive, hangups }),
         requests,
-        policies: StoredPolicyWatch::start(context.store.clone()).await,
     };
     gateway.serve(listener, http, drain_period, is_interactive, output).await
 }
@@ -251,6 +250,7 @@ impl RunningGateway<'_> {
             }
             () = server_log::watch(toolyard) => Ok(()),
             () = self.reload_when_asked() => Ok(()),
+            () = follow_stored_policies(toolyard) => Ok(()),
             () = resume_orphaned_runs(agents.as_ref(), output) => Ok(()),
         };
         shut_down(toolyard, agents.as_ref(), drain_deadline.get().copied(), self.context, output).await?;
@@ -288,11 +288,11 @@ async fn run_stdio(
         agents: agents.clone(),
         http: None,
         requests,
-        policies: StoredPolicyWatch::start(context.store.clone()).await,
     };
     let ended = tokio::select! {
         ended = serve_stdio(server, tokio::io::stdin(), tokio::io::stdout(), interrupt_signal()) => ended,
         () = running.reload_when_asked() => Ok(()),
+        () = follow_stored_policies(&toolyard) => Ok(()),
     };
     shut_down(&toolyard, agents.as_ref(), None, context, output).await?;
     ended.map_err(|error| CliError::failed(error.to_string()))

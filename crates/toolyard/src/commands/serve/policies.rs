@@ -1,46 +1,41 @@
-//! Policies of a running gateway: notices changes in the store, and records in the audit log which files are loaded.
+//! Policies of a running gateway: follows changes in the store, and records in the audit log which files are loaded.
 
 use std::time::Duration;
 
 use tokio::time::sleep;
-use toolyard::settings::AuditSetting;
-use toolyard_core::{AuditedDecision, ContentHash, PolicyStore as _, StoredPolicy};
-use toolyard_store::Store;
+use toolyard::{Toolyard, settings::AuditSetting};
+use toolyard_core::{AuditedDecision, ContentHash};
 
 use crate::{
     config::{CliContext, record_decision},
     error::CliError,
+    terminal::logging::SETTINGS_TARGET,
 };
 
 /// How often the store is read. A change counts in every gateway after this time.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Notices changes of the policies in the store, which other processes make.
-#[derive(Debug)]
-pub(super) struct StoredPolicyWatch {
-    store: Option<Store>,
-    seen: Option<Vec<StoredPolicy>>,
-}
-
-impl StoredPolicyWatch {
-    pub(super) async fn start(store: Option<Store>) -> Self {
-        let seen = match &store {
-            Some(store) => store.stored_policies().await.ok(),
-            None => None,
-        };
-        Self { store, seen }
-    }
-
-    /// Completes when the policies differ from those of the last time. Never completes without a store. A store that cannot be
-    /// read changes nothing: the policies in effect stay.
-    pub(super) async fn changed(&mut self) {
-        let Some(store) = &self.store else { return std::future::pending().await };
-        loop {
-            sleep(POLL_INTERVAL).await;
-            let Ok(current) = store.stored_policies().await else { continue };
-            if self.seen.as_ref() != Some(&current) {
-                self.seen = Some(current);
-                return;
+/// Puts every change of the policies in the store into effect, which other processes make. A store that cannot be read, or
+/// policies that cannot be used, change nothing; they are tried again. Never completes.
+pub(super) async fn follow_stored_policies(toolyard: &Toolyard) {
+    let mut reported = None;
+    loop {
+        sleep(POLL_INTERVAL).await;
+        match toolyard.follow_stored_policies().await {
+            Ok(is_changed) => {
+                reported = None;
+                if is_changed {
+                    tracing::info!(target: SETTINGS_TARGET, "policies of the store changed");
+                }
+            }
+            Err(error) => {
+                // Not every two seconds.
+                let error = Some(error.to_string());
+                if reported != error {
+                    reported = error;
+                    let error = reported.as_deref().unwrap_or_default();
+                    tracing::error!(target: SETTINGS_TARGET, "the previous policies of the store stay in effect: {error}");
+                }
             }
         }
     }

@@ -1,5 +1,4 @@
-//! Reloads the settings on SIGHUP, when the user or a command such as `toolyard servers add` changed the operator's file, and when
-//! the policies of the store changed.
+//! Reloads the settings on SIGHUP, and when the user or a command such as `toolyard servers add` changed the operator's file.
 //! Connections, calls and runs go on; settings that cannot be used change nothing.
 
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use super::{
     callers::CallerAuthentication,
     gateway_config, http_profiles,
     operator::OperatorSettings,
-    policies::{StoredPolicyWatch, record_policy_files},
+    policies::record_policy_files,
     readiness::{GatewayReadiness, check_required_servers},
     secrets::Secrets,
     serve_settings,
@@ -40,7 +39,6 @@ pub(super) struct RunningGateway<'a> {
     /// What a gateway on HTTP has besides; none on stdio.
     pub(super) http: Option<RunningHttp>,
     pub(super) requests: ReloadRequests,
-    pub(super) policies: StoredPolicyWatch,
 }
 
 /// What a gateway on HTTP has besides.
@@ -65,8 +63,8 @@ struct SettingsInEffect {
 }
 
 impl RunningGateway<'_> {
-    /// Reloads the settings at every SIGHUP, at every request of another command, when their file was edited, and when the
-    /// policies of the store changed. Never completes.
+    /// Reloads the settings at every SIGHUP, at every request of another command, and when their file was edited. Never
+    /// completes.
     pub(super) async fn reload_when_asked(&mut self) {
         let serve = serve_settings(self.arguments, self.context);
         let mut in_effect = SettingsInEffect {
@@ -108,7 +106,6 @@ impl RunningGateway<'_> {
         tokio::select! {
             () = hangup => {}
             () = self.requests.next() => {}
-            () = self.policies.changed() => {}
         }
     }
 
