@@ -14,7 +14,10 @@ use crate::{
     config::secret_part,
     session::error::RequestError,
     sync::lock,
-    transport::http::target::{Authorizer, ChallengeError, SecretHeader},
+    transport::{
+        error::TransportError,
+        http::target::{Authorizer, ChallengeError, SecretHeader},
+    },
 };
 
 /// Larger results are redacted on a thread for blocking work, so that other calls do not wait.
@@ -120,17 +123,34 @@ impl ServerSecrets {
         redaction.await.unwrap_or_else(|_| RawJson::empty_object())
     }
 
-    /// An error with the secrets in its message and data redacted. Transports redact their own errors.
+    /// An error with the secrets redacted in what the server sent. Transports know only the headers that all requests share.
     pub(crate) fn redact_error(&self, error: RequestError) -> RequestError {
         match (error, self.values()) {
-            (RequestError::Rpc(RpcError { code, message, data }), Some(values)) => {
-                let message = values.redact(&message).into_owned();
-                let data = data.map(|data| values.redact_json(&data).0);
-                RequestError::Rpc(RpcError { code, message, data })
-            }
+            (RequestError::Rpc(error), Some(values)) => RequestError::Rpc(redact_rpc_error(&values, error)),
+            (
+                RequestError::Transport(TransportError::Status {
+                    status,
+                    error,
+                    excerpt,
+                    challenge,
+                    retry_after_seconds,
+                }),
+                Some(values),
+            ) => RequestError::Transport(TransportError::Status {
+                status,
+                error: error.map(|error| redact_rpc_error(&values, error)),
+                excerpt: excerpt.map(|text| values.redact(&text).into()),
+                challenge,
+                retry_after_seconds,
+            }),
             (other, _) => other,
         }
     }
+}
+
+fn redact_rpc_error(values: &SecretValues, RpcError { code, message, data }: RpcError) -> RpcError {
+    let message = values.redact(&message).into_owned();
+    RpcError { code, message, data: data.map(|data| values.redact_json(&data).0) }
 }
 
 fn redact_except_state(values: &SecretValues, result: RawJson) -> RawJson {

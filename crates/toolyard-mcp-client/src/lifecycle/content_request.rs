@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use tokio::time::Instant;
 use toolyard_core::{Caller, RawJson, RevisionFamily};
 use toolyard_mcp::JsonObject;
 
@@ -53,7 +54,8 @@ impl ManagedServer {
         self: &Arc<Self>,
         request: ContentRequest<'_>,
     ) -> Result<RawJson, ServerRequestError> {
-        let instance = self.instance_for(None, request.caller).await?;
+        let deadline = Instant::now() + DEFAULT_IDLE_TIMEOUT;
+        let instance = self.instance_for(None, request.caller, deadline).await?;
         instance.server.request_in_instance(request).await
     }
 
@@ -63,6 +65,8 @@ impl ManagedServer {
     ) -> Result<RawJson, ServerRequestError> {
         let cause = request.caller.and_then(|caller| caller.span());
         let session = self.connect_for(cause).await?;
+        let identity = request.caller.and_then(|caller| caller.identity()).map(|identity| &**identity);
+        self.check_may_share(&session, identity)?;
         match self.request_in(&session, request).await {
             // The request was not processed, so it may be sent again in a new session.
             Err(error)
@@ -70,11 +74,13 @@ impl ManagedServer {
             {
                 self.expire_session(&session);
                 let session = self.connect().await?;
+                self.check_may_share(&session, identity)?;
                 Ok(self.request_in(&session, request).await?)
             }
             // Prompts, resources and skills are only read, so the request may be repeated.
             Err(error) if lacks_back_channel(&error) && self.gain_back_channel(&session).await => {
                 let session = self.connect().await?;
+                self.check_may_share(&session, identity)?;
                 Ok(self.request_in(&session, request).await?)
             }
             result => Ok(result?),

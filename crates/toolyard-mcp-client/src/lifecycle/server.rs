@@ -30,7 +30,7 @@ use crate::{
     server_secrets::ServerSecrets,
     session::{handle::Session, server_messages::SessionStatus},
     sync::lock,
-    transport::stdio::stderr_tail::StderrTail,
+    transport::stdio::{running_processes::RunningProcesses, stderr_tail::StderrTail},
 };
 
 const STDERR_TAIL_BYTES: usize = 16 << 10;
@@ -45,6 +45,8 @@ pub struct ManagedServer {
     pub(super) shared: Arc<ManagerShared>,
     pub(super) stderr_tail: Arc<StderrTail>,
     pub(super) secrets: Arc<ServerSecrets>,
+    /// The processes that were started, until they have ended.
+    pub(super) processes: RunningProcesses,
     pub(super) role: InstanceRole,
     pub(super) state: Mutex<ManagedState>,
     /// Serializes reading and recording of lists.
@@ -114,6 +116,7 @@ impl ManagedServer {
             shared,
             stderr_tail,
             secrets,
+            processes: RunningProcesses::default(),
             role: InstanceRole::shared(private),
             state: Mutex::new(state),
             refresh_lock,
@@ -261,7 +264,10 @@ impl ManagedServer {
         let failed = |error: tokio::task::JoinError| {
             ConnectError::Configuration(format!("failed to resolve the variables of the server: {error}"))
         };
-        let target = resolving.await.map_err(failed)??;
+        let mut target = resolving.await.map_err(failed)??;
+        if let ConnectTarget::Stdio(launch) | ConnectTarget::HttpWithProcess(launch, ..) = &mut target {
+            launch.processes = self.processes.clone();
+        }
         let options = ConnectOptions {
             server: self.config.id.clone(),
             revision_family: self.revision_family(),

@@ -106,8 +106,9 @@ impl McpTool {
             return Ok(shared);
         }
         let id = &self.server.config.id;
-        let instance = self.server.instance_for(identity, caller);
-        let instance = Box::pin(timeout_at(start_deadline(context), instance)).await;
+        let deadline = start_deadline(context);
+        let instance = self.server.instance_for(identity, caller, deadline);
+        let instance = Box::pin(timeout_at(deadline, instance)).await;
         instance.map_err(|_elapsed| still_starting(id))?.map_err(|error| unavailable(&error, id))
     }
 
@@ -124,6 +125,9 @@ impl McpTool {
                 Box::pin(server.check_private_definition(&usual, name, pin)).await?;
                 return Ok(CallSession::of_private(usual));
             }
+            server
+                .check_may_share(&usual, context.identity.as_deref())
+                .map_err(|error| unavailable(&error, id))?;
             Ok(server.session_for_call(usual, context.caller.as_ref(), (name, pin)).await)
         };
         let session = timeout_at(start_deadline(context), session).await;

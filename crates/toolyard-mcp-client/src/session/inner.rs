@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use arc_swap::ArcSwap;
 use tokio::{sync::broadcast, time::timeout};
 use toolyard_core::{
-    Caller, ExtendableDeadline, RawJson, RevisionFamily, SourceId,
+    Caller, CallerIdentity, ExtendableDeadline, RawJson, RevisionFamily, SourceId,
     telemetry::{RunningOperation, SpanContext},
 };
 use toolyard_mcp::{JsonObject, WireLimits, jsonrpc};
@@ -168,7 +168,8 @@ impl SessionInner {
             }
         };
         let (id, method, idle_timeout) = (pending.id, request.method, request.idle_timeout);
-        let mut guard = RequestGuard { session: Arc::clone(self), id, method, is_answered: false };
+        let identity = request.caller().and_then(Caller::identity).cloned();
+        let mut guard = RequestGuard { session: Arc::clone(self), id, method, identity, is_answered: false };
         // A listen request does not make a session busy.
         let in_flight =
             (method != LISTEN_METHOD).then(|| self.requests.in_flight.insert(id, request.origin.clone()));
@@ -183,7 +184,7 @@ impl SessionInner {
             _ => response.await,
         };
         guard.is_answered = true;
-        match response? {
+        match response.map_err(|error| self.secrets.redact_error(error.into()))? {
             // Names and URIs in lists must stay what the server calls them.
             Ok(result) if method.ends_with("/list") => Ok(result),
             Ok(result) => Ok(self.secrets.redact_result(result).await),
@@ -192,13 +193,24 @@ impl SessionInner {
     }
 
     pub(crate) async fn notify(&self, method: &'static str, fields: JsonObject) {
-        let headers = self.protocol.load().headers(method, None);
-        let body = jsonrpc::notification(method, &fields);
-        self.send_oneway(OutgoingMessage { id: None, method, body, headers, identity: None }).await;
+        self.notify_for(method, fields, None).await;
     }
 
-    pub(super) async fn respond(&self, body: Vec<u8>) {
-        let message = OutgoingMessage { id: None, method: "", body, headers: Vec::new(), identity: None };
+    /// Sends a notification about a request of a caller.
+    async fn notify_for(
+        &self,
+        method: &'static str,
+        fields: JsonObject,
+        identity: Option<Arc<CallerIdentity>>,
+    ) {
+        let headers = self.protocol.load().headers(method, None);
+        let body = jsonrpc::notification(method, &fields);
+        self.send_oneway(OutgoingMessage { id: None, method, body, headers, identity }).await;
+    }
+
+    /// Responds to a request of the server, which belongs to a request of this caller.
+    pub(super) async fn respond(&self, body: Vec<u8>, identity: Option<Arc<CallerIdentity>>) {
+        let message = OutgoingMessage { id: None, method: "", body, headers: Vec::new(), identity };
         self.send_oneway(message).await;
     }
 
@@ -226,6 +238,7 @@ struct RequestGuard {
     session: Arc<SessionInner>,
     id: u64,
     method: &'static str,
+    identity: Option<Arc<CallerIdentity>>,
     is_answered: bool,
 }
 
@@ -239,10 +252,10 @@ impl Drop for RequestGuard {
         }
         // Without a runtime nothing can be sent any more.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let (session, id) = (Arc::clone(&self.session), self.id);
+            let (session, id, identity) = (Arc::clone(&self.session), self.id, self.identity.take());
             runtime.spawn(async move {
                 let fields = JsonObject::new().with_value("requestId", &id.into());
-                session.notify("notifications/cancelled", fields).await;
+                session.notify_for("notifications/cancelled", fields, identity).await;
             });
         }
     }

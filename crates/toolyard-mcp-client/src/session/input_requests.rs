@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use toolyard_core::{CallInputRequest, Caller, ExtendableDeadline, RawJson};
+use toolyard_core::{CallInputRequest, Caller, CallerIdentity, ExtendableDeadline, RawJson};
 use toolyard_mcp::{
     InputRequired, JsonObject, RpcError, WireError,
     error_code::INTERNAL_ERROR,
@@ -17,7 +17,7 @@ use crate::{
         inner::SessionInner,
         input_handler::{InputRequest, unsupported_method},
     },
-    transport::requests::in_flight::Recipient,
+    transport::requests::in_flight::{InFlightRequest, Recipient},
 };
 
 /// The `_meta` field in which another Toolyard, as a gateway in front of the server, names an input request.
@@ -26,6 +26,7 @@ const MAX_KEY_BYTES: usize = 256;
 /// The delay before an unsupported request is declined, so that supported requests that the server
 /// sends at the same time reach the client before the server gives up.
 const DECLINE_DELAY: Duration = Duration::from_millis(200);
+const FINISHED: &str = "the call that this request belongs to is finished";
 
 /// An input request inside an `input_required` result.
 #[derive(serde::Deserialize)]
@@ -36,37 +37,47 @@ struct EmbeddedRequest {
 }
 
 impl SessionInner {
-    /// Answers an input request of a legacy server, which came on the stream of a request or on a shared stream.
+    /// Answers an input request of a legacy server, which came on the stream of a request or on a shared stream. Returns the
+    /// answer and who gave it.
     pub(super) async fn answer_input_request(
         &self,
         method: String,
         params: Option<RawJson>,
         related_request: Option<u64>,
-    ) -> Result<RawJson, RpcError> {
+    ) -> (Result<RawJson, RpcError>, Option<Arc<CallerIdentity>>) {
         let params = params.map(|params| self.secrets.redact_params(&params));
-        const FINISHED: &str = "the call that this request belongs to is finished";
         if related_request.is_none() {
             self.requests.in_flight.note_unrelated_request();
         }
-        let (caller, call) = match self.requests.in_flight.recipient(related_request) {
-            Recipient::Caller(caller, call) => (caller, call),
+        let unanswerable = match self.requests.in_flight.recipient(related_request) {
+            Recipient::Caller(caller, call) => {
+                let answer = self.ask_caller(&*caller, &call, method, params).await;
+                return (answer, caller.identity().cloned());
+            }
             Recipient::Handler => {
                 let request = InputRequest { server: &self.server, method: &method, params: params.as_ref() };
-                return self.input.answer(request).await;
+                return (self.input.answer(request).await, None);
             }
-            Recipient::Finished => return Err(internal_error(FINISHED)),
+            Recipient::Finished => FINISHED,
             Recipient::Ambiguous => {
-                return Err(internal_error(
-                    "several clients use this server at once, and the request does not say which of them it is for",
-                ));
+                "several clients use this server at once, and the request does not say which of them it is for"
             }
             Recipient::MaybeAbandoned => {
-                return Err(internal_error(
-                    "another client cancelled a call of this server a moment ago, \
-                     and the request does not say which call it is for; call again in a minute",
-                ));
+                "another client cancelled a call of this server a moment ago, \
+                 and the request does not say which call it is for; call again in a minute"
             }
         };
+        (Err(internal_error(unanswerable)), None)
+    }
+
+    /// Passes an input request on to the caller of a request in flight.
+    async fn ask_caller(
+        &self,
+        caller: &dyn Caller,
+        call: &Arc<InFlightRequest>,
+        method: String,
+        params: Option<RawJson>,
+    ) -> Result<RawJson, RpcError> {
         // Before the check, so that no end is missed.
         let finished = call.finished();
         if call.is_finished() {
@@ -75,7 +86,7 @@ impl SessionInner {
         let kind = input_kind(&method).ok_or_else(|| unsupported_method(&method))?;
         let key = request_key(&method, params.as_ref());
         let request = CallInputRequest { key, source: self.server.clone(), kind, params };
-        if let Err(unsupported) = check_caller(&*caller, &request) {
+        if let Err(unsupported) = check_caller(caller, &request) {
             tokio::time::sleep(DECLINE_DELAY).await;
             return Err(unsupported);
         }

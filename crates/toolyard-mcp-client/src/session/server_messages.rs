@@ -63,7 +63,7 @@ pub(crate) async fn handle_messages(
                 if let Some(body) = immediate_response(&id, &method, handlers.len()) {
                     if responses.len() < MAX_CONCURRENT_RESPONSES {
                         let session = Arc::clone(&session);
-                        responses.spawn(async move { session.respond(body).await });
+                        responses.spawn(async move { session.respond(body, None).await });
                     }
                     continue;
                 }
@@ -127,13 +127,13 @@ async fn handle_request(
     params: Option<RawJson>,
     related_request: Option<u64>,
 ) {
-    let outcome = match input_kind(&method) {
+    let (outcome, identity) = match input_kind(&method) {
         Some(_) => session.answer_input_request(method, params, related_request).await,
-        None => Err(unsupported_method(&method)),
+        None => (Err(unsupported_method(&method)), None),
     };
     let body = match outcome {
         Ok(result) => jsonrpc::response(&id, &result),
         Err(error) => jsonrpc::error_response(&id, error.code, &error.message),
     };
-    session.respond(body).await;
+    session.respond(body, identity).await;
 }

@@ -7,7 +7,7 @@ use toolyard_mcp_client::IsolationLimits;
 use super::DurationSetting;
 
 /// Instances of servers that belong to one caller each; see `isolation` of `[servers.NAME]`. When a limit is reached, the least
-/// recently used instance without calls is stopped. If all have calls, the call is refused and may be retried.
+/// recently used instance without calls is stopped. If all have calls, the call waits for its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct IsolationSettings {

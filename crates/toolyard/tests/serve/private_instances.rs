@@ -185,20 +185,35 @@ async fn limits_hold_for_many_callers_at_once() {
 }
 
 #[tokio::test]
-async fn a_call_without_room_gets_an_error_that_says_what_to_raise() {
-    let home = stateful_home("", "[isolation]\nmax_instances = 1\n");
+async fn a_call_waits_for_room_until_its_deadline() {
+    let home = stateful_home("", "[call]\ntimeout = \"6s\"\n[isolation]\nmax_instances = 1\n");
     let gateway = std::sync::Arc::new(HttpGateway::start(&home, &[]));
     succeed(&gateway, Some("ada"), "whoami", json!({})).await;
-    let waiting = tokio::spawn({
+    let wait = |seconds: u64| {
         let gateway = std::sync::Arc::clone(&gateway);
-        async move { succeed(&gateway, Some("ada"), "wait", json!({"seconds": 3})).await }
-    });
+        tokio::spawn(async move { succeed(&gateway, Some("ada"), "wait", json!({"seconds": seconds})).await })
+    };
+    let waiting = wait(2);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(succeed(&gateway, Some("eve"), "whoami", json!({})).await, "nobody", "served after ada");
+    assert_eq!(waiting.await.unwrap(), "nobody");
+    // The calls of ada overlap, so that there is no room until the deadline of eve.
+    let mut waiting = vec![wait(4)];
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let refused = call(&gateway, Some("eve"), "whoami", json!({})).await.unwrap_err();
+    let refused = tokio::spawn({
+        let gateway = std::sync::Arc::clone(&gateway);
+        async move { call(&gateway, Some("eve"), "whoami", json!({})).await.unwrap_err() }
+    });
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    waiting.push(wait(2));
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    waiting.push(wait(2));
+    let refused = refused.await.unwrap();
     assert!(refused.contains("all 1 private server instances of this gateway are in use"), "{refused}");
     assert!(refused.contains("retry"), "{refused}");
-    assert_eq!(waiting.await.unwrap(), "nobody", "the call that was in flight goes on");
-    assert_eq!(retry(&gateway, "eve", "whoami", json!({})).await, "nobody");
+    for call in waiting {
+        assert_eq!(call.await.unwrap(), "nobody", "the calls that were in flight go on");
+    }
     assert!(gateway.stderr().contains("[isolation] max_instances"), "{}", gateway.stderr());
 }
 
@@ -276,15 +291,27 @@ async fn an_instance_with_another_definition_is_not_called() {
 struct HttpServer(Child);
 
 impl HttpServer {
+    fn spawn(home: &TestHome, revision: &str, port: &str) -> (Self, String) {
+        let file = home.path("port");
+        let mut command = Command::new("python3");
+        command.args([&home.path("stateful.py"), &file]).args([revision, port]).stdin(Stdio::piped());
+        let server = Self(command.spawn().unwrap());
+        assert!(wait_until(20_000, || Path::new(&file).exists()));
+        (server, std::fs::read_to_string(&file).unwrap())
+    }
+
+    /// Stops the server, and starts another one at its URL.
+    fn replace_at_the_same_port(self, home: &TestHome, revision: &str) -> Self {
+        drop(self);
+        let port = std::fs::read_to_string(home.path("port")).unwrap();
+        std::fs::remove_file(home.path("port")).unwrap();
+        Self::spawn(home, revision, &port).0
+    }
+
     /// Starts it, and adds it to the settings with these lines.
     fn start(home: &TestHome, revision: &str, server_lines: &str) -> Self {
         home.write("stateful.py", include_str!("stateful_server.py"));
-        let port = home.path("port");
-        let mut command = Command::new("python3");
-        command.args([&home.path("stateful.py"), &port]).arg(revision).stdin(Stdio::piped());
-        let server = Self(command.spawn().unwrap());
-        assert!(wait_until(20_000, || Path::new(&port).exists()));
-        let port = std::fs::read_to_string(&port).unwrap();
+        let (server, port) = Self::spawn(home, revision, "0");
         let url = format!("[servers.stateful]\nurl = \"http://127.0.0.1:{port}/mcp\"\n");
         home.write("config/toolyard/toolyard.toml", &format!("{PROXY}\n{url}{server_lines}\n"));
         server
@@ -311,6 +338,46 @@ async fn sessions_at_a_url_are_private_and_a_server_without_sessions_is_shared()
             names.push(succeed(&gateway, user, "whoami", json!({})).await);
         }
         assert_eq!(names, expected, "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_falls_back_to_sessions_is_not_shared_any_more() {
+    let home = TestHome::new();
+    let server = HttpServer::start(&home, "modern", "");
+    let gateway = HttpGateway::start(&home, &[]);
+    request(&gateway, None, "tools/list", json!({})).await;
+    succeed(&gateway, Some("ada"), "login", json!({"user": "ada"})).await;
+    assert_eq!(succeed(&gateway, Some("eve"), "whoami", json!({})).await, "ada", "a server without sessions");
+    gateway.stop().await;
+    let _server = server.replace_at_the_same_port(&home, "legacy");
+    // It remembers that the server had no sessions.
+    let gateway = HttpGateway::start(&home, &[]);
+    for user in ["ada", "eve"] {
+        retry(&gateway, user, "login", json!({"user": user})).await;
+    }
+    for user in ["ada", "eve"] {
+        assert_eq!(retry(&gateway, user, "whoami", json!({})).await, user);
+    }
+    assert_eq!(instance_count(&gateway).await, 2);
+}
+
+#[tokio::test]
+async fn a_secret_in_a_header_of_the_caller_is_redacted_in_error_pages() {
+    for revision in ["legacy", "modern"] {
+        let home = TestHome::new();
+        home.write("key", "hunter2-hunter2");
+        let file = home.path("key");
+        let headers = format!(
+            "isolation = \"shared\"\nheaders = {{ X-Key = \"${{file:{}}}.${{caller:subject}}\" }}",
+            file.display()
+        );
+        let _server = HttpServer::start(&home, revision, &headers);
+        let gateway = HttpGateway::start(&home, &[]);
+        request(&gateway, None, "tools/list", json!({})).await;
+        let echoed = call(&gateway, Some("ada"), "headers", json!({"status": 500})).await.unwrap_err();
+        assert!(echoed.contains("x-key") && echoed.contains("ada"), "{revision}: {echoed}");
+        assert!(!echoed.contains("hunter2"), "{revision}: {echoed}");
     }
 }
 

@@ -1,6 +1,6 @@
 """A small MCP server that keeps state: who is logged in, and a counter.
 
-usage: stateful_server.py FILE [legacy|modern]
+usage: stateful_server.py FILE [legacy|modern] [PORT]
 On stdio, each process has one state. Over HTTP, each session of a legacy client has one; a modern server has one in all. FILE
 gets a line for each process id on stdio, and the port over HTTP.
 """
@@ -79,7 +79,7 @@ def serve_stdio(file):
             print(json.dumps(respond(state, request, {}, False)), flush=True)
 
 
-def serve_http(file, is_modern):
+def serve_http(file, is_modern, port):
     sessions, only = {}, State()
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -114,21 +114,24 @@ def serve_http(file, is_modern):
                 return self.answer(404)
             state = only if is_modern else sessions.get(session, only)
             headers = {name.lower(): value for name, value in self.headers.items()}
+            status = ((request.get("params") or {}).get("arguments") or {}).get("status")
+            if status:
+                return self.answer(status, json.dumps(headers).encode())
             body = json.dumps(respond(state, request, headers, is_modern)).encode()
             self.answer(200, body, None if is_modern else session)
 
         def log_message(self, *arguments):
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    with open(file + ".new", "w") as port:
-        port.write(str(server.server_address[1]))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    with open(file + ".new", "w") as listening:
+        listening.write(str(server.server_address[1]))
     os.rename(file + ".new", file)
     threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
     server.serve_forever()
 
 
 if len(sys.argv) > 2:
-    serve_http(sys.argv[1], sys.argv[2] == "modern")
+    serve_http(sys.argv[1], sys.argv[2] == "modern", int(sys.argv[3]) if len(sys.argv) > 3 else 0)
 else:
     serve_stdio(sys.argv[1])

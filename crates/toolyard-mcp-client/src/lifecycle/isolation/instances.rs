@@ -8,13 +8,13 @@ use std::{
 
 use futures_util::future::join_all;
 use tokio::{
-    sync::watch,
-    time::{Instant, sleep_until},
+    sync::{oneshot, watch},
+    time::{Instant, sleep_until, timeout_at},
 };
 
 use toolyard_core::CallerIdentity;
 
-use super::pool::{Admission, InstanceId, InstanceKey, InstancePool, IsolationLimits};
+use super::pool::{Admission, InstanceId, InstanceKey, InstancePool, IsolationLimits, NewInstance, WaiterId};
 use crate::{
     lifecycle::{connect_error::ConnectError, server::ManagedServer},
     session::handle::Session,
@@ -32,6 +32,7 @@ pub(in crate::lifecycle) struct PrivateInstances(Mutex<InstancesState>);
 struct InstancesState {
     pool: InstancePool,
     servers: HashMap<InstanceId, PrivateServer>,
+    waiting: HashMap<WaiterId, WaitingCall>,
     has_idle_task: bool,
 }
 
@@ -40,6 +41,28 @@ struct PrivateServer {
     server: Arc<ManagedServer>,
     /// Becomes true when the instance has ended.
     ended: watch::Sender<bool>,
+}
+
+/// A call that waits for a place.
+#[derive(Debug)]
+struct WaitingCall {
+    shared: Arc<ManagedServer>,
+    identity: Arc<CallerIdentity>,
+    sender: oneshot::Sender<InstanceLease>,
+}
+
+/// Ends the waiting of a call that is served or given up.
+struct Waiter {
+    instances: Arc<PrivateInstances>,
+    id: WaiterId,
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        let mut state = lock(&self.instances.0);
+        state.pool.stop_waiting(self.id);
+        state.waiting.remove(&self.id);
+    }
 }
 
 /// The instance that serves a call. A private one is not stopped while this exists.
@@ -57,7 +80,12 @@ struct InstanceUse {
 
 impl Drop for InstanceUse {
     fn drop(&mut self) {
-        lock(&self.instances.0).pool.release(self.id, Instant::now());
+        let mut state = lock(&self.instances.0);
+        state.pool.release(self.id, Instant::now());
+        // Without a runtime, the process is ending.
+        if tokio::runtime::Handle::try_current().is_ok() {
+            self.instances.serve_waiting(&mut state);
+        }
     }
 }
 
@@ -68,39 +96,87 @@ impl InstanceLease {
 }
 
 impl PrivateInstances {
-    pub(in crate::lifecycle) fn set_limits(&self, limits: IsolationLimits) {
-        lock(&self.0).pool.set_limits(limits);
+    pub(in crate::lifecycle) fn set_limits(self: &Arc<Self>, limits: IsolationLimits) {
+        let mut state = lock(&self.0);
+        state.pool.set_limits(limits);
+        self.serve_waiting(&mut state);
     }
 
-    /// The instance of a key. Nothing is started: that is up to the call.
-    pub(super) fn lease(
+    /// The instance of a key, when there is a place for it. Nothing is started: that is up to the call.
+    pub(super) async fn lease(
         self: &Arc<Self>,
         key: &InstanceKey,
         shared: &Arc<ManagedServer>,
         identity: &Arc<CallerIdentity>,
+        deadline: Instant,
     ) -> Result<InstanceLease, ConnectError> {
-        let mut state = lock(&self.0);
-        let id = match state.pool.admit(key, Instant::now()) {
-            Admission::Refused(limit) => return Err(ConnectError::TooManyInstances(limit)),
-            Admission::Existing(id) => id,
-            Admission::New { id, replaced } => {
-                let predecessor = replaced.and_then(|replaced| state.ended(replaced.id));
-                if let Some(replaced) = replaced.filter(|replaced| replaced.must_stop) {
-                    self.spawn_stop(&state, replaced.id, "to make room for another one");
+        let (receiver, limit, _waiter) = {
+            let mut state = lock(&self.0);
+            let limit = match state.pool.admit(key, Instant::now()) {
+                Admission::Refused(limit) => limit,
+                admission => {
+                    let lease = self.grant(&mut state, admission, shared, identity);
+                    return lease.ok_or(ConnectError::Cancelled);
                 }
-                let server = ManagedServer::private_instance(shared, identity, predecessor);
+            };
+            let (sender, receiver) = oneshot::channel();
+            let id = state.pool.wait(key);
+            let (shared, identity) = (Arc::clone(shared), Arc::clone(identity));
+            state.waiting.insert(id, WaitingCall { shared, identity, sender });
+            (receiver, limit, Waiter { instances: Arc::clone(self), id })
+        };
+        match timeout_at(deadline, receiver).await {
+            Ok(Ok(lease)) => Ok(lease),
+            Ok(Err(_server_was_stopped)) => Err(ConnectError::Cancelled),
+            Err(_elapsed) => Err(ConnectError::TooManyInstances(limit)),
+        }
+    }
+
+    /// Carries out an admission.
+    fn grant(
+        self: &Arc<Self>,
+        state: &mut InstancesState,
+        admission: Admission,
+        shared: &Arc<ManagedServer>,
+        identity: &Arc<CallerIdentity>,
+    ) -> Option<InstanceLease> {
+        let id = match admission {
+            Admission::Refused(_) => return None,
+            Admission::Existing(id) => id,
+            Admission::New(NewInstance { id, must_stop, starts_after }) => {
+                let predecessors = starts_after.into_iter().filter_map(|id| state.ended(id)).collect();
+                if let Some(replaced) = must_stop {
+                    self.spawn_stop(state, replaced, "to make room for another one");
+                }
+                let server = ManagedServer::private_instance(shared, identity, predecessors);
                 let ended = watch::Sender::new(false);
                 state.servers.insert(id, PrivateServer { server, ended });
-                self.watch_idle(&mut state);
+                self.watch_idle(state);
                 id
             }
         };
-        let server = state.servers.get(&id).map(|instance| Arc::clone(&instance.server));
-        let in_use = InstanceUse { instances: Arc::clone(self), id };
-        drop(state);
-        server.iter().for_each(|server| server.renew_owner(identity));
         // The pool and the servers change together.
-        server.map(|server| InstanceLease { server, _use: Some(in_use) }).ok_or(ConnectError::Cancelled)
+        let server = Arc::clone(&state.servers.get(&id)?.server);
+        server.renew_owner(identity);
+        let in_use = InstanceUse { instances: Arc::clone(self), id };
+        Some(InstanceLease { server, _use: Some(in_use) })
+    }
+
+    /// Gives free places to waiting calls. Must follow every event that may free one.
+    fn serve_waiting(self: &Arc<Self>, state: &mut InstancesState) {
+        if !state.pool.has_waiting() {
+            return;
+        }
+        let mut unused = Vec::new();
+        for (id, admission) in state.pool.admit_waiting(Instant::now()) {
+            let Some(WaitingCall { shared, identity, sender }) = state.waiting.remove(&id) else { continue };
+            let lease = self.grant(state, admission, &shared, &identity);
+            unused.extend(lease.and_then(|lease| sender.send(lease).err()));
+        }
+        // Calls that were given up meanwhile. Ending their use needs the lock that is held here.
+        if !unused.is_empty() {
+            tokio::spawn(async move { drop(unused) });
+        }
     }
 
     /// Stops an instance that is stopping according to the pool.
@@ -115,6 +191,7 @@ impl PrivateInstances {
             if let Some(instance) = state.servers.remove(&id) {
                 instance.ended.send_replace(true);
             }
+            instances.serve_waiting(&mut state);
         });
     }
 
@@ -137,9 +214,19 @@ impl PrivateInstances {
         for id in state.pool.stop_idle(now) {
             self.spawn_stop(&state, id, "idle");
         }
+        self.serve_waiting(&mut state);
         let next_check = state.pool.next_idle_check(now);
         state.has_idle_task = next_check.is_some();
         next_check.map(|at| at.min(now + MAX_IDLE_CHECK_INTERVAL))
+    }
+
+    /// Stops the instances of a server that no call uses, after its retirement.
+    pub(super) fn stop_unused(self: &Arc<Self>, server: u64) {
+        let mut state = lock(&self.0);
+        for id in state.pool.stop_unused(server) {
+            self.spawn_stop(&state, id, "its server was removed");
+        }
+        self.serve_waiting(&mut state);
     }
 
     /// Stops all instances of a server and waits until they have ended.
@@ -149,6 +236,9 @@ impl PrivateInstances {
             for id in state.pool.stop_server(server) {
                 self.spawn_stop(&state, id, "its server was stopped");
             }
+            // Without its sender, a waiting call gives up.
+            state.waiting.retain(|_, call| !call.shared.is_numbered(server));
+            self.serve_waiting(&mut state);
             state.pool.ids_of(server).into_iter().filter_map(|id| state.ended(id)).collect()
         };
         // An error means that the runtime is shutting down.

@@ -4,6 +4,9 @@
 //! down is the [lifecycle](crate::lifecycle::state) of the instance itself. A stopping instance has its place until it has
 //! ended, unless another instance takes the place over and starts as soon as the first has ended. So there are never more
 //! processes than places.
+//!
+//! A call for which there is no place waits. Places go to waiting calls in their order, as soon as they are free: an instance
+//! whose last call ends makes room at once, so that a busy caller cannot keep its place for ever.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -67,20 +70,27 @@ impl InstanceLimit {
 }
 
 /// Which instance serves a call, which counts as one of its calls until [`InstancePool::release`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Admission {
     Existing(InstanceId),
-    New { id: InstanceId, replaced: Option<Replaced> },
+    New(NewInstance),
+    /// There is no place now.
     Refused(InstanceLimit),
 }
 
-/// An instance that must have ended before the new one starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Replaced {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NewInstance {
     pub(super) id: InstanceId,
-    /// Whether it must be stopped; otherwise it is stopping already.
-    pub(super) must_stop: bool,
+    /// The instance that must be stopped to make room.
+    pub(super) must_stop: Option<InstanceId>,
+    /// The instances that must have ended before this one starts: the one whose place it takes, and earlier ones of its key,
+    /// because two instances of one key could conflict.
+    pub(super) starts_after: Vec<InstanceId>,
 }
+
+/// A call that waits for a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct WaiterId(u64);
 
 #[derive(Debug)]
 struct Instance {
@@ -123,6 +133,8 @@ pub(super) struct InstancePool {
     instances: BTreeMap<InstanceId, Instance>,
     /// The active instance of each key.
     active: HashMap<InstanceKey, InstanceId>,
+    /// The calls that wait for a place, in their order.
+    waiting: BTreeMap<WaiterId, InstanceKey>,
     last_id: u64,
 }
 
@@ -147,19 +159,62 @@ impl InstancePool {
             Ok(replaced) => replaced,
             Err(limit) => return Admission::Refused(limit),
         };
-        let replaced = replaced.map(|id| Replaced { id, must_stop: self.begin_stop(id, Some(key.owner)) });
+        let must_stop = replaced.filter(|id| self.begin_stop(*id, Some(key.owner)));
+        let is_earlier =
+            |(id, instance): &(&InstanceId, &Instance)| Some(**id) == replaced || instance.key == *key;
+        let starts_after = self.instances.iter().filter(is_earlier).map(|(id, _)| *id).collect();
         self.last_id += 1;
         let id = InstanceId(self.last_id);
         let phase = Phase::Active { calls: 1, last_used: now };
         self.instances.insert(id, Instance { key: key.clone(), phase });
         self.active.insert(key.clone(), id);
-        Admission::New { id, replaced }
+        Admission::New(NewInstance { id, must_stop, starts_after })
+    }
+
+    /// Lets a call that was refused wait for a place.
+    pub(super) fn wait(&mut self, key: &InstanceKey) -> WaiterId {
+        self.last_id += 1;
+        let id = WaiterId(self.last_id);
+        self.waiting.insert(id, key.clone());
+        id
+    }
+
+    /// A call does not wait any more.
+    pub(super) fn stop_waiting(&mut self, id: WaiterId) {
+        self.waiting.remove(&id);
+    }
+
+    /// Admits the waiting calls for which there is a place now. Must follow every event that may free a place, so that no
+    /// later call overtakes them.
+    pub(super) fn admit_waiting(&mut self, now: Instant) -> Vec<(WaiterId, Admission)> {
+        let (mut admitted, mut is_full) = (Vec::new(), false);
+        let waiting: Vec<(WaiterId, InstanceKey)> =
+            self.waiting.iter().map(|(id, key)| (*id, key.clone())).collect();
+        for (id, key) in waiting {
+            // When no place is left at all, only instances that exist can serve more calls.
+            if is_full && !self.active.contains_key(&key) {
+                continue;
+            }
+            match self.admit(&key, now) {
+                Admission::Refused(InstanceLimit::Total(_)) => is_full = true,
+                Admission::Refused(InstanceLimit::Caller(_)) => {}
+                admission => {
+                    self.waiting.remove(&id);
+                    admitted.push((id, admission));
+                }
+            }
+        }
+        admitted
+    }
+
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
     }
 
     /// The instance whose place a new one takes over; none if there is room.
     fn place_for(&self, key: &InstanceKey) -> Result<Option<InstanceId>, InstanceLimit> {
         let is_own = |instance: &Instance| instance.key.owner == key.owner;
-        // Two instances of one key could conflict, so the previous one has to end first.
+        // The previous instance of the key has to end first anyway.
         if let Some(previous) = self.stopping(|instance| instance.key == *key) {
             return Ok(Some(previous));
         }
@@ -229,9 +284,16 @@ impl InstancePool {
         self.stop_all(is_expired)
     }
 
-    /// Begins to stop all instances of a server, even those with calls.
+    /// Begins to stop all instances of a server, even those with calls. Waiting calls give up.
     pub(super) fn stop_server(&mut self, server: u64) -> Vec<InstanceId> {
+        self.waiting.retain(|_, key| key.server != server);
         self.stop_all(|instance| instance.is_of(server))
+    }
+
+    /// Begins to stop the instances of a server without calls.
+    pub(super) fn stop_unused(&mut self, server: u64) -> Vec<InstanceId> {
+        let is_unused = |instance: &Instance| matches!(instance.phase, Phase::Active { calls: 0, .. });
+        self.stop_all(|instance| instance.is_of(server) && is_unused(instance))
     }
 
     fn stop_all(&mut self, is_selected: impl Fn(&Instance) -> bool) -> Vec<InstanceId> {

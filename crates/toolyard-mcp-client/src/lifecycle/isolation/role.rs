@@ -20,6 +20,7 @@ use crate::{
     pinning::ToolApprovals,
     session::handle::Session,
     sync::lock,
+    transport::stdio::running_processes::RunningProcesses,
 };
 
 /// Failed calls in a row after which a private instance is started anew. The circuit breaker of the server does not count
@@ -50,11 +51,11 @@ impl InstanceRole {
 }
 
 impl ManagedServer {
-    /// A private instance of a server, which is not started. It starts only after `predecessor` has ended.
+    /// A private instance of a server, which is not started. It starts only after its predecessors have ended.
     pub(super) fn private_instance(
         shared: &Self,
         owner: &Arc<CallerIdentity>,
-        predecessor: Option<watch::Receiver<bool>>,
+        predecessors: Vec<watch::Receiver<bool>>,
     ) -> Arc<Self> {
         let mut config = shared.config.clone();
         // The pool decides when it is idle, and a process behind a URL belongs to the shared instance.
@@ -63,7 +64,7 @@ impl ManagedServer {
         let back_channel = lock(&shared.state).back_channel;
         let state = ManagedState {
             lifecycle: Lifecycle::new(config.enabled, true, Instant::now()),
-            closing: predecessor.into_iter().collect(),
+            closing: predecessors,
             draining: Vec::new(),
             back_channel,
             revision_family,
@@ -78,6 +79,7 @@ impl ManagedServer {
             shared: Arc::clone(&shared.shared),
             stderr_tail: Arc::new(shared.stderr_tail.empty_copy()),
             secrets: Arc::clone(&shared.secrets),
+            processes: RunningProcesses::default(),
             role: InstanceRole::Private {
                 owner: Mutex::new(Arc::clone(owner)),
                 consecutive_failures: AtomicU32::new(0),
@@ -128,10 +130,17 @@ impl ManagedServer {
         }
     }
 
-    /// Stops a private instance for ever; its place goes to others.
+    /// Whether this is the shared instance with this number.
+    pub(super) fn is_numbered(&self, wanted: u64) -> bool {
+        matches!(&self.role, InstanceRole::Shared { number, .. } if *number == wanted)
+    }
+
+    /// Stops a private instance for ever; its place goes to others when all its processes have ended.
     pub(super) async fn end(self: &Arc<Self>) {
         lock(&self.state).lifecycle.retire();
         self.stop().await;
+        // A start that was cancelled leaves its process behind, which shuts down in the background.
+        self.processes.wait_until_none().await;
     }
 
     /// Records whether a private instance as a whole failed at a call. One that keeps failing is started anew.

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
 use toolyard_core::{Caller, CallerIdentity, ContentHash, RevisionFamily};
 
 use super::{instances::InstanceLease, pool::InstanceKey, role::InstanceRole};
 use crate::{
     config::{HttpKind, IsolationSetting, TransportConfig},
     lifecycle::{connect_error::ConnectError, server::ManagedServer},
+    session::handle::Session,
     sync::lock,
 };
 
@@ -49,40 +51,61 @@ impl ManagedServer {
     }
 
     /// The instance for a call, for as long as the result exists.
+    ///
+    /// Waits until `deadline` for a place among the private instances.
     pub(in crate::lifecycle) async fn instance_for(
         self: &Arc<Self>,
         identity: Option<&Arc<CallerIdentity>>,
         caller: Option<&Arc<dyn Caller>>,
+        deadline: Instant,
     ) -> Result<InstanceLease, ConnectError> {
         let identity = identity.or_else(|| caller?.identity()).filter(|identity| identity.is_distinguished());
         let (Some(identity), InstanceRole::Shared { number, private }) = (identity, &self.role) else {
             return Ok(InstanceLease::shared(self));
         };
-        // Whether an HTTP server keeps state is known once it has been connected.
-        let is_unknown = self.config.isolation.is_none()
-            && self.revision_family().is_none()
-            && !self.keeps_state()
-            && !self.config.has_tokens_per_caller();
+        // Whether an HTTP server keeps state, its current session says: what is known of earlier ones may have changed.
+        let depends_on_session = self.config.isolation.is_none()
+            && !self.config.has_tokens_per_caller()
+            && matches!(self.config.transport, TransportConfig::Http { kind, .. } if kind != HttpKind::Sse);
         // The process behind the URL belongs to the shared instance.
-        if is_unknown || (self.config.program.is_some() && self.is_isolated(Some(identity))) {
-            self.connect().await?;
+        if depends_on_session || (self.config.program.is_some() && self.is_isolated(Some(identity))) {
+            let session = self.connect().await?;
+            if depends_on_session && session.revision_family() != RevisionFamily::Legacy {
+                return Ok(InstanceLease::shared(self));
+            }
         }
         let session = match self.isolation() {
-            IsolationSetting::Shared => return Ok(InstanceLease::shared(self)),
-            IsolationSetting::Caller => None,
+            IsolationSetting::Shared if !depends_on_session => return Ok(InstanceLease::shared(self)),
+            IsolationSetting::Shared | IsolationSetting::Caller => None,
             IsolationSetting::Session => caller.and_then(|caller| session_of(&**caller)),
         };
         lock(&self.state).lifecycle.check_usable()?;
         let key = InstanceKey { server: *number, owner: *identity.owner(), session };
-        let lease = private.lease(&key, self, identity)?;
+        let lease = private.lease(&key, self, identity, deadline).await?;
         // The configuration may have changed since.
         let usable = lock(&self.state).lifecycle.check_usable();
         if let Err(error) = usable {
-            let (private, number) = (Arc::clone(private), *number);
-            tokio::spawn(async move { private.stop_server(number).await });
+            drop(lease);
+            // Calls of others end as the retirement allows them to.
+            private.stop_unused(*number);
             return Err(error);
         }
         Ok(lease)
+    }
+
+    /// Fails if a call of this caller must not use a session of the shared instance, which became one with state after the
+    /// instance had been chosen. Nothing was sent.
+    pub(in crate::lifecycle) fn check_may_share(
+        &self,
+        session: &Session,
+        identity: Option<&CallerIdentity>,
+    ) -> Result<(), ConnectError> {
+        let is_distinguished = identity.is_some_and(CallerIdentity::is_distinguished);
+        let has_state = session.revision_family() == RevisionFamily::Legacy;
+        if is_distinguished && !self.is_private() && self.config.isolation.is_none() && has_state {
+            return Err(ConnectError::Cancelled);
+        }
+        Ok(())
     }
 }
 

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use http::{HeaderName, HeaderValue, Method};
 use tokio::{sync::oneshot, time::sleep};
+use toolyard_core::CallerIdentity;
 use toolyard_mcp::Message;
 
 use crate::transport::{
@@ -61,6 +62,7 @@ impl HttpConnection {
         &self,
         id: u64,
         mut events: EventStream,
+        identity: Option<&CallerIdentity>,
     ) -> Result<RpcOutcome, TransportError> {
         let mut resume = ResumeState::default();
         loop {
@@ -79,14 +81,18 @@ impl HttpConnection {
             }
             // Closes the old connection.
             drop(events);
-            events = self.resume(&mut resume).await?;
+            events = self.resume(&mut resume, identity).await?;
         }
     }
 
-    async fn resume(&self, resume: &mut ResumeState) -> Result<EventStream, TransportError> {
+    async fn resume(
+        &self,
+        resume: &mut ResumeState,
+        identity: Option<&CallerIdentity>,
+    ) -> Result<EventStream, TransportError> {
         loop {
             sleep(resume.delay()).await;
-            match self.open_events(resume.last_event_id.as_deref()).await {
+            match self.open_events(resume.last_event_id.as_deref(), identity).await {
                 Ok(response) => {
                     resume.failures = 0;
                     let events = EventStream::new(response, &self.client.limits);
@@ -103,8 +109,14 @@ impl HttpConnection {
         }
     }
 
-    async fn open_events(&self, last_event_id: Option<&str>) -> Result<HttpResponse, TransportError> {
+    /// Opens a stream of events, on behalf of the caller whose response is on it.
+    async fn open_events(
+        &self,
+        last_event_id: Option<&str>,
+        identity: Option<&CallerIdentity>,
+    ) -> Result<HttpResponse, TransportError> {
         let mut headers = self.session_headers("text/event-stream");
+        self.client.target.add_caller_headers(&mut headers, identity)?;
         if let Some(id) = last_event_id {
             let id = HeaderValue::from_bytes(id.as_bytes())
                 .map_err(|_| TransportError::UnexpectedResponse("an invalid event id".to_owned()))?;
@@ -123,7 +135,7 @@ impl HttpConnection {
         let mut resume = ResumeState::default();
         let mut opened = Some(opened);
         loop {
-            let response = self.open_events(resume.last_event_id.as_deref()).await;
+            let response = self.open_events(resume.last_event_id.as_deref(), None).await;
             drop(opened.take());
             match response {
                 Ok(response) => {

@@ -185,7 +185,7 @@ impl HttpConnection {
         message: OutgoingMessage,
         headers: HeaderMap,
     ) -> Result<RpcOutcome, TransportError> {
-        let method = message.method;
+        let OutgoingMessage { method, identity, .. } = message;
         let response = self.post(message.body, headers).await?;
         if method == "initialize" {
             self.store_session_id(response.headers());
@@ -206,7 +206,7 @@ impl HttpConnection {
                 if method == "subscriptions/listen" {
                     events = events.long_lived();
                 }
-                self.read_response(id, events).await
+                self.read_response(id, events, identity.as_deref()).await
             }
         }
     }

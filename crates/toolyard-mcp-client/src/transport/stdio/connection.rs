@@ -62,6 +62,7 @@ impl StdioTransport {
         requests: Arc<PendingRequests>,
         limits: WireLimits,
     ) -> Result<Self, TransportError> {
+        let running = launch.processes.add();
         let (process, pipes) = ServerProcess::start(&launch).await?;
         let (queue, queued) = mpsc::unbounded_channel();
         let (stop, stopped) = watch::channel(false);
@@ -77,6 +78,7 @@ impl StdioTransport {
         };
         tokio::spawn(async move {
             connection.run(pipes, queued, stopped).await;
+            drop(running);
             ended_sender.send_replace(true);
         });
         Ok(Self { requests, queue, queue_capacity, stderr_tail, stop, ended })

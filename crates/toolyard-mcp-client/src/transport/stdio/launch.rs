@@ -4,7 +4,7 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use crate::{
     process_guard::guard::{DEFAULT_SHUTDOWN_GRACE, GuardProgram},
-    transport::stdio::stderr_tail::StderrTail,
+    transport::stdio::{running_processes::RunningProcesses, stderr_tail::StderrTail},
 };
 
 /// How a server is started. The process gets nothing that is not in here.
@@ -26,6 +26,7 @@ pub struct StdioLaunch {
     pub shutdown_grace: Duration,
     /// Where the server's stderr goes.
     pub stderr_tail: Arc<StderrTail>,
+    pub(crate) processes: RunningProcesses,
 }
 
 impl StdioLaunch {
@@ -39,6 +40,7 @@ impl StdioLaunch {
             guard: None,
             shutdown_grace: DEFAULT_SHUTDOWN_GRACE,
             stderr_tail: Arc::default(),
+            processes: RunningProcesses::default(),
         }
     }
 }
