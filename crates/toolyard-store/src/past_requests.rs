@@ -159,6 +159,21 @@ fn past_request((owner, source, tool): &ToolKey, request: &str) -> PastRequest {
     PastRequest::from_stored(*owner, tool.as_str(), source.clone(), request)
 }
 
+/// How many each may keep so that all together keep at most `total`: those with less keep everything.
+fn fair_share(mut counts: Vec<usize>, total: usize) -> usize {
+    counts.sort_unstable();
+    let (mut left, mut remaining) = (total, counts.len());
+    for count in counts {
+        let share = left.checked_div(remaining).unwrap_or_default();
+        if count > share {
+            return share;
+        }
+        left = left.saturating_sub(count);
+        remaining = remaining.saturating_sub(1);
+    }
+    usize::MAX
+}
+
 impl RequestTable {
     fn insert(&mut self, tool: &ToolKey, request: String, usage: Usage) {
         self.latest = self.latest.max(usage.last_used_at);
@@ -177,18 +192,24 @@ impl RequestTable {
         }
     }
 
-    /// Evicts the oldest tenth when there are too many, so that this happens rarely.
+    /// Evicts a tenth when there are too many, so that this happens rarely: of each owner that has more than its share, the
+    /// oldest.
     fn evict(&mut self) {
         if self.count <= MAX_REQUESTS {
             return;
         }
-        let times_of_tool = |(tool, requests): (&ToolKey, &HashMap<String, Usage>)| {
-            requests.values().map(|usage| (usage.last_used_at, tool.clone())).collect::<Vec<_>>()
-        };
-        let mut all: Vec<_> = self.tools.iter().flat_map(times_of_tool).collect();
-        all.sort_unstable_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
-        for (_, tool) in all.iter().take(self.count - MAX_REQUESTS / 10 * 9) {
-            self.evict_oldest(tool);
+        let mut by_owner: HashMap<DataOwner, Vec<(i64, ToolKey)>> = HashMap::new();
+        for (tool, requests) in &self.tools {
+            let times = requests.values().map(|usage| (usage.last_used_at, tool.clone()));
+            by_owner.entry(tool.0).or_default().extend(times);
+        }
+        let counts: Vec<usize> = by_owner.values().map(Vec::len).collect();
+        let share = fair_share(counts, MAX_REQUESTS / 10 * 9);
+        for mut times in by_owner.into_values() {
+            times.sort_unstable();
+            for (_, tool) in times.iter().take(times.len().saturating_sub(share)) {
+                self.evict_oldest(tool);
+            }
         }
     }
 
@@ -276,4 +297,45 @@ async fn write_changes(connection: &mut AnyConnection, changes: &Changes) -> Res
         query.bind(owner.as_text().into_owned()).execute(&mut *connection).await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use toolyard_core::CallerIdentity;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_fair_share_uses_the_total_and_costs_the_small_nothing(
+            counts in proptest::collection::vec(0..50_usize, 1..10),
+            total in 1..200_usize,
+        ) {
+            let share = fair_share(counts.clone(), total);
+            let kept = |share: usize| counts.iter().map(|count| (*count).min(share)).sum::<usize>();
+            prop_assert!(kept(share) <= total);
+            prop_assert!(share == usize::MAX || kept(share + 1) > total, "{share} is too small");
+        }
+    }
+
+    #[test]
+    fn many_requests_of_one_owner_do_not_cost_others_theirs() {
+        let mut table = RequestTable::default();
+        let owner = |name: &str| DataOwner::of(Some(&CallerIdentity::principal("test", name)));
+        let mut add = |owner: DataOwner, tool: usize, at: i64| {
+            let usage = Usage { uses: 1, unwritten: 1, last_used_at: at };
+            table.insert(&(owner, "s".into(), format!("tool{tool}")), format!("request {at}"), usage);
+        };
+        add(owner("quiet"), 0, 1);
+        add(DataOwner::default(), 0, 2);
+        for number in 0..MAX_REQUESTS {
+            add(owner("busy"), number / 20, 3 + i64::try_from(number).unwrap());
+        }
+        table.evict();
+        assert!(table.count <= MAX_REQUESTS / 10 * 9);
+        for owner in [owner("quiet"), DataOwner::default()] {
+            assert!(table.tools.keys().any(|(known, ..)| *known == owner));
+        }
+    }
 }
