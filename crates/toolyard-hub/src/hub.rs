@@ -346,7 +346,11 @@ impl ToolHub {
         call.log_decision("order", None, || {
             (call.request.tool_name.clone(), describe_order(&accepting, Some(history)))
         });
-        let other_sources_hint = other_sources_hint(&snapshot, &route, &call.request.tool_name);
+        // With a policy, the caller may not know of these sources.
+        let other_sources_hint = match self.has_policy() {
+            true => None,
+            false => other_sources_hint(&snapshot, &route, &call.request.tool_name),
+        };
         Ok(PreparedCall { candidates: accepting, other_sources_hint })
     }
 

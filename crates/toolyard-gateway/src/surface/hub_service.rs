@@ -90,7 +90,7 @@ impl HubService {
     pub(crate) async fn call_from_http(&self, call: &ServiceCall) -> Result<ToolOutput, ToolError> {
         let request = &call.request;
         if request.source.is_some() {
-            return self.execute_in_hub(request, &self.options(call)).await;
+            return self.execute_named(request, &self.options(call), identity_of(call)).await;
         }
         if RESERVED_NAMES.contains(&request.tool_name.as_str()) {
             let error = unknown_tool(&request.tool_name, &self.visible_to(identity_of(call)));
@@ -192,8 +192,7 @@ impl HubService {
         let options = self.options(call);
         // A name without a dot is the tool's own name, which the hub resolves.
         if !request.tool_name.contains('.') {
-            let outcome = self.execute_in_hub(request, &options).await;
-            return outcome.map_err(|error| self.with_exposed_names(request, error, identity_of(call)));
+            return self.execute_named(request, &options, identity_of(call)).await;
         }
         let exposed = self.exposed();
         if let Some(tool) = exposed.find(&request.tool_name) {
@@ -201,14 +200,27 @@ impl HubService {
         }
         match exposed.not_callable(request) {
             // The hub refuses the call and records why.
-            Some(request) => self.execute_in_hub(&request, &options).await,
+            Some(request) => self.execute_named(&request, &options, identity_of(call)).await,
             // No tool has an `@` in its name, so this names the source.
-            None if request.tool_name.contains('@') => self.execute_in_hub(request, &options).await,
+            None if request.tool_name.contains('@') => {
+                self.execute_named(request, &options, identity_of(call)).await
+            }
             None => {
                 let error = unknown_tool(&request.tool_name, &self.visible_to(identity_of(call)));
                 Err(self.hub.refuse(request, &options, error))
             }
         }
+    }
+
+    /// Executes a call whose name the hub resolves.
+    async fn execute_named(
+        &self,
+        request: &ToolCallRequest,
+        options: &CallOptions,
+        identity: Option<&Arc<CallerIdentity>>,
+    ) -> Result<ToolOutput, ToolError> {
+        let outcome = self.execute_in_hub(request, options).await;
+        outcome.map_err(|error| self.with_exposed_names(request, error, identity))
     }
 
     /// The hub names the tools of an ambiguous or unknown name as it knows them; clients may see some of them under other names,
@@ -225,6 +237,10 @@ impl HubService {
                 ambiguous_name(name, &self.visible_to(identity)).unwrap_or(error)
             }
             ErrorKind::UnknownTool if self.hub.has_policy() => unknown_tool(name, &self.visible_to(identity)),
+            ErrorKind::UnknownSource if self.hub.has_policy() => {
+                let error = ToolError::new(ErrorKind::UnknownSource, "no such source has this tool");
+                error.on_tool(name).with_hint("omit the source to route automatically")
+            }
             _ => error,
         }
     }

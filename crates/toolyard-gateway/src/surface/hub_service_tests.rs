@@ -355,3 +355,52 @@ async fn the_hint_for_an_ambiguous_name_shows_names_that_clients_accept() {
         "{refused}"
     );
 }
+
+/// Denies all tools of the sources `tavily` and `files`.
+#[derive(Debug)]
+struct OnlyBrave;
+
+impl CallPolicy for OnlyBrave {
+    fn decide(&self, request: &toolyard_core::PolicyRequest<'_>) -> toolyard_core::PolicyDecision {
+        match self.may_be_called(&request.subject, request.tool) {
+            true => toolyard_core::PolicyDecision::Allow(Arc::default()),
+            false => toolyard_core::PolicyDecision::Deny(Arc::default()),
+        }
+    }
+
+    fn decide_without_arguments(
+        &self,
+        _: &toolyard_core::PolicySubject<'_>,
+        _: &toolyard_core::PolicyTool,
+    ) -> Option<toolyard_core::PolicyDecision> {
+        None
+    }
+
+    fn may_be_called(&self, _: &toolyard_core::PolicySubject<'_>, tool: &toolyard_core::PolicyTool) -> bool {
+        tool.source.as_str() == "brave"
+    }
+}
+
+#[tokio::test]
+async fn errors_name_no_tool_or_source_that_the_caller_may_not_use() {
+    let service = service(Profile::default());
+    service.hub.set_policy(Some(Arc::new(OnlyBrave)));
+    let message = |error: ToolError| format!("{error} {}", error.hint().unwrap_or_default());
+    for (tool, source) in [
+        ("delete_fil", None),
+        ("read_fil", Some("files")),
+        ("read_file", Some("brave")),
+        ("search", Some("tavly")),
+        ("files.delete_fil", None),
+        ("tavily.serch", None),
+        ("read_fil@files", None),
+    ] {
+        let mut request = ToolCallRequest::new(tool, json!({}));
+        request.source = source.map(str::to_owned);
+        let call = ServiceCall { request, caller: None, caller_name: "test".into() };
+        let error = message(service.call_from_http(&call).await.unwrap_err());
+        for hidden in ["delete_file", "`read_file`", "`tavily`", "tavily.search", "in files", "`files`"] {
+            assert!(!error.contains(hidden), "{tool} {source:?}: {error}");
+        }
+    }
+}
