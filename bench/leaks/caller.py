@@ -18,7 +18,7 @@ class Caller:
         self.number, self.name, self.canaries, self.board, self.findings = number, name, canaries, board, findings
         self.is_operator = is_operator
         self.random = random.Random(number)
-        self.connection = Connection(deployment.port, key, self.inspect)
+        self.connection = Connection(deployment.port, key, self.inspect, timeout=120)
         self.modern, self.legacy = McpClient(self.connection, False), McpClient(self.connection, True)
         self.modern_found, self.legacy_found = McpClient(self.connection, False), McpClient(self.connection, True)
         self.first_word = canaries.new(number)

@@ -4,17 +4,17 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 
-import model_server
+import scripted_model
+from http_client import TOKEN, free_port
+from replies import reply
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCHEMA = os.path.join(HERE, "..", "..", "schema", "toolyard.schema.json")
-TOKEN = "a-token-of-more-than-thirty-two-characters"
 
 SETTINGS = """
 [serve]
@@ -58,12 +58,6 @@ isolation = "caller"
 """
 
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
 def supports_isolation():
     with open(SCHEMA) as file:
         return '"isolation"' in file.read()
@@ -97,7 +91,7 @@ class Deployment:
         return self
 
     async def _start(self):
-        self.model, model_port = await model_server.start()
+        self.model, model_port = await scripted_model.start(reply)
         port = free_port()
         environment = {**os.environ, "TOOL_PREFIX": "h_", "LEAK_EVERY": str(self.leak_every)}
         self.http = subprocess.Popen([sys.executable, f"{HERE}/echo_server.py", str(port)], env=environment)

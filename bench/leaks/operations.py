@@ -33,19 +33,19 @@ def expect(condition, detail):
 # Each operation gets a caller and a canary of it.
 
 async def modern_echo(caller, word):
-    text, _ = await caller.modern.call("s_echo", {"text": word})
+    _, text = await caller.modern.call("s_echo", {"text": word})
     expect(word in text, text)
 
 
 async def legacy_echo(caller, word):
-    text, _ = await caller.legacy.call("h_echo", {"text": word})
+    _, text = await caller.legacy.call("h_echo", {"text": word})
     expect(word in text, text)
 
 
 async def isolated_echo(caller, word):
     """On a server of which every caller has one of its own, if the gateway supports that."""
     tool = "o_echo" if caller.board.is_isolated else "s_echo"
-    text, _ = await caller.modern.call(tool, {"text": word})
+    _, text = await caller.modern.call(tool, {"text": word})
     expect(word in text, text)
 
 
@@ -56,19 +56,19 @@ async def echo_over_api(caller, word):
 
 
 async def slow_echo(caller, word):
-    text, _ = await caller.any_client().call(caller.random.choice(["s_", "h_"]) + "slow_echo", {"text": word}, progress=True)
+    _, text = await caller.any_client().call(caller.random.choice(["s_", "h_"]) + "slow_echo", {"text": word}, progress=True)
     expect(word in text, text)
 
 
 async def failures(caller, word):
-    text, _ = await caller.any_client().call("h_fail", {"text": word})
+    _, text = await caller.any_client().call("h_fail", {"text": word})
     expect(word in text, text)
     await caller.any_client().call(f"unknown_{word}", {"text": word})
     await caller.any_client().call("s_echo", {"wrong": word})
 
 
 async def large_result(caller, word):
-    text, _ = await caller.any_client().call(caller.random.choice(["s_", "h_"]) + "long_text", {"text": word})
+    _, text = await caller.any_client().call(caller.random.choice(["s_", "h_"]) + "long_text", {"text": word})
     found = REFERENCE.search(text)
     expect(found and word in text, text)
     caller.board.references.append((caller.number, found[0]))
@@ -89,7 +89,7 @@ async def hidden_text(caller, word):
 async def read_reference(caller, reference, word=None):
     """Reads a result in both ways; with a word, it is the caller's own."""
     offset = caller.random.choice([0, 9_000])
-    text, _ = await caller.any_client().call("read_result", {"reference": reference, "offset": 0 if word else offset})
+    _, text = await caller.any_client().call("read_result", {"reference": reference, "offset": 0 if word else offset})
     uri = f"toolyard://results/{reference}"
     read = json.dumps(await caller.any_client().send("resources/read", {"uri": uri}, uri))
     if word:
@@ -116,7 +116,7 @@ async def search(caller, word):
     client = caller.any_found_client()
     await client.call("search_tools", {"query": f"repeat {word} for me"}, "/mcp/found")
     await client.call("describe_tool", {"name": f"h_{word}"}, "/mcp/found")
-    text, _ = await client.call("call_tool", {"name": "h_echo", "arguments": {"text": word}}, "/mcp/found")
+    _, text = await client.call("call_tool", {"name": "h_echo", "arguments": {"text": word}}, "/mcp/found")
     expect(word in text, text)
     # The same words for all callers: what others searched and called must not show.
     await client.call("search_tools", {"query": "echo for: what I was shown"}, "/mcp/found")
@@ -171,7 +171,7 @@ async def chat(caller, word):
 
 async def ask_agent(caller, word):
     arguments = {"question": f"trial {caller.random.choice(['recall', 'echo', 'fields'])} {word}", "conversation": CONVERSATION}
-    text, _ = await caller.any_client().call("ask_agent", arguments)
+    _, text = await caller.any_client().call("ask_agent", arguments)
     expect(word in text, text)
 
 

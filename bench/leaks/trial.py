@@ -7,8 +7,12 @@ Exits with 1 if a canary crossed, with 2 if too many operations failed for the t
 import argparse
 import asyncio
 import json
+import os
 import sys
 import time
+
+# What the trials share; before the imports that need it.
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "common"))
 
 from caller import Caller, Findings
 from canaries import Canaries

@@ -8,15 +8,15 @@ import pwd
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 
-import model_server
-from http_client import TOKEN, Broken, Connection, McpClient
+import scripted_model
+from http_client import TOKEN, Broken, Connection, McpClient, free_port
+from replies import reply
 
 # Seconds.
 DEFAULT_RUN_LEASE = 30
@@ -60,12 +60,6 @@ url = "http://127.0.0.1:{model}/v1"
 model = "scripted"
 tool_calling = "schema"
 """
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 async def wait_until(condition, seconds, what):
@@ -195,7 +189,7 @@ class Deployment:
         return self
 
     async def _start(self):
-        self.model, self.model_port = await model_server.start()
+        self.model, self.model_port = await scripted_model.start(reply)
         self.postgres = Postgres(self.folder)
         await self.start_ledger()
         self.write_settings("runs")
@@ -247,7 +241,7 @@ class Deployment:
     async def list_tools(self):
         """Each replica knows the tools of the ledger server before anything is measured."""
         for replica in self.replicas:
-            client = McpClient(replica.port, legacy=False)
+            client = McpClient(Connection(replica.port), legacy=False)
             assert "record" in await client.list_tools(), f"replica {replica.name} does not offer `record`: {tail(replica.log)}"
             client.connection.close()
 

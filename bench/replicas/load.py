@@ -5,7 +5,7 @@ import itertools
 import time
 from collections import Counter, namedtuple
 
-from http_client import Broken, McpClient
+from http_client import Broken, Connection, McpClient
 
 # `began` and `ended` are times of time.monotonic().
 Call = namedtuple("Call", "entry legacy began ended outcome detail")
@@ -31,7 +31,7 @@ class Load:
 
     async def _client(self, number):
         legacy = number % 2 == 0
-        client = McpClient(self.port, legacy)
+        client = McpClient(Connection(self.port), legacy)
         for count in itertools.count():
             if self.is_stopping:
                 break

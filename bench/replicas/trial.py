@@ -10,6 +10,9 @@ import resource
 import sys
 import time
 
+# What the trials share; before the imports that need it.
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "common"))
+
 from checks import Report, check_ledger
 from deployment import Deployment, tail
 from faults import kill, postgres_outage, rolling_restart

@@ -4,7 +4,7 @@ import asyncio
 import statistics
 import time
 
-from http_client import Broken, McpClient
+from http_client import Broken, Connection, McpClient
 from load import Load
 
 
@@ -27,7 +27,7 @@ async def upstream_outage(yard, report, options):
 
 
 async def time_to_success(replica, since):
-    client = McpClient(replica.port, legacy=False, name="probe")
+    client = McpClient(Connection(replica.port), legacy=False, name="probe")
     while time.monotonic() - since < 120:
         try:
             if (await client.call("record", {"entry": f"probe-{time.monotonic_ns()}"}))[0] == "ok":
@@ -45,7 +45,7 @@ async def hog(yard, report, options):
     name = f"hog{time.monotonic_ns()}-"
 
     async def timed_calls():
-        client, times = McpClient(yard.port, legacy=False, name="other"), []
+        client, times = McpClient(Connection(yard.port), legacy=False, name="other"), []
         for _ in range(6):
             began = time.monotonic()
             outcome, detail = await client.call("record", {"entry": f"other-{time.monotonic_ns()}", "delay_ms": own_ms}, timeout=60)
@@ -55,7 +55,7 @@ async def hog(yard, report, options):
         return times
 
     async def slow_call(number):
-        client = McpClient(yard.port, legacy=False, name="hog")
+        client = McpClient(Connection(yard.port), legacy=False, name="hog")
         try:
             await client.call("record", {"entry": f"{name}{number}", "delay_ms": slow_ms}, timeout=120)
         except Broken:

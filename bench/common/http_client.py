@@ -1,9 +1,17 @@
-"""HTTP/1.1 and the two families of MCP revisions, for one caller. Every byte that arrives is handed to the caller's inspection."""
+"""A small HTTP/1.1 client and the two families of MCP revisions on top of it, for the trials."""
 
 import asyncio
 import json
+import socket
 
+TOKEN = "a-token-of-more-than-thirty-two-characters"
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
 
 
 class Broken(Exception):
@@ -11,10 +19,10 @@ class Broken(Exception):
 
 
 class Connection:
-    """One keep-alive connection with the key of a caller."""
+    """One keep-alive connection; it is opened again after the peer closed it. `inspect` gets every byte that arrives."""
 
-    def __init__(self, port, key, inspect):
-        self.port, self.key, self.inspect = port, key, inspect
+    def __init__(self, port, key=TOKEN, inspect=None, timeout=30):
+        self.port, self.key, self.inspect, self.timeout = port, key, inspect, timeout
         self.reader = self.writer = None
 
     def close(self):
@@ -22,8 +30,9 @@ class Connection:
             self.writer.close()
         self.reader = self.writer = None
 
-    async def request(self, method, path, headers=(), body=None, what="", timeout=120):
-        """Status, headers (lower case) and content."""
+    async def request(self, method, path, headers=(), body=None, what="", timeout=None):
+        """Status, headers (lower case) and content. Raises Broken; a request is never sent twice."""
+        timeout = timeout or self.timeout
         try:
             status, fields, head, content = await asyncio.wait_for(self._request(method, path, headers, body), timeout)
         except asyncio.TimeoutError:
@@ -32,7 +41,8 @@ class Connection:
         except (OSError, asyncio.IncompleteReadError, ValueError) as error:
             self.close()
             raise Broken(f"{method} {path}: {type(error).__name__}: {error}") from None
-        self.inspect(head + content, what or f"{method} {path}")
+        if self.inspect:
+            self.inspect(head + content, what or f"{method} {path}")
         return status, fields, content
 
     async def _request(self, method, path, headers, body):
@@ -72,19 +82,36 @@ class Connection:
 class McpClient:
     """A client of one revision family: legacy with a session, modern without."""
 
-    def __init__(self, connection, legacy):
-        self.connection, self.legacy, self.session, self.number = connection, legacy, None, 0
+    def __init__(self, connection, legacy, name="trial"):
+        self.connection, self.legacy, self.name = connection, legacy, name
+        self.session, self.number = None, 0
 
-    async def call(self, tool, arguments, path="/mcp", progress=False):
-        """The text of the result, and whether the tool succeeded."""
+    async def call(self, tool, arguments, path="/mcp", progress=False, timeout=None):
+        """"ok" or the kind of the failure, and the text of the result or the detail of the failure."""
         params = {"name": tool, "arguments": arguments}
-        message = await self.send("tools/call", params, tool, path, progress)
-        result = message.get("result", {})
+        status, content = await self.post("tools/call", params, tool, path, progress, timeout)
+        message = parse(content)
+        if status != 200 or not message:
+            return f"HTTP {status}", content[:300].decode("utf-8", "replace")
+        if message.get("id") != self.number:
+            return "wrong id", str(message)[:300]
+        if "error" in message:
+            return "protocol error", str(message["error"])[:300]
+        result = message["result"]
         text = "".join(block.get("text", "") for block in result.get("content", []))
-        return text or json.dumps(message), "result" in message and not result.get("isError")
+        return ("tool error" if result.get("isError") else "ok"), text
 
-    async def open_session(self, path):
-        hello = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "leaks", "version": "1"}}
+    async def list_tools(self, timeout=60):
+        """Waits for the servers that were never seen before, too."""
+        status, content = await self.post("tools/list", {}, timeout=timeout)
+        return [tool["name"] for tool in parse(content)["result"]["tools"]] if status == 200 else []
+
+    async def send(self, method, params, name=None, path="/mcp"):
+        """The response as JSON; `{}` if there is none."""
+        return parse((await self.post(method, params, name, path))[1])
+
+    async def open_session(self, path="/mcp"):
+        hello = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": self.name, "version": "1"}}
         headers = [("Accept", "application/json, text/event-stream")]
         body = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}
         status, fields, content = await self.connection.request("POST", path, headers, body, "initialize")
@@ -92,8 +119,8 @@ class McpClient:
             raise Broken(f"initialize: HTTP {status}: {content[:200]}")
         self.session = fields["mcp-session-id"]
 
-    async def send(self, method, params, name=None, path="/mcp", progress=False):
-        """The response as JSON; `{}` if there is none."""
+    async def post(self, method, params, name=None, path="/mcp", progress=False, timeout=None):
+        """Status and content of the response to a request."""
         if self.legacy and self.session is None:
             await self.open_session(path)
         self.number += 1
@@ -104,7 +131,7 @@ class McpClient:
         else:
             meta |= {
                 "io.modelcontextprotocol/protocolVersion": MODERN,
-                "io.modelcontextprotocol/clientInfo": {"name": "leaks", "version": "1"},
+                "io.modelcontextprotocol/clientInfo": {"name": self.name, "version": "1"},
                 "io.modelcontextprotocol/clientCapabilities": {},
             }
             headers += [("MCP-Protocol-Version", MODERN), ("Mcp-Method", method)]
@@ -112,12 +139,12 @@ class McpClient:
         if meta:
             params = dict(params, _meta=meta)
         body = {"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}
-        _, _, content = await self.connection.request("POST", path, headers, body, f"{method} {name or ''}")
-        return parse(content)
+        status, _, content = await self.connection.request("POST", path, headers, body, f"{method} {name or ''}", timeout)
+        return status, content
 
 
 def parse(content):
-    """The response in a JSON body or in the last event of an event stream."""
+    """The response in a JSON body or in the last event of an event stream; `{}` if there is none."""
     text = content.decode("utf-8", "replace")
     if text.lstrip().startswith("{"):
         return json.loads(text)
