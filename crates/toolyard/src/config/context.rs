@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    io::ErrorKind,
     path::{Path, PathBuf},
 };
 
@@ -353,7 +354,9 @@ async fn open_store(
         return Ok(Some(with_progress("the store", Store::open(location)).await??));
     }
     let database = data_folder.join("toolyard.db");
-    let may_exist = database.try_exists().unwrap_or(true);
+    let is_missing =
+        |error: &std::io::Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+    let may_exist = !std::fs::symlink_metadata(&database).is_err_and(|error| is_missing(&error));
     match Store::open(Location::Sqlite(database)).await {
         Ok(store) => Ok(Some(store)),
         Err(error) if may_exist => Err(error.into()),
