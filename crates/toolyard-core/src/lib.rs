@@ -99,7 +99,9 @@ pub use ports::{
         RunState, StepIntent, StepRecord, StepResult, StepStart, StepState, idempotency_key, recovery,
     },
     policies::{PolicyStore, StoredPolicy},
-    quota_budgets::{BudgetChange, BudgetName, BudgetState, PermitHold, QuotaBudgets, StoredBudget},
+    quota_budgets::{
+        BudgetChange, BudgetName, BudgetState, PermitHold, QuotaBudgets, StoredBudget, StoredPermits,
+    },
     result_shapes::{ResultShape, ResultShapes},
     results::{ResultPage, Results, ResultsError, ResultsUsage},
     run_log::{LoggedEvent, RunLog},

@@ -3,19 +3,20 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
-use toolyard_core::{
-    BudgetChange, QuotaCall, QuotaExceeded, QuotaLimit, QuotaPermit, WindowLimit, WindowUse,
-};
+use toolyard_core::{QuotaCall, QuotaExceeded, QuotaLimit, QuotaPermit, WindowLimit, WindowUse};
 
 use crate::{
     call_share::{RETRY_INTERVAL, Refusal, Taking},
-    counter::Counter,
+    counter::{Counter, CounterState},
     quota::Quota,
     quotas::Inner,
 };
 
 /// How often a call asks the store before it is refused: a share can expire before a slow answer arrives, or others can take it.
 const MAX_STORE_REQUESTS: u32 = 8;
+/// Slots of short windows can be shorter than the store takes to answer. If a second grant in a row arrives after the end of its
+/// slot, the call that asked for it is made all the same, up to this fraction of the window after that end.
+const MAX_LATENESS_FRACTION: u32 = 10;
 
 /// A call and the counters of all quotas that are about it.
 pub(crate) struct CallAdmission<'a> {
@@ -23,9 +24,9 @@ pub(crate) struct CallAdmission<'a> {
     counters: Vec<(&'a Quota, Arc<Counter>)>,
 }
 
-/// What was taken so far. Permits are released on drop; calls are given back if the whole call is refused.
-#[derive(Default)]
+/// What was taken so far. It is given back on drop, unless the call was admitted: a refused or cancelled call counts for none.
 struct TakenSoFar {
+    is_shared: bool,
     calls: Vec<(Arc<Counter>, u64)>,
     permits: Vec<HeldPermit>,
 }
@@ -52,7 +53,7 @@ impl<'a> CallAdmission<'a> {
             let start = counters.len();
             for tool in call.tools.iter().filter(|tool| quota.rule.is_for_tool(**tool)) {
                 let now = *now.get_or_insert_with(Instant::now);
-                let counter = quota.counter(&call.subject, Some(*tool), now, inner.millis(now));
+                let counter = quota.counter(&call.subject, Some(*tool), now);
                 // Equivalent tools that are counted together are one call.
                 let of_quota = counters.get(start..).unwrap_or_default();
                 if !of_quota.iter().any(|(_, other)| Arc::ptr_eq(other, &counter)) {
@@ -69,18 +70,12 @@ impl<'a> CallAdmission<'a> {
 
     /// Takes the call if the store need not be asked.
     pub(crate) fn try_take(self) -> Result<Admitted, Self> {
-        let (mut taken, now) = (TakenSoFar::default(), Instant::now());
+        let (mut taken, now) = (TakenSoFar::new(self.inner.is_shared()), Instant::now());
         for (quota, counter) in &self.counters {
             match self.try_counter(quota, counter, now, &mut taken) {
                 Ok(true) => {}
-                Ok(false) => {
-                    self.give_back(&taken);
-                    return Err(self);
-                }
-                Err(exceeded) => {
-                    self.give_back(&taken);
-                    return Ok(Err(exceeded));
-                }
+                Ok(false) => return Err(self),
+                Err(exceeded) => return Ok(Err(exceeded)),
             }
         }
         Ok(Ok(taken.into_permit()))
@@ -88,39 +83,19 @@ impl<'a> CallAdmission<'a> {
 
     /// Takes the call, and asks the store for shares where they are used up.
     pub(crate) async fn take(self) -> Admitted {
-        let mut taken = TakenSoFar::default();
+        let mut taken = TakenSoFar::new(self.inner.is_shared());
         for (quota, counter) in &self.counters {
-            if let Err(exceeded) = self.take_counter(quota, counter, &mut taken).await {
-                self.give_back(&taken);
-                return Err(exceeded);
+            let permit = match quota.rule.concurrent_calls {
+                Some(limit) => Some(self.take_permit(quota, counter, limit).await?),
+                None => None,
+            };
+            if let Some(limit) = quota.rule.calls {
+                let slot = self.take_call(quota, counter, limit).await?;
+                taken.calls.push((Arc::clone(counter), slot));
             }
+            taken.permits.extend(permit);
         }
         Ok(taken.into_permit())
-    }
-
-    async fn take_counter(
-        &self,
-        quota: &Quota,
-        counter: &Arc<Counter>,
-        taken: &mut TakenSoFar,
-    ) -> Result<(), Box<QuotaExceeded>> {
-        for _ in 0..MAX_STORE_REQUESTS {
-            if self.try_counter(quota, counter, Instant::now(), taken)? {
-                return Ok(());
-            }
-            let _turn = counter.store_turn.lock().await;
-            // Whoever had the turn before may have brought enough for this call.
-            if self.try_counter(quota, counter, Instant::now(), taken)? {
-                return Ok(());
-            }
-            self.inner.ask_store(quota, counter).await;
-        }
-        if self.try_counter(quota, counter, Instant::now(), taken)? {
-            return Ok(());
-        }
-        let limit = quota.rule.calls.map_or(QuotaLimit::ConcurrentCalls(0), QuotaLimit::Calls);
-        let error = "its answers take longer than a share of this quota lasts".to_owned();
-        Err(quota.refuse(limit, Refusal { retry_after: RETRY_INTERVAL, store_error: Some(error) }))
     }
 
     /// Takes the call from one counter: a permit, then a call. False if the store must be asked; then neither is taken.
@@ -132,62 +107,130 @@ impl<'a> CallAdmission<'a> {
         taken: &mut TakenSoFar,
     ) -> Result<bool, Box<QuotaExceeded>> {
         let mut state = counter.state();
-        let is_shared = self.inner.is_shared();
         if let Some(limit) = quota.rule.concurrent_calls {
-            let permit = match is_shared {
-                true => state.permits.take_held(now),
-                false => state.permits.take_local(limit),
-            };
-            match permit {
-                Taking::Taken(_) => {}
-                Taking::AskStore => return Ok(false),
-                Taking::Refused(refusal) => {
-                    return Err(quota.refuse(QuotaLimit::ConcurrentCalls(limit), refusal));
-                }
+            let permit = self.permit(&mut state, limit, now);
+            if taken_slot(quota, QuotaLimit::ConcurrentCalls(limit), permit)?.is_none() {
+                return Ok(false);
             }
         }
-        let call = match quota.rule.calls {
-            None => Taking::Taken(0),
-            Some(_) if is_shared => state.share.take(now),
-            Some(limit) => take_local(&mut state.calls, limit, self.inner.millis(now)),
-        };
-        if !matches!(call, Taking::Taken(_)) && quota.rule.concurrent_calls.is_some() {
+        let slot = quota.rule.calls.map(|limit| {
+            taken_slot(quota, QuotaLimit::Calls(limit), self.call(quota, &mut state, limit, now))
+        });
+        if !matches!(slot, None | Some(Ok(Some(_)))) && quota.rule.concurrent_calls.is_some() {
             state.permits.release();
         }
         drop(state);
-        match (call, quota.rule.calls) {
-            (Taking::AskStore, _) => Ok(false),
-            (Taking::Refused(refusal), Some(limit)) => Err(quota.refuse(QuotaLimit::Calls(limit), refusal)),
-            (Taking::Taken(slot), limit) => {
-                if quota.rule.concurrent_calls.is_some() {
-                    taken.permits.push(HeldPermit(Arc::clone(counter)));
-                }
-                if limit.is_some() {
-                    taken.calls.push((Arc::clone(counter), slot));
-                }
-                Ok(true)
+        match slot.transpose()? {
+            Some(None) => return Ok(false),
+            Some(Some(slot)) => taken.calls.push((Arc::clone(counter), slot)),
+            None => {}
+        }
+        if quota.rule.concurrent_calls.is_some() {
+            taken.permits.push(HeldPermit(Arc::clone(counter)));
+        }
+        Ok(true)
+    }
+
+    async fn take_permit(
+        &self,
+        quota: &Quota,
+        counter: &Arc<Counter>,
+        limit: u64,
+    ) -> Result<HeldPermit, Box<QuotaExceeded>> {
+        let limits = QuotaLimit::ConcurrentCalls(limit);
+        let try_permit =
+            || taken_slot(quota, limits, self.permit(&mut counter.state(), limit, Instant::now()));
+        for _ in 0..MAX_STORE_REQUESTS {
+            if try_permit()?.is_some() {
+                return Ok(HeldPermit(Arc::clone(counter)));
             }
-            // Only limited calls are refused.
-            (Taking::Refused(_), None) => Ok(true),
+            let _turn = counter.store_turn.lock().await;
+            // Whoever had the turn before may have brought enough for this call.
+            if try_permit()?.is_some() || self.inner.ask_for_permits(quota, counter, limit, true).await {
+                return Ok(HeldPermit(Arc::clone(counter)));
+            }
+        }
+        Err(quota.refuse(limits, Refusal { retry_after: RETRY_INTERVAL, store_error: None }))
+    }
+
+    async fn take_call(
+        &self,
+        quota: &Quota,
+        counter: &Counter,
+        limit: WindowLimit,
+    ) -> Result<u64, Box<QuotaExceeded>> {
+        let limits = QuotaLimit::Calls(limit);
+        let try_call =
+            || taken_slot(quota, limits, self.call(quota, &mut counter.state(), limit, Instant::now()));
+        for attempt in 0..MAX_STORE_REQUESTS {
+            if let Some(slot) = try_call()? {
+                return Ok(slot);
+            }
+            let _turn = counter.store_turn.lock().await;
+            // Whoever had the turn before may have brought enough for this call.
+            if let Some(slot) = try_call()? {
+                return Ok(slot);
+            }
+            let lateness = match attempt {
+                // A grant of a slot that has just begun is in time, unless the slots are too short.
+                0 => Duration::ZERO,
+                _ => limit.window() / MAX_LATENESS_FRACTION,
+            };
+            if let Some(slot) = self.inner.change_calls(quota, counter, limit, Some(lateness)).await {
+                return Ok(slot);
+            }
+        }
+        let error = "its answers take longer than a share of this quota lasts".to_owned();
+        Err(quota.refuse(limits, Refusal { retry_after: RETRY_INTERVAL, store_error: Some(error) }))
+    }
+
+    fn permit(&self, state: &mut CounterState, limit: u64, now: Instant) -> Taking {
+        match self.inner.is_shared() {
+            true => state.permits.take_held(now),
+            false => state.permits.take_local(limit),
         }
     }
 
-    fn give_back(&self, taken: &TakenSoFar) {
-        for (counter, slot) in &taken.calls {
-            let mut state = counter.state();
-            match self.inner.is_shared() {
-                true => state.share.give_back(*slot),
-                false => state.calls.give_back(*slot, 1),
-            }
+    fn call(&self, quota: &Quota, state: &mut CounterState, limit: WindowLimit, now: Instant) -> Taking {
+        match self.inner.is_shared() {
+            true => state.share.take(now),
+            false => take_local(&mut state.calls, limit, quota.millis(now)),
         }
     }
 }
 
+/// The slot in which something was taken; `None` if the store must be asked.
+fn taken_slot(quota: &Quota, limit: QuotaLimit, taking: Taking) -> Result<Option<u64>, Box<QuotaExceeded>> {
+    match taking {
+        Taking::Taken(slot) => Ok(Some(slot)),
+        Taking::AskStore => Ok(None),
+        Taking::Refused(refusal) => Err(quota.refuse(limit, refusal)),
+    }
+}
+
 impl TakenSoFar {
-    fn into_permit(self) -> QuotaPermit {
-        match self.permits.is_empty() {
+    fn new(is_shared: bool) -> Self {
+        Self { is_shared, calls: Vec::new(), permits: Vec::new() }
+    }
+
+    fn into_permit(mut self) -> QuotaPermit {
+        self.calls.clear();
+        let permits = std::mem::take(&mut self.permits);
+        match permits.is_empty() {
             true => QuotaPermit::default(),
-            false => QuotaPermit::holding(self.permits),
+            false => QuotaPermit::holding(permits),
+        }
+    }
+}
+
+impl Drop for TakenSoFar {
+    fn drop(&mut self) {
+        for (counter, slot) in &self.calls {
+            let mut state = counter.state();
+            match self.is_shared {
+                true => state.share.give_back(*slot),
+                false => state.calls.give_back(*slot, 1),
+            }
         }
     }
 }
@@ -198,86 +241,4 @@ fn take_local(used: &mut WindowUse, limit: WindowLimit, now_millis: u64) -> Taki
     }
     let retry_after = Duration::from_millis(used.wait_millis(limit, now_millis));
     Taking::Refused(Refusal { retry_after, store_error: None })
-}
-
-impl Inner {
-    /// Asks the store for what a call lacks: permits, a share of calls, or both.
-    async fn ask_store(&self, quota: &Quota, counter: &Counter) {
-        let (now, mut wanted_permits, mut wanted_calls) = (Instant::now(), None, None);
-        {
-            let mut state = counter.state();
-            if let Some(limit) = quota.rule.concurrent_calls
-                && state.permits.must_ask(now)
-            {
-                wanted_permits = Some((limit, state.permits.wanted_for_call()));
-            }
-            if let Some(limit) = quota.rule.calls
-                && wanted_permits.is_none()
-                && state.share.must_ask(now)
-            {
-                let (wanted, given_back) = (state.share.wanted(limit), state.share.take_unreturned());
-                let budget = Arc::clone(&counter.calls_budget);
-                wanted_calls = Some(BudgetChange { budget, limit, wanted, charged: 0, given_back });
-            }
-        }
-        if let Some((limit, wanted)) = wanted_permits {
-            self.set_permits(counter, limit, wanted).await;
-        }
-        if let Some(change) = wanted_calls {
-            self.change_calls(counter, change).await;
-        }
-    }
-
-    async fn change_calls(&self, counter: &Counter, change: BudgetChange) {
-        let asked_at = Instant::now();
-        let answer = self.change_budget(&change).await;
-        let mut state = counter.state();
-        match answer {
-            Ok(budget) if change.wanted > 0 => state.share.add(asked_at, &budget),
-            Ok(_) => {}
-            Err(error) => {
-                tracing::warn!(quota = %change.budget.quota, %error, "failed to ask the store for a share of a quota");
-                state.share.store_failed(Instant::now(), change.given_back, error.to_string());
-            }
-        }
-    }
-
-    async fn set_permits(&self, counter: &Counter, limit: u64, wanted: u64) {
-        let asked_at = Instant::now();
-        let answer = self.hold_permits(counter.permits_key, limit, wanted).await;
-        let now = Instant::now();
-        let mut state = counter.state();
-        match answer {
-            Ok(held) => state.permits.set_held(asked_at, now, wanted, held),
-            Err(error) => {
-                tracing::warn!(%error, "failed to ask the store for permits of a quota");
-                state.permits.store_failed(now, error.to_string());
-            }
-        }
-    }
-
-    /// Gives an unspent share back.
-    pub(crate) async fn keep_up_calls(&self, quota: &Quota, counter: &Counter) {
-        let Some(limit) = quota.rule.calls else { return };
-        let given_back = {
-            let mut state = counter.state();
-            if !state.share.has_unreturned(Instant::now()) {
-                return;
-            }
-            state.share.take_unreturned()
-        };
-        let budget = Arc::clone(&counter.calls_budget);
-        self.change_calls(counter, BudgetChange { budget, limit, wanted: 0, charged: 0, given_back }).await;
-    }
-
-    /// Gives unused permits back and renews the others.
-    pub(crate) async fn keep_up_permits(&self, quota: &Quota, counter: &Counter) {
-        let Some(limit) = quota.rule.concurrent_calls else { return };
-        if !counter.state().permits.is_change_due(Instant::now()) {
-            return;
-        }
-        let _turn = counter.store_turn.lock().await;
-        let wanted = counter.state().permits.give_up_unused();
-        self.set_permits(counter, limit, wanted).await;
-    }
 }

@@ -64,10 +64,14 @@ impl CallShare {
         }
     }
 
-    /// Whether the store must be asked before a call can be taken.
-    pub(crate) fn must_ask(&mut self, now: Instant) -> bool {
-        self.expire(now);
-        self.available == 0 && self.refused.as_ref().is_none_or(|refused| now >= refused.ask_again_at)
+    /// Spends one call of a share that was just added, up to `lateness` after the end of its slot.
+    pub(crate) fn take_late(&mut self, now: Instant, lateness: Duration) -> Option<u64> {
+        let left = self.available.checked_sub(1)?;
+        let is_in_time = self.until.is_some_and(|until| now < until + lateness);
+        is_in_time.then(|| {
+            self.available = left;
+            self.slot
+        })
     }
 
     /// Takes back a call that was taken in this slot and not made.
@@ -84,14 +88,13 @@ impl CallShare {
         self.size.saturating_mul(2).clamp(1, (limit.limit / MAX_SHARE_FRACTION).max(1))
     }
 
-    /// What the store has to be told of; it is forgotten here.
+    /// What the store has to be told of; the caller keeps it from now on.
     pub(crate) fn take_unreturned(&mut self) -> Vec<(u64, u64)> {
         std::mem::take(&mut self.unreturned)
     }
 
-    /// The store failed: nothing was returned and nothing granted.
-    pub(crate) fn store_failed(&mut self, now: Instant, unreturned: Vec<(u64, u64)>, error: String) {
-        self.unreturned.extend(unreturned);
+    /// The store failed.
+    pub(crate) fn store_failed(&mut self, now: Instant, error: String) {
         let until = now + RETRY_INTERVAL;
         self.refused = Some(RefusedUntil { until, ask_again_at: until, store_error: Some(error) });
     }
@@ -103,6 +106,9 @@ impl CallShare {
             self.refused =
                 Some(RefusedUntil { until: asked_at + state.wait, ask_again_at, store_error: None });
             return;
+        }
+        if self.available > 0 {
+            self.unreturned.push((self.slot, self.available));
         }
         (self.available, self.slot, self.size) = (state.granted, state.slot, state.granted);
         self.until = Some(asked_at + state.slot_ends_in);

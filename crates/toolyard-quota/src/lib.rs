@@ -32,6 +32,7 @@
 //! | `quota.rs`, `counter.rs`, `counter_key.rs` | the counters of one quota, found by caller, agent and tool |
 //! | `call_admission.rs` | takes a call from all quotas or from none |
 //! | `call_share.rs`, `permits.rs` | the part of a shared budget that this process may spend |
+//! | `shared_calls.rs` | asks the store for shares and permits, and gives them back |
 //! | `model_use.rs` | tokens and money, which are counted after use |
 
 mod call_admission;
@@ -43,6 +44,7 @@ mod permits;
 mod quota;
 mod quotas;
 mod rule;
+mod shared_calls;
 
 pub use quotas::Quotas;
 pub use rule::{CountedPer, InvalidQuota, LOCAL_CALLER, QuotaRule};

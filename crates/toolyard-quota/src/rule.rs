@@ -102,6 +102,15 @@ impl QuotaRule {
         }
     }
 
+    /// Whether both rules count the same, whatever their limits and whom they are for.
+    pub(crate) fn counts_like(&self, other: &Self) -> bool {
+        let counted = |rule: &Self| {
+            let windows = [rule.calls, rule.tokens, rule.money].map(|limit| limit.map(|it| it.window_millis));
+            (Arc::clone(&rule.name), rule.per, windows, rule.concurrent_calls.is_some())
+        };
+        counted(self) == counted(other)
+    }
+
     /// The limits of tool calls.
     pub(crate) fn limits_calls(&self) -> bool {
         self.calls.is_some() || self.concurrent_calls.is_some()

@@ -2,124 +2,19 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic in a test helper fails the test, as intended")]
 
+#[expect(dead_code, reason = "other tests need more of it")]
+mod store_double;
+
 use std::{
-    collections::HashMap,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, atomic::Ordering},
     time::Duration,
 };
 
 use tokio::time::{Instant, sleep};
-use toolyard_core::{
-    BoxFuture, BudgetChange, BudgetState, CallQuota as _, ContentHash, ModelUse, PermitHold, QuotaBudgets,
-    QuotaCall, QuotaExceeded, QuotaPermit, QuotaSubject, QuotaTool, SourceId, StorageError, StoredBudget,
-    WindowLimit, WindowUse,
-};
-use toolyard_quota::{CountedPer, QuotaRule, Quotas};
+use toolyard_core::{CallQuota as _, ModelUse, QuotaSubject, WindowLimit};
+use toolyard_quota::{QuotaRule, Quotas};
 
-/// A store in memory with the clock of the test, each request of which takes a while.
-#[derive(Debug)]
-struct MemoryBudgets {
-    started: Instant,
-    latency: Duration,
-    is_failing: AtomicBool,
-    requests: AtomicUsize,
-    budgets: Mutex<HashMap<ContentHash, WindowUse>>,
-    permits: Mutex<HashMap<(ContentHash, String), (u64, Instant)>>,
-}
-
-impl MemoryBudgets {
-    fn new(latency: Duration) -> Arc<Self> {
-        Arc::new(Self {
-            started: Instant::now(),
-            latency,
-            is_failing: AtomicBool::new(false),
-            requests: AtomicUsize::new(0),
-            budgets: Mutex::default(),
-            permits: Mutex::default(),
-        })
-    }
-
-    async fn arrive(&self) -> Result<(), StorageError> {
-        self.requests.fetch_add(1, Ordering::SeqCst);
-        sleep(self.latency / 2).await;
-        match self.is_failing.load(Ordering::SeqCst) {
-            true => Err(StorageError::new("connection refused")),
-            false => Ok(()),
-        }
-    }
-}
-
-impl QuotaBudgets for MemoryBudgets {
-    fn change_budget<'a>(
-        &'a self,
-        change: &'a BudgetChange,
-    ) -> BoxFuture<'a, Result<BudgetState, StorageError>> {
-        Box::pin(async move {
-            self.arrive().await?;
-            let (limit, now) = (change.limit, u64::try_from(self.started.elapsed().as_millis()).unwrap());
-            let state = {
-                let mut budgets = self.budgets.lock().unwrap();
-                let used = budgets.entry(change.budget.key).or_default();
-                for (slot, amount) in &change.given_back {
-                    used.give_back(*slot, *amount);
-                }
-                used.charge(limit, now, change.charged);
-                let granted = used.take(limit, now, change.wanted);
-                BudgetState {
-                    granted,
-                    slot: used.current_slot(limit, now),
-                    slot_ends_in: Duration::from_millis(used.slot_ends_in_millis(limit, now)),
-                    used: used.used(limit, now),
-                    wait: Duration::from_millis(used.wait_millis(limit, now)),
-                }
-            };
-            sleep(self.latency / 2).await;
-            Ok(state)
-        })
-    }
-
-    fn hold_permits<'a>(&'a self, hold: &'a PermitHold) -> BoxFuture<'a, Result<u64, StorageError>> {
-        Box::pin(async move {
-            self.arrive().await?;
-            let held = {
-                let (mut permits, now) = (self.permits.lock().unwrap(), Instant::now());
-                let is_other = |key: &ContentHash, holder: &String, until: Instant| {
-                    *key == hold.key && *holder != hold.holder && until >= now
-                };
-                let others =
-                    permits.iter().filter(|((key, holder), (_, until))| is_other(key, holder, *until));
-                let others: u64 = others.map(|(_, (held, _))| held).sum();
-                let held = hold.wanted.min(hold.limit.saturating_sub(others));
-                permits.insert((hold.key, hold.holder.clone()), (held, now + hold.expires_in));
-                held
-            };
-            sleep(self.latency / 2).await;
-            Ok(held)
-        })
-    }
-
-    fn budgets(&self) -> BoxFuture<'_, Result<Vec<StoredBudget>, StorageError>> {
-        Box::pin(std::future::ready(Ok(Vec::new())))
-    }
-
-    fn purge_budgets(&self) -> BoxFuture<'_, Result<(), StorageError>> {
-        Box::pin(std::future::ready(Ok(())))
-    }
-}
-
-async fn call(quotas: &Quotas) -> Result<QuotaPermit, Box<QuotaExceeded>> {
-    let source = SourceId::from("web");
-    let tools = [QuotaTool { name: "search", source: &source }];
-    quotas.take_call(&QuotaCall { subject: QuotaSubject::default(), tools: &tools }).wait().await
-}
-
-fn calls_rule(limit: u64, window_millis: u64) -> QuotaRule {
-    let calls = Some(WindowLimit { limit, window_millis });
-    QuotaRule { name: "all".into(), calls, per: CountedPer::default(), ..QuotaRule::default() }
-}
+use store_double::{Fault, MemoryBudgets, call, calls_rule};
 
 /// Drives several processes beyond a limit for three windows; returns when calls were admitted.
 async fn drive(limit: u64, processes: usize, pauses_millis: &[u64]) -> (Vec<Instant>, usize) {
@@ -175,7 +70,7 @@ async fn a_failing_store_lets_granted_calls_pass_and_refuses_others_by_its_name(
     for _ in 0..6 {
         assert!(call(&quotas).await.is_ok());
     }
-    store.is_failing.store(true, Ordering::SeqCst);
+    store.set_fault(Fault::Refuses);
     assert!(call(&quotas).await.is_ok(), "granted before");
     let refused = call(&quotas).await.unwrap_err();
     assert!(refused.to_string().contains("the store failed: connection refused"), "{refused}");
@@ -185,7 +80,7 @@ async fn a_failing_store_lets_granted_calls_pass_and_refuses_others_by_its_name(
         assert!(call(&quotas).await.is_err());
     }
     assert_eq!(store.requests.load(Ordering::SeqCst), asked, "a failing store is not asked for every call");
-    store.is_failing.store(false, Ordering::SeqCst);
+    store.set_fault(Fault::None);
     sleep(refused.retry_after).await;
     assert!(call(&quotas).await.is_ok());
 }
@@ -238,11 +133,11 @@ async fn tokens_are_counted_for_all_processes_also_after_an_outage() {
     assert!(one.admit_model_use(subject).await.is_ok());
     one.charge_model_use(subject, used(600)).await;
     assert!(other.admit_model_use(subject).await.is_ok());
-    store.is_failing.store(true, Ordering::SeqCst);
+    store.set_fault(Fault::Refuses);
     other.charge_model_use(subject, used(500)).await;
     let refused = one.admit_model_use(subject).await.unwrap_err();
     assert!(refused.store_error.is_some(), "{refused}");
-    store.is_failing.store(false, Ordering::SeqCst);
+    store.set_fault(Fault::None);
     sleep(Duration::from_secs(2)).await;
     for quotas in [&one, &other] {
         let refused = quotas.admit_model_use(subject).await.unwrap_err();

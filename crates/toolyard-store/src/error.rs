@@ -31,6 +31,9 @@ pub enum StoreError {
     /// The database rejected a statement, or the connection failed.
     #[error("the database failed: {0}")]
     Database(String),
+    /// The connection failed during a commit.
+    #[error("the connection to the database failed during a commit, which may have been made: {0}")]
+    CommitUnknown(String),
     /// A stored value cannot be decoded.
     #[error("the store holds invalid data: {0}")]
     Corrupt(String),
@@ -61,7 +64,7 @@ impl StoreError {
             }
             Self::NewerSchema { .. } => Some("upgrade toolyard, or use another store"),
             Self::Corrupt(_) => Some("run `toolyard store check`"),
-            Self::Database(_) | Self::Journal(_) | Self::Closed => None,
+            Self::Database(_) | Self::CommitUnknown(_) | Self::Journal(_) | Self::Closed => None,
         }
     }
 }
@@ -83,6 +86,10 @@ impl From<StoreError> for JournalError {
 
 impl From<StoreError> for StorageError {
     fn from(error: StoreError) -> Self {
-        Self::new(error)
+        match error {
+            // A closed writer drops the writes in its queue, and does not say how far it got.
+            StoreError::CommitUnknown(_) | StoreError::Closed => Self::with_unknown_outcome(error),
+            other => Self::new(other),
+        }
     }
 }

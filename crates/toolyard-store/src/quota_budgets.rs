@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use sqlx::{AnyConnection, Row as _, any::AnyRow};
 use toolyard_core::{
-    BoxFuture, BudgetChange, BudgetState, PermitHold, QuotaBudgets, StorageError, StoredBudget, WindowLimit,
-    WindowUse,
+    BoxFuture, BudgetChange, BudgetState, PermitHold, QuotaBudgets, StorageError, StoredBudget,
+    StoredPermits, WindowLimit, WindowUse,
 };
 
 use crate::{
@@ -17,14 +17,17 @@ use crate::{
 /// The holder in the row that serializes the requests for permits of a key.
 const LOCK_HOLDER: &str = "";
 
+/// How long a change is remembered, in milliseconds: a process that could not reach the store for longer may repeat a change that
+/// was made.
+const CHANGE_RETENTION_MILLIS: u64 = 3_600_000;
+
 impl QuotaBudgets for Store {
     fn change_budget<'a>(
         &'a self,
         change: &'a BudgetChange,
     ) -> BoxFuture<'a, Result<BudgetState, StorageError>> {
         Box::pin(async move {
-            let only_reads = change.wanted == 0 && change.charged == 0 && change.given_back.is_empty();
-            if only_reads {
+            if change.only_reads() {
                 return Ok(read_budget(self, change).await?);
             }
             let data = (change.clone(), self.engine());
@@ -54,42 +57,70 @@ impl QuotaBudgets for Store {
         })
     }
 
+    fn held_permits(&self) -> BoxFuture<'_, Result<Vec<StoredPermits>, StorageError>> {
+        Box::pin(async move {
+            let now = self.engine().now();
+            let sql = format!(
+                "SELECT MAX(quota) AS quota, MAX(subject) AS subject, MAX(permit_limit) AS permit_limit,
+                        CAST(SUM(held) AS BIGINT) AS held
+                 FROM quota_permits WHERE holder <> $1 AND expires_at >= {now}
+                 GROUP BY key ORDER BY 1, 2"
+            );
+            Ok(self.select(sqlx::query(statement(sql)).bind(LOCK_HOLDER), read_stored_permits).await?)
+        })
+    }
+
     fn purge_budgets(&self) -> BoxFuture<'_, Result<(), StorageError>> {
         Box::pin(async move {
-            let purged = self.write(Durability::Relaxed, self.engine(), |connection, engine| {
+            self.write(Durability::Relaxed, self.engine(), |connection, engine| {
+                Box::pin(purge_unused(connection, *engine))
+            })
+            .await?;
+            // In a transaction of its own: a request for permits locks this row first and the row of its holder then, and the
+            // rows of holders were just removed.
+            let removed = self.write_alone((), |connection, ()| {
                 Box::pin(async move {
-                    let now = engine.now();
-                    // A slot more than the window counts.
-                    let budgets =
-                        format!("DELETE FROM quota_budgets WHERE updated_at + 2 * window_millis < {now}");
-                    sqlx::query(statement(budgets)).execute(&mut *connection).await?;
-                    let permits =
-                        format!("DELETE FROM quota_permits WHERE expires_at < {now} AND holder <> $1");
-                    sqlx::query(statement(permits)).bind(LOCK_HOLDER).execute(connection).await?;
+                    let sql = "DELETE FROM quota_permits WHERE holder = $1
+                               AND key NOT IN (SELECT key FROM quota_permits WHERE holder <> $1)";
+                    sqlx::query(sql).bind(LOCK_HOLDER).execute(connection).await?;
                     Ok(())
                 })
             });
-            Ok(purged.await?)
+            Ok(removed.await?)
         })
     }
 }
 
 impl Store {
     /// Runs `work` in a transaction of its own where that is possible: other replicas wait for the row that it locks, and two
-    /// such rows in one transaction could be locked in two orders.
+    /// such rows in one transaction could be locked in two orders. Work that nobody waits for any more when its turn comes is
+    /// left out.
     async fn write_alone<D: Send + Sync + 'static, T: Send + 'static>(
         &self,
         data: D,
         work: WriteFn<D, T>,
     ) -> Result<T, StoreError> {
         if self.engine() == Engine::Sqlite {
-            return self.write(Durability::Relaxed, data, work).await;
+            return self.write_unless_abandoned(Durability::Relaxed, data, work).await;
         }
         let mut transaction = self.pool().begin().await?;
         let result = work(&mut transaction, &data).await?;
-        transaction.commit().await?;
+        transaction.commit().await.map_err(|error| StoreError::CommitUnknown(error.to_string()))?;
         Ok(result)
     }
+}
+
+async fn purge_unused(connection: &mut AnyConnection, engine: Engine) -> Result<(), StoreError> {
+    let now = engine.now();
+    // In the order in which a change locks them. A slot more than the window counts.
+    let budgets = format!("DELETE FROM quota_budgets WHERE updated_at + 2 * window_millis < {now}");
+    sqlx::query(statement(budgets)).execute(&mut *connection).await?;
+    let changes = format!("DELETE FROM quota_changes WHERE changed_at + $1 < {now}");
+    let changes = sqlx::query(statement(changes)).bind(to_column(CHANGE_RETENTION_MILLIS));
+    changes.execute(&mut *connection).await?;
+    let permits = format!("DELETE FROM quota_permits WHERE expires_at < {now} AND holder <> $1");
+    sqlx::query(statement(permits)).bind(LOCK_HOLDER).execute(connection).await?;
+    Ok(())
 }
 
 async fn read_budget(store: &Store, change: &BudgetChange) -> Result<BudgetState, StoreError> {
@@ -131,6 +162,14 @@ async fn change_budget(
         .await?;
     let (slots, now): (String, u64) = (row.try_get("slots")?, read_now(&row)?);
     let mut used = parse_slots(&slots)?;
+    if let Some((slot, granted)) = find_made_change(connection, change).await? {
+        return Ok(BudgetState {
+            granted,
+            slot,
+            slot_ends_in: Duration::from_millis(limit.slot_ends_in_millis(slot, now)),
+            ..budget_state(&mut used, limit, now, 0)
+        });
+    }
     for (slot, amount) in &change.given_back {
         used.give_back(*slot, *amount);
     }
@@ -142,9 +181,47 @@ async fn change_budget(
         .bind(key.as_str())
         .bind(slots)
         .bind(to_column(now))
+        .execute(&mut *connection)
+        .await?;
+    remember_change(connection, change, &state, now).await?;
+    Ok(state)
+}
+
+/// The slot and the grant of this change if it was made before; no grant if a later one was made. The row of the budget is locked,
+/// so that a change of the same number that is being made has ended.
+async fn find_made_change(
+    connection: &mut AnyConnection,
+    change: &BudgetChange,
+) -> Result<Option<(u64, u64)>, StoreError> {
+    let sql = "SELECT number, slot, granted FROM quota_changes WHERE key = $1 AND holder = $2";
+    let query = sqlx::query(sql).bind(change.budget.key.to_string()).bind(&*change.holder);
+    let Some(row) = query.fetch_optional(connection).await? else { return Ok(None) };
+    let number = from_column(row.try_get("number")?);
+    let slot = from_column(row.try_get("slot")?);
+    let granted = if number == change.number { from_column(row.try_get("granted")?) } else { 0 };
+    Ok((number >= change.number).then_some((slot, granted)))
+}
+
+async fn remember_change(
+    connection: &mut AnyConnection,
+    change: &BudgetChange,
+    state: &BudgetState,
+    now: u64,
+) -> Result<(), StoreError> {
+    let sql = "INSERT INTO quota_changes (key, holder, number, slot, granted, changed_at)
+               VALUES ($1, $2, $3, $4, $5, $6)
+               ON CONFLICT (key, holder) DO UPDATE SET number = excluded.number, slot = excluded.slot,
+               granted = excluded.granted, changed_at = excluded.changed_at";
+    sqlx::query(sql)
+        .bind(change.budget.key.to_string())
+        .bind(&*change.holder)
+        .bind(to_column(change.number))
+        .bind(to_column(state.slot))
+        .bind(to_column(state.granted))
+        .bind(to_column(now))
         .execute(connection)
         .await?;
-    Ok(state)
+    Ok(())
 }
 
 fn budget_state(used: &mut WindowUse, limit: WindowLimit, now: u64, granted: u64) -> BudgetState {
@@ -162,7 +239,7 @@ async fn hold_permits(
     hold: &PermitHold,
     engine: Engine,
 ) -> Result<u64, StoreError> {
-    let (now, key) = (engine.now(), hold.key.to_string());
+    let (now, key) = (engine.now(), hold.budget.key.to_string());
     let lock = "INSERT INTO quota_permits (key, holder, held, expires_at) VALUES ($1, $2, 0, 0)
                 ON CONFLICT (key, holder) DO UPDATE SET held = 0";
     sqlx::query(lock).bind(key.as_str()).bind(LOCK_HOLDER).execute(&mut *connection).await?;
@@ -170,27 +247,41 @@ async fn hold_permits(
         "SELECT CAST(COALESCE(SUM(held), 0) AS BIGINT) AS held FROM quota_permits
          WHERE key = $1 AND holder <> $2 AND expires_at >= {now}"
     );
-    let query = sqlx::query(statement(others)).bind(key.as_str()).bind(hold.holder.as_str());
+    let query = sqlx::query(statement(others)).bind(key.as_str()).bind(&*hold.holder);
     let others = from_column(query.fetch_one(&mut *connection).await?.try_get("held")?);
     let held = hold.wanted.min(hold.limit.saturating_sub(others));
     if held == 0 {
         let sql = "DELETE FROM quota_permits WHERE key = $1 AND holder = $2";
-        sqlx::query(sql).bind(key).bind(hold.holder.as_str()).execute(connection).await?;
+        sqlx::query(sql).bind(key).bind(&*hold.holder).execute(connection).await?;
         return Ok(0);
     }
     let own = format!(
-        "INSERT INTO quota_permits (key, holder, held, expires_at) VALUES ($1, $2, $3, {now} + $4)
-         ON CONFLICT (key, holder) DO UPDATE SET held = excluded.held, expires_at = excluded.expires_at"
+        "INSERT INTO quota_permits (key, holder, held, expires_at, quota, subject, permit_limit)
+         VALUES ($1, $2, $3, {now} + $4, $5, $6, $7)
+         ON CONFLICT (key, holder) DO UPDATE SET held = excluded.held, expires_at = excluded.expires_at,
+         subject = excluded.subject, permit_limit = excluded.permit_limit"
     );
     let lasts = u64::try_from(hold.expires_in.as_millis()).unwrap_or(u64::MAX);
     sqlx::query(statement(own))
         .bind(key)
-        .bind(hold.holder.as_str())
+        .bind(&*hold.holder)
         .bind(to_column(held))
         .bind(to_column(lasts))
+        .bind(&*hold.budget.quota)
+        .bind(hold.budget.subject.as_str())
+        .bind(to_column(hold.limit))
         .execute(connection)
         .await?;
     Ok(held)
+}
+
+fn read_stored_permits(row: &AnyRow) -> Result<StoredPermits, StoreError> {
+    Ok(StoredPermits {
+        quota: row.try_get("quota")?,
+        subject: row.try_get("subject")?,
+        limit: from_column(row.try_get("permit_limit")?),
+        held: from_column(row.try_get("held")?),
+    })
 }
 
 fn read_stored_budget(row: &AnyRow) -> Result<StoredBudget, StoreError> {

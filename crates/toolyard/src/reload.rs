@@ -89,9 +89,8 @@ impl Toolyard {
         let quota = match self.reloadable.current_settings.load().quotas == settings.quotas {
             // What was counted without a store still counts.
             true => previous_quota.clone(),
-            false => {
-                crate::quotas::hub_quota(&settings, self.quota_budgets()).map_err(SettingsError::from)?
-            }
+            false => crate::quotas::hub_quota(&settings, self.quota_budgets(), previous_quota.as_deref())
+                .map_err(SettingsError::from)?,
         };
         // Before the servers: tools of a new server must not be offered without the rules about them.
         self.hub().set_policy(policy);
@@ -269,6 +268,8 @@ mod tests {
         let invalid = reload("[[quotas]]\nname = \"none\"\n").await.unwrap_err();
         assert!(invalid.to_string().contains("has no limit"), "{invalid}");
         assert!(calculate().await.is_err(), "the previous quotas stay in effect");
+        reload(&quota.replace("limit = 1", "limit = 2")).await.unwrap();
+        assert!(calculate().await.is_ok() && calculate().await.is_err(), "the first call still counts");
         reload("").await.unwrap();
         assert!(calculate().await.is_ok());
     }

@@ -8,7 +8,7 @@ use super::{
     approval::store::settle,
     model::{model_call::ModelOutcome, model_io::data_owner},
     outcome::TaskOutcome,
-    run_driver::RunDriver,
+    run_driver::{Draining, RunDriver},
     steps::{
         argument_view::ArgumentsTooLarge,
         call::{EarlierResults, MAX_RETAINED_VALUE_CHARS, StepCall, StepCallOutcome, execute},
@@ -57,6 +57,12 @@ impl RunDriver<'_> {
         self.streamed.push_str(&streamed);
         self.in_flight.models.remove(&task);
         if let Some(exceeded) = quota_exceeded {
+            if exceeded.store_error.is_some() {
+                // Nothing is used up: another driver goes on once the store works.
+                tracing::warn!(run = %self.context.lease.run, error = %exceeded, "released the run");
+                self.draining.get_or_insert(Draining::Release);
+                return Ok(());
+            }
             self.drain_for_quota(exceeded.to_string());
             return Ok(());
         }

@@ -12,7 +12,7 @@
 //! | `steps/` | a step's call: arguments, permission, execution, verification |
 //! | `model/` | model requests, and what follows from their replies |
 //! | `approval/` | approval requests and decisions |
-//! | `limits.rs` | enforces the run's limits |
+//! | `limits.rs`, `quota_wait.rs` | enforces the run's limits, and waits for quotas |
 //! | `operation.rs` | reports runs, plans, steps and model calls to telemetry |
 //! | `shutdown.rs`, `cancel_token.rs` | stops a run early |
 //! | `lease.rs`, `retry.rs` | the lease on the run, and retries of store operations |
@@ -29,6 +29,7 @@ mod limits;
 mod model;
 mod operation;
 mod outcome;
+mod quota_wait;
 mod retry;
 mod run_driver;
 mod shutdown;

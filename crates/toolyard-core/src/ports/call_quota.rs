@@ -7,8 +7,9 @@ use crate::{BoxFuture, CallerIdentity, ErrorKind, SourceId, ToolError, WindowLim
 /// Millionths of the operator's currency.
 const MICROS_PER_UNIT: f64 = 1e6;
 
-/// Counts calls and the use of language models against quotas. A hub without one limits nothing.
-pub trait CallQuota: Send + Sync + fmt::Debug {
+/// Counts calls and the use of language models against quotas. A hub without one limits nothing. [`Any`], so that a reload can
+/// continue what the previous quotas counted.
+pub trait CallQuota: Any + Send + Sync + fmt::Debug {
     /// Takes one call from all quotas that are about it, or from none. Called after the call is authorized and before anything
     /// is sent. The permit is held until the call has ended.
     fn take_call<'a>(&'a self, call: &QuotaCall<'_>) -> QuotaAdmission<'a>;

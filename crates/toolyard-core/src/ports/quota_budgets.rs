@@ -6,7 +6,9 @@ use crate::{BoxFuture, ContentHash, StorageError, WindowLimit};
 
 /// Budgets in a store. Each request is atomic, and all processes are told the time by the store's clock.
 pub trait QuotaBudgets: Send + Sync + fmt::Debug {
-    /// Changes one budget, creating it if needed: gives back, charges, then grants as much as is left.
+    /// Changes one budget, creating it if needed: gives back, charges, then grants as much as is left. A change that was made
+    /// before, as its number says, is not made again, and its grant is returned again. So a change whose outcome is unknown can
+    /// be repeated.
     fn change_budget<'a>(
         &'a self,
         change: &'a BudgetChange,
@@ -19,7 +21,10 @@ pub trait QuotaBudgets: Send + Sync + fmt::Debug {
     /// All budgets of which something was used in the latest window.
     fn budgets(&self) -> BoxFuture<'_, Result<Vec<StoredBudget>, StorageError>>;
 
-    /// Removes budgets of which nothing was used in the latest window.
+    /// All permits that are held.
+    fn held_permits(&self) -> BoxFuture<'_, Result<Vec<StoredPermits>, StorageError>>;
+
+    /// Removes budgets of which nothing was used in the latest window, permits that expired, and the numbers of old changes.
     fn purge_budgets(&self) -> BoxFuture<'_, Result<(), StorageError>>;
 }
 
@@ -30,7 +35,7 @@ pub struct BudgetName {
     pub key: ContentHash,
     /// The name of the quota.
     pub quota: Arc<str>,
-    /// What is counted: `calls`, `tokens` or `money`.
+    /// What is counted: `calls`, `permits`, `tokens` or `money`.
     pub meter: &'static str,
     /// Whose use is counted, such as `caller alice`.
     pub subject: String,
@@ -43,12 +48,23 @@ pub struct BudgetChange {
     pub budget: Arc<BudgetName>,
     /// Its limit.
     pub limit: WindowLimit,
+    /// Who changes it: numbers are compared only with those of the same holder.
+    pub holder: Arc<str>,
+    /// The number of this change, above that of every earlier change of this budget by this holder.
+    pub number: u64,
     /// How much is wanted of it; the grant must be spent before the slot ends.
     pub wanted: u64,
     /// What was used already, counted even beyond the limit.
     pub charged: u64,
     /// Granted amounts that were not spent, by slot.
     pub given_back: Vec<(u64, u64)>,
+}
+
+impl BudgetChange {
+    /// Whether nothing is to be changed.
+    pub fn only_reads(&self) -> bool {
+        self.wanted == 0 && self.charged == 0 && self.given_back.is_empty()
+    }
 }
 
 /// A budget after a change.
@@ -69,10 +85,10 @@ pub struct BudgetState {
 /// How many permits a process wants to hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PermitHold {
-    /// Identifies the permits among all.
-    pub key: ContentHash,
+    /// The permits.
+    pub budget: Arc<BudgetName>,
     /// The process.
-    pub holder: String,
+    pub holder: Arc<str>,
     /// How many there are for all processes.
     pub limit: u64,
     /// How many this process wants in total.
@@ -96,4 +112,17 @@ pub struct StoredBudget {
     pub used: u64,
     /// How long to wait until nothing is used, if nothing more is.
     pub resets_in: Duration,
+}
+
+/// Permits for calls at the same time as the store has them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredPermits {
+    /// The name of the quota.
+    pub quota: String,
+    /// Whose calls are counted.
+    pub subject: String,
+    /// How many there are.
+    pub limit: u64,
+    /// How many all processes hold.
+    pub held: u64,
 }

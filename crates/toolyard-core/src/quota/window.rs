@@ -28,6 +28,11 @@ impl WindowLimit {
         Duration::from_millis(self.window_millis)
     }
 
+    /// How long a slot lasts from now on, in milliseconds; zero if it has ended.
+    pub fn slot_ends_in_millis(self, slot: u64, now_millis: u64) -> u64 {
+        slot.saturating_add(1).saturating_mul(self.slot_millis()).saturating_sub(now_millis)
+    }
+
     fn slot_at(self, now_millis: u64) -> u64 {
         now_millis / self.slot_millis()
     }
@@ -118,8 +123,7 @@ impl WindowUse {
 
     /// How long the present slot lasts, in milliseconds.
     pub fn slot_ends_in_millis(&mut self, limit: WindowLimit, now_millis: u64) -> u64 {
-        let end = self.current_slot(limit, now_millis).saturating_add(1).saturating_mul(limit.slot_millis());
-        end.saturating_sub(now_millis)
+        limit.slot_ends_in_millis(self.current_slot(limit, now_millis), now_millis)
     }
 }
 

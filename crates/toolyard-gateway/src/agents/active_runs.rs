@@ -61,7 +61,7 @@ impl StartError {
     pub(super) fn kind(&self) -> ErrorKind {
         match self {
             Self::ShuttingDown => ErrorKind::Unavailable,
-            Self::Agent(_) if self.is_store_failure() => ErrorKind::Unavailable,
+            Self::Agent(_) | Self::QuotaExceeded(_) if self.is_store_failure() => ErrorKind::Unavailable,
             Self::Agent(_) => ErrorKind::Failed,
             Self::QuotaExceeded(_) => ErrorKind::QuotaExceeded,
             Self::OutcomeUnknown => ErrorKind::OutcomeUnknown,
@@ -70,7 +70,13 @@ impl StartError {
 
     /// Whether nothing was started because the store failed.
     pub(super) fn is_store_failure(&self) -> bool {
-        matches!(self, Self::Agent(AgentError::NotStarted | AgentError::Journal(JournalError::Storage(_))))
+        match self {
+            Self::Agent(error) => {
+                matches!(error, AgentError::NotStarted | AgentError::Journal(JournalError::Storage(_)))
+            }
+            Self::QuotaExceeded(exceeded) => exceeded.store_error.is_some(),
+            Self::ShuttingDown | Self::OutcomeUnknown => false,
+        }
     }
 }
 

@@ -104,7 +104,9 @@ impl AskAgent {
                 DelegatedRun { run, active, messages, progress: 0.0, pending_approval: None }
             });
         let mut delegated = started.await.map_err(|error| match error {
-            StartError::QuotaExceeded(exceeded) => exceeded.to_tool_error().on_tool(ASK_AGENT),
+            StartError::QuotaExceeded(exceeded) if exceeded.store_error.is_none() => {
+                exceeded.to_tool_error().on_tool(ASK_AGENT)
+            }
             error => failure(error.kind(), error.to_string()),
         })?;
         delegated.wait(call.caller.as_deref()).await

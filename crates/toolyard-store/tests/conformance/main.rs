@@ -55,6 +55,7 @@ on_both_engines!(
     two_processes_never_get_more_than_the_budget,
     a_budget_is_charged_given_back_and_listed,
     permits_are_shared_and_expire,
+    a_repeated_change_is_made_once,
     a_finished_step_is_reused,
     an_interrupted_write_becomes_unknown,
     an_interrupted_read_is_repeated,

@@ -523,7 +523,7 @@ impl ToolyardBuilder {
         let stored = Vec::new();
         let policy_documents = crate::policy::PolicyDocuments::read(&self.settings, folder, stored)?;
         config.policy = crate::policy::hub_policy(&self.settings, &policy_documents)?;
-        let quota = crate::quotas::hub_quota(&self.settings, self.quota_budgets());
+        let quota = crate::quotas::hub_quota(&self.settings, self.quota_budgets(), None);
         config.quota = quota.map_err(crate::SettingsError::from)?;
         Ok(policy_documents)
     }

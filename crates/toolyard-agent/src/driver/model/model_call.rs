@@ -2,17 +2,20 @@
 
 use futures_util::StreamExt as _;
 use tokio::time::Instant;
-use toolyard_core::QuotaExceeded;
-use toolyard_model::{FinishReason, ModelError, ModelErrorKind, ModelEvent, ModelReply, ModelRequest, Usage};
+use toolyard_core::{CallerIdentity, QuotaExceeded};
+use toolyard_model::{FinishReason, ModelError, ModelErrorKind, ModelEvent, ModelReply, ModelStream};
 
 use super::{
-    super::{context::Context, operation::end_model_task},
+    super::{context::Context, operation::end_model_task, quota_wait::QuotaWait},
     answer_stream::AnswerStream,
     arithmetic,
     model_io::{build_request, data_owner},
     step_view::load_views,
 };
-use crate::{AgentParts, ModelTask, Run, RunRequest, RunUpdate, RunWatcher, discovery::ToolExperience};
+use crate::{
+    AgentParts, ModelTask, Run, RunRequest, RunUpdate, RunWatcher, agent::UncountedReply,
+    discovery::ToolExperience,
+};
 
 const MAX_REPLY_BYTES: usize = 1 << 20;
 /// A reply may always have this size, however few tokens are left.
@@ -33,7 +36,7 @@ pub(in crate::driver) struct ModelOutcome {
     /// The part of the answer that was streamed to the watcher.
     pub(in crate::driver) streamed: String,
     pub(in crate::driver) milliseconds: u64,
-    /// Set if no request was sent because a quota is used up.
+    /// Set if no request was sent because a quota is used up or cannot be checked.
     pub(in crate::driver) quota_exceeded: Option<Box<QuotaExceeded>>,
 }
 
@@ -48,7 +51,7 @@ pub(in crate::driver) async fn call_model(context: Context<'_>, run: Run, task: 
         return ModelOutcome::without_request(Ok(reply));
     }
     let identity = run.request().and_then(|request| request.identity.as_deref());
-    if let Err(exceeded) = context.parts.admit_model_use(identity).await {
+    if let Err(exceeded) = admit(context.parts, identity).await {
         let error = ModelError::new(
             context.parts.model.name(),
             ModelErrorKind::Busy,
@@ -70,15 +73,28 @@ pub(in crate::driver) async fn call_model(context: Context<'_>, run: Run, task: 
     let mut stream = AnswerStream::new(&task, context.parts.model.tool_calling());
     let max_bytes = reply_limit(remaining);
     let operation = context.start_model_call(task_operation.as_ref(), &request);
-    let reply = receive_reply(context.parts, context.watcher, &request, &mut stream, max_bytes).await;
-    let reply = reply.map(|reply| with_usage(context.parts, &request, reply));
-    context.parts.charge_model_use(identity, &reply).await;
+    let mut uncounted = UncountedReply::new(context.parts, identity, &request);
+    let events = context.parts.model.generate(&request);
+    let received = receive_reply(events, context.watcher, &mut stream, max_bytes, &mut uncounted.reply).await;
+    let reply = uncounted.finish(received).await;
     if let Some(operation) = operation {
         operation.end(&*context.parts.model, &reply);
     }
     end_model_task(task_operation, &reply);
     let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     ModelOutcome { reply, streamed: stream.into_streamed(), milliseconds, quota_exceeded: None }
+}
+
+/// Whether the quotas allow a model call. If only the store cannot be asked, waits for it.
+async fn admit(parts: &AgentParts, identity: Option<&CallerIdentity>) -> Result<(), Box<QuotaExceeded>> {
+    let wait = QuotaWait::begin();
+    loop {
+        let admitted = parts.admit_model_use(identity).await;
+        match &admitted {
+            Err(exceeded) if exceeded.store_error.is_some() && wait.wait(exceeded.retry_after).await => {}
+            _ => return admitted,
+        }
+    }
 }
 
 /// What earlier calls tell about the tools. Planning searches for tools, so past requests must be loaded, too.
@@ -119,16 +135,14 @@ fn reply_limit(remaining_tokens: u64) -> usize {
 }
 
 async fn receive_reply(
-    parts: &AgentParts,
+    mut events: ModelStream<'_>,
     watcher: &dyn RunWatcher,
-    request: &ModelRequest,
     answer: &mut AnswerStream,
     max_bytes: usize,
-) -> Result<ModelReply, ModelError> {
-    let mut stream = parts.model.generate(request);
-    let mut reply = ModelReply::default();
+    reply: &mut ModelReply,
+) -> Result<(), ModelError> {
     let mut size: usize = 0;
-    while let Some(event) = stream.next().await {
+    while let Some(event) = events.next().await {
         let event = event?;
         size = size.saturating_add(event_bytes(&event));
         if size > max_bytes {
@@ -140,7 +154,7 @@ async fn receive_reply(
         // Yields to other tasks even if the model never pauses.
         tokio::task::consume_budget().await;
     }
-    Ok(reply)
+    Ok(())
 }
 
 /// The size of an event; at least 1, so that empty events count too.
@@ -165,16 +179,4 @@ fn send_update(watcher: &dyn RunWatcher, answer: &mut AnswerStream, event: &Mode
         }
         _ => {}
     }
-}
-
-/// Counts the tokens of a reply whose server did not report them.
-fn with_usage(parts: &AgentParts, request: &ModelRequest, mut reply: ModelReply) -> ModelReply {
-    if reply.usage.input == 0 && reply.usage.output == 0 {
-        let count = |text: &str| u64::try_from(parts.counter.count(text)).unwrap_or(u64::MAX);
-        let input = request.messages.iter().map(|message| count(&message.text)).sum();
-        let calls: u64 = reply.calls.iter().map(|call| count(&call.arguments)).sum();
-        let output = count(&reply.text).saturating_add(count(&reply.reasoning)).saturating_add(calls);
-        reply.usage = Usage { input, output, ..reply.usage };
-    }
-    reply
 }

@@ -1,8 +1,7 @@
 //! Executes a step's call through the journal, and verifies its result.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use tokio::time::{Instant, sleep};
 use toolyard_core::{
     ArgumentExample, CallerIdentity, Capability, ContentBlock, ErrorKind, PolicyDecision, PolicyRequest,
     PolicySubject, RawJson, SourceId, ToolError, ToolOutput,
@@ -12,7 +11,7 @@ use toolyard_hub::{Budget, CallOptions, ToolCandidate, definition_hash};
 use toolyard_model::ModelSynthesizer;
 
 use super::{
-    super::{context::Context, operation::end_step},
+    super::{context::Context, operation::end_step, quota_wait::QuotaWait},
     prepare::PreparedCall,
     preview,
     progress::StepCaller,
@@ -21,7 +20,7 @@ use super::{
 use crate::{
     AgentParts, ExecutionAgent, Permission, Step, StepRun, Verification, VerificationAgent,
     VerificationInput,
-    agent::disclosed_sources,
+    agent::{MeteredModel, disclosed_sources},
     reference::references,
     values::{blocking::run_blocking_if_large, result_shape, step_value},
 };
@@ -29,11 +28,6 @@ use serde_json::Value;
 
 /// Larger values are dropped from memory as soon as no waiting step needs them.
 pub(in crate::driver) const MAX_RETAINED_VALUE_CHARS: usize = 64 << 10;
-
-/// How long a step waits for a quota; a longer wait ends the run.
-const MAX_QUOTA_WAIT: Duration = Duration::from_secs(20);
-/// A quota is not asked more often than this.
-const MIN_QUOTA_WAIT: Duration = Duration::from_millis(100);
 
 /// Step ids and result previews of steps that made the same call before.
 pub(in crate::driver) type EarlierResults = Vec<(String, String)>;
@@ -83,6 +77,8 @@ async fn execute_in(context: Context<'_>, call: StepCall, span: Option<SpanConte
     let StepCall { step, prepared, caller_name, past_request, owner, identity, earlier } = call;
     let responder = context.watcher.responder(&step.step.id);
     let step_caller = StepCaller::new(&context, &step.step.id, responder, identity.clone());
+    // Merging results of several sources is on the same account as the run.
+    let model = MeteredModel::new(&context.agent.parts, identity.clone());
     let options = CallOptions::default()
         .with_timeout(context.agent.tool_timeout)
         .with_budget(Budget::Unlimited)
@@ -94,7 +90,7 @@ async fn execute_in(context: Context<'_>, call: StepCall, span: Option<SpanConte
         .by_agent(context.parts.config.name.as_str())
         .for_user_request(past_request)
         .caused_by(span)
-        .with_synthesizer(Arc::new(ModelSynthesizer::new(Arc::clone(&context.parts.model))));
+        .with_synthesizer(Arc::new(ModelSynthesizer::new(Arc::new(model))));
     let (outcome, is_redacted) = match prepared.recorded_outcome() {
         Some(recorded) => recorded,
         None => (Box::pin(call_within_quota(&context, &step, &prepared, &options)).await, false),
@@ -133,15 +129,15 @@ async fn call_within_quota(
     prepared: &PreparedCall,
     options: &CallOptions,
 ) -> Result<ToolOutput, ToolError> {
-    let give_up_at = Instant::now() + MAX_QUOTA_WAIT;
+    let wait = QuotaWait::begin();
     loop {
         let outcome = call_tool(context, step, prepared, options).await;
         let retry_after = match &outcome {
             Err(error) if error.kind() == ErrorKind::QuotaExceeded => error.retry_after(),
             _ => None,
         };
-        match retry_after.map(|delay| delay.max(MIN_QUOTA_WAIT)) {
-            Some(delay) if Instant::now() + delay <= give_up_at => sleep(delay).await,
+        match retry_after {
+            Some(delay) if wait.wait(delay).await => {}
             _ => return outcome,
         }
     }

@@ -207,7 +207,7 @@ impl Fixture {
         Self::with_hub(ToolHub::default(), model, tools)
     }
 
-    fn with_hub(hub: ToolHub, model: Arc<dyn Model>, tools: &[TestTool]) -> Self {
+    pub(crate) fn with_hub(hub: ToolHub, model: Arc<dyn Model>, tools: &[TestTool]) -> Self {
         let (hub, log) = (Arc::new(hub), MemoryRunLog::new());
         let parts = AgentParts {
             config: Arc::new(AgentConfig::new("assistant")),

@@ -282,6 +282,8 @@ pub(super) fn sanitized_json(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use toolyard_core::{ErrorKind, QuotaExceeded, QuotaLimit};
+
     use super::*;
 
     fn header(error: ApiError, name: &str) -> Option<String> {
@@ -308,6 +310,23 @@ mod tests {
             let should_retry = if expected.is_some() { "true" } else { "false" };
             assert_eq!(header(error, "x-should-retry").as_deref(), Some(should_retry));
         }
+    }
+
+    #[test]
+    fn a_quota_that_cannot_be_checked_is_an_outage_and_not_used_up() {
+        let exceeded = |store_error: Option<&str>| {
+            let limit = QuotaLimit::ConcurrentCalls(1);
+            let (quota, retry_after) = ("ci".into(), Duration::from_secs(1));
+            let store_error = store_error.map(str::to_owned);
+            StartError::from(Box::new(QuotaExceeded { quota, limit, retry_after, store_error }))
+        };
+        let used_up = ApiError::from(exceeded(None));
+        assert_eq!((used_up.status, used_up.code), (StatusCode::TOO_MANY_REQUESTS, Some("quota_exceeded")));
+        assert_eq!(exceeded(None).kind(), ErrorKind::QuotaExceeded);
+        let outage = ApiError::from(exceeded(Some("timed out")));
+        assert_eq!((outage.status, outage.code), (StatusCode::SERVICE_UNAVAILABLE, Some(STORE_UNAVAILABLE)));
+        assert!(outage.is_retryable());
+        assert_eq!(exceeded(Some("timed out")).kind(), ErrorKind::Unavailable);
     }
 
     #[test]
