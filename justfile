@@ -102,6 +102,11 @@ oidc-flow:
     cargo build -p toolyard
     scripts/oidc-flow
 
+# Tokens of each caller at a tool server, exchanged at real providers (RFC 8693 and ID-JAG)
+exchange-flow:
+    cargo build -p toolyard
+    scripts/exchange-flow
+
 # Two replicas restarted in turn under many clients of both revision families
 replicas CLIENTS="1000" CALLS="100":
     cargo build --release -p toolyard

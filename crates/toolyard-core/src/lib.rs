@@ -128,6 +128,7 @@ pub use tool::{
     name_claim::{ClaimTime, NameClaim, NameClaims},
     output::{ContentBlock, OutputMeta, ToolOutput, ToolResult, Truncation, group_digits},
     pattern::{ToolPattern, matches_wildcards},
+    presented_token::PresentedToken,
     result_ref::ResultRef,
     schema::{Param, ParamType, are_compatible, params},
     scope::{SourceScope, is_absolute_path},

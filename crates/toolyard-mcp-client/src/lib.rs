@@ -32,6 +32,7 @@
 pub mod config;
 mod content;
 mod encryption;
+mod instance_owner;
 mod lifecycle;
 pub mod oauth;
 mod pinning;
@@ -53,6 +54,7 @@ pub use crate::{
         },
     },
     encryption::{EncryptionError, EncryptionKey},
+    instance_owner::InstanceOwner,
     lifecycle::{
         connect::{ConnectOptions, ConnectTarget, connect},
         connect_error::ConnectError,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::presented_token::{PresentedToken, TokenInMemory};
 use crate::ContentHash;
 
 /// The issuer of API keys that this gateway created.
@@ -39,6 +40,9 @@ pub struct CallerIdentity {
     /// The agents that the caller may use; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_agents: Option<Vec<String>>,
+    /// Identities are stored with runs and journals; the token must not be.
+    #[serde(skip)]
+    presented_token: TokenInMemory,
 }
 
 impl Default for CallerIdentity {
@@ -75,7 +79,21 @@ impl CallerIdentity {
             claims: Map::new(),
             allowed_profiles: None,
             allowed_agents: None,
+            presented_token: TokenInMemory::default(),
         }
+    }
+
+    /// The same caller with the access token that it presented.
+    #[must_use]
+    pub fn with_presented_token(mut self, token: PresentedToken) -> Self {
+        self.presented_token = TokenInMemory(Some(token));
+        self
+    }
+
+    /// The access token that the caller presented; none for callers that authenticated otherwise, and none in an identity that
+    /// was stored.
+    pub fn presented_token(&self) -> Option<&PresentedToken> {
+        self.presented_token.0.as_ref()
     }
 
     /// Identifies the owner of sessions, results, conversations and runs; zeros for anonymous requests.
@@ -156,6 +174,19 @@ mod tests {
         assert!(one.may_access(one.owner()) && !one.may_access(other.owner()));
         assert!(!one.may_access(CallerIdentity::anonymous().owner()), "what nobody owns is the operator's");
         assert!(CallerIdentity::local_token([1; 32]).may_access(one.owner()));
+    }
+
+    #[test]
+    fn the_token_of_a_caller_is_neither_stored_nor_shown_nor_compared() {
+        let identity = CallerIdentity::principal("https://issuer", "ada");
+        let with_token = identity.clone().with_presented_token(PresentedToken::new("s3cret", 100));
+        assert_eq!(with_token.presented_token().map(PresentedToken::expose), Some("s3cret"));
+        assert_eq!(identity, with_token);
+        let stored = serde_json::to_string(&with_token).unwrap();
+        assert_eq!(stored, serde_json::to_string(&identity).unwrap());
+        assert!(serde_json::from_str::<CallerIdentity>(&stored).unwrap().presented_token().is_none());
+        let shown = format!("{with_token:?} {:?}", with_token.presented_token());
+        assert!(!shown.contains("s3cret"), "{shown}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Tools, calls of tools, and what they return.
 //!
 //! - What a tool is: [`definition`], [`schema`], [`hints`], [`capability`], [`source`], [`scope`], [`name_claim`], [`pattern`]
-//! - Calling one: [`call`], [`caller`], [`identity`], [`data_owner`], [`audit_name`], [`extendable_deadline`], [`service`]
+//! - Calling one: [`call`], [`caller`], [`identity`], [`presented_token`], [`data_owner`], [`audit_name`], [`extendable_deadline`], [`service`]
 //! - What a call returns: [`output`], [`result_ref`], [`error`]
 
 pub(crate) mod audit_name;
@@ -17,6 +17,7 @@ pub(crate) mod identity;
 pub(crate) mod name_claim;
 pub(crate) mod output;
 pub(crate) mod pattern;
+pub(crate) mod presented_token;
 pub(crate) mod result_ref;
 pub(crate) mod schema;
 pub(crate) mod scope;

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use toolyard_core::{AuthenticationError, CallerIdentity, unix_millis};
+use toolyard_core::{AuthenticationError, CallerIdentity, PresentedToken, unix_millis};
 
 use super::{
     config::{OAuthConfig, OAuthConfigError},
@@ -72,7 +72,8 @@ impl OAuthVerifier {
         };
         let mut valid = validated?;
         self.config.group_access.limit(&mut valid.identity);
-        let identity = Arc::new(valid.identity);
+        let presented = PresentedToken::new(token, valid.valid_until);
+        let identity = Arc::new(valid.identity.with_presented_token(presented));
         let verified = VerifiedToken {
             identity: Arc::clone(&identity),
             valid_until: valid.valid_until,

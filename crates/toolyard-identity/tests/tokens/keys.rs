@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use toolyard_core::{AuthenticationError, BoxFuture};
+use toolyard_core::{AuthenticationError, BoxFuture, CallerIdentity};
 
 use super::*;
 
@@ -111,6 +111,10 @@ async fn rotated_keys_count_at_once_and_removed_ones_no_longer() {
     issuer.publish(Some(&json!({"keys": [key(&old, "old"), key(&new, "new")]})));
     let after = verifier.verify(&new_token).await.unwrap();
     assert_eq!(before.owner_hash(), after.owner_hash());
+    // Each identity has the token that proved it, also when the token is known.
+    let presented = |identity: &CallerIdentity| identity.presented_token().unwrap().expose().to_owned();
+    assert_eq!((presented(&before), presented(&after)), (old_token.clone(), new_token.clone()));
+    assert_eq!(presented(&verifier.verify(&new_token).await.unwrap()), new_token);
     verifier.verify(&old_token).await.unwrap();
     assert_eq!(issuer.refreshes(), 2);
 

@@ -5,8 +5,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use toolyard_core::{CallerIdentity, SourceId, SourceInfo, Tool};
-use toolyard_mcp_client::{Authorizer, HostEnvironment, ToolRegistrar, config::McpServerConfig};
+use toolyard_core::{SourceId, SourceInfo, Tool};
+use toolyard_mcp_client::{
+    Authorizer, HostEnvironment, InstanceOwner, ToolRegistrar, config::McpServerConfig,
+};
 
 /// The tools of the server under test, by name.
 #[derive(Default)]
@@ -46,7 +48,7 @@ impl HostEnvironment for TestEnvironment {
     fn authorizer(
         &self,
         _server: &McpServerConfig,
-        _caller: Option<&Arc<CallerIdentity>>,
+        _caller: Option<&Arc<InstanceOwner>>,
     ) -> Option<Arc<dyn Authorizer>> {
         self.authorizer.clone()
     }

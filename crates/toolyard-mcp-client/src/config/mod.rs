@@ -42,7 +42,7 @@ pub use import_plan::{
     ConflictPolicy, ConflictingServer, ImportPlan, PlannedServer, SkippedServer, plan_import,
 };
 pub use isolation::IsolationSetting;
-pub use oauth_settings::{CallerGrant, OauthSettings};
+pub use oauth_settings::{CallerGrant, IssuerClientSettings, OauthSettings};
 pub use secrets::ExtractedSecret;
 pub(crate) use secrets::secret_part;
 pub use server::{HttpKind, McpServerConfig, ToolFilter, TransportConfig};

@@ -24,6 +24,73 @@ pub struct OauthSettings {
     /// How each caller gets tokens of its own; all callers share those of `toolyard servers login` when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_caller: Option<CallerGrant>,
+    /// The only accepted issuer of tokens; the client is presented to no other. Needed for `per_caller = "token_exchange"` and
+    /// `"id_jag"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<String>,
+    /// The name of the server at its authorization server, for `per_caller = "token_exchange"`; its URL alone when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audience: Option<String>,
+    /// The client at the issuer of callers (`[serve.oauth]`), for `per_caller = "id_jag"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id_jag: Option<IssuerClientSettings>,
+}
+
+/// The client at the issuer of callers.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IssuerClientSettings {
+    /// The id of the client at the issuer of callers (`[serve.oauth]`).
+    pub client_id: String,
+    /// Its secret, as a reference: `${IDP_CLIENT_SECRET}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<String>,
+}
+
+impl OauthSettings {
+    /// Every value that may contain references, with its field.
+    pub(super) fn template_texts(&self) -> impl Iterator<Item = (&'static str, &String)> {
+        let own = [("oauth.client_id", &self.client_id), ("oauth.client_secret", &self.client_secret)];
+        let own = own.into_iter().filter_map(|(field, text)| Some((field, text.as_ref()?)));
+        own.chain(self.id_jag.iter().flat_map(|client| {
+            let secret = client.client_secret.as_ref().map(|secret| ("oauth.id_jag.client_secret", secret));
+            std::iter::once(("oauth.id_jag.client_id", &client.client_id)).chain(secret)
+        }))
+    }
+
+    /// The same values, to be changed.
+    pub(super) fn template_texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let own = [&mut self.client_id, &mut self.client_secret].into_iter().flatten();
+        own.chain(
+            self.id_jag.iter_mut().flat_map(|client| {
+                std::iter::once(&mut client.client_id).chain(client.client_secret.as_mut())
+            }),
+        )
+    }
+
+    /// What is missing or superfluous for the way callers get their tokens: the field and the problem.
+    pub(super) fn check(&self) -> Result<(), (&'static str, &'static str)> {
+        let exchanges = matches!(self.per_caller, Some(CallerGrant::TokenExchange | CallerGrant::IdJag));
+        if exchanges && self.client_id.is_none() {
+            return Err(("`oauth.client_id`", "is needed to exchange tokens of callers"));
+        }
+        if exchanges && self.issuer.is_none() {
+            return Err((
+                "`oauth.issuer`",
+                "is needed to exchange tokens of callers: they are sent to this issuer only",
+            ));
+        }
+        if self.audience.is_some() && self.per_caller != Some(CallerGrant::TokenExchange) {
+            return Err(("`oauth.audience`", "needs `oauth.per_caller = \"token_exchange\"`"));
+        }
+        match (self.per_caller, &self.id_jag) {
+            (Some(CallerGrant::IdJag), None) => {
+                Err(("`oauth.id_jag`", "is needed: the client at the issuer of callers"))
+            }
+            (Some(CallerGrant::IdJag), Some(_)) | (_, None) => Ok(()),
+            (_, Some(_)) => Err(("`oauth.id_jag`", "needs `oauth.per_caller = \"id_jag\"`")),
+        }
+    }
 }
 
 /// How a caller gets tokens of its own for a server.
@@ -41,5 +108,11 @@ pub enum CallerGrant {
 impl fmt::Debug for OauthSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OauthSettings").field("scopes", &self.scopes.len()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for IssuerClientSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("IssuerClientSettings(…)")
     }
 }

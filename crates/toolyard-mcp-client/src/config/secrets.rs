@@ -50,6 +50,11 @@ pub(super) fn extract_secrets(settings: &mut ServerSettings, server: &str) -> Ve
         let variable = to_variable_name(&[server, "client secret"]);
         extractor.extract_named("oauth.client_secret".to_owned(), "client_secret", text, &variable);
     }
+    let id_jag = settings.oauth.as_mut().and_then(|oauth| oauth.id_jag.as_mut());
+    if let Some(text) = id_jag.and_then(|client| client.client_secret.as_mut()) {
+        let variable = to_variable_name(&[server, "id jag client secret"]);
+        extractor.extract_named("oauth.id_jag.client_secret".to_owned(), "client_secret", text, &variable);
+    }
     if let Some(url) = &mut settings.url {
         extractor.extract_from_url("url", url);
     }
@@ -90,8 +95,11 @@ impl McpServerConfig {
                 }
             }
         }
-        let client_secret = resolved.oauth.and_then(|oauth| oauth.client_secret);
-        values.extend(client_secret.map(|secret| ("client_secret".to_owned(), secret)));
+        let client_secrets = resolved
+            .oauth
+            .into_iter()
+            .flat_map(|oauth| [oauth.client_secret, oauth.id_jag.and_then(|client| client.client_secret)]);
+        values.extend(client_secrets.flatten().map(|secret| ("client_secret".to_owned(), secret)));
         urls.extend(values.iter().map(|(_, value)| value.clone()).filter(|value| value.contains("://")));
         for url in urls.iter().filter_map(|url| url::Url::parse(url).ok()) {
             values.extend(url.password().map(|password| ("password".to_owned(), password.to_owned())));

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::*;
-use crate::config::OauthSettings;
+use crate::config::{IssuerClientSettings, OauthSettings};
 
 /// The example secrets of the redaction rules that are recognized without context.
 fn canaries() -> Vec<String> {
@@ -63,7 +63,17 @@ fn settings_with(secret: &str) -> Vec<ServerSettings> {
         program(&["server", &escaped]),
         program(&["-c", &format!("export VALUE={escaped}; exec server")]),
         ServerSettings {
-            oauth: Some(OauthSettings { client_secret: Some(escaped), ..OauthSettings::default() }),
+            oauth: Some(OauthSettings { client_secret: Some(escaped.clone()), ..OauthSettings::default() }),
+            ..http("https://example.org", &[])
+        },
+        ServerSettings {
+            oauth: Some(OauthSettings {
+                id_jag: Some(IssuerClientSettings {
+                    client_id: "gateway".to_owned(),
+                    client_secret: Some(escaped),
+                }),
+                ..OauthSettings::default()
+            }),
             ..http("https://example.org", &[])
         },
     ]

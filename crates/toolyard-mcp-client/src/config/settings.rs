@@ -310,6 +310,9 @@ impl ServerSettings {
                 "needs an instance for each caller: remove `isolation = \"shared\"`",
             ));
         }
+        if let Some(Err((field, problem))) = self.oauth.as_ref().map(OauthSettings::check) {
+            return Err(invalid(field.to_owned(), problem));
+        }
         for (field, text) in self.template_texts() {
             if text.len() > MAX_VALUE_BYTES {
                 return Err(invalid(field, "is longer than 128 KiB"));
@@ -333,13 +336,12 @@ impl ServerSettings {
 
     /// Every value that may contain references, with its field.
     fn template_texts(&self) -> impl Iterator<Item = (String, &String)> {
-        let oauth = self.oauth.iter().flat_map(|oauth| {
-            [("oauth.client_id", &oauth.client_id), ("oauth.client_secret", &oauth.client_secret)]
-        });
-        let single =
-            [("command", &self.command), ("cwd", &self.cwd), ("url", &self.url)].into_iter().chain(oauth);
+        let oauth = self.oauth.iter().flat_map(OauthSettings::template_texts);
+        let single = [("command", &self.command), ("cwd", &self.cwd), ("url", &self.url)];
+        let single = single.into_iter().filter_map(|(field, text)| Some((field, text.as_ref()?)));
         single
-            .filter_map(|(field, text)| Some((field.to_owned(), text.as_ref()?)))
+            .chain(oauth)
+            .map(|(field, text)| (field.to_owned(), text))
             .chain(self.args.iter().enumerate().map(|(index, text)| (format!("args[{index}]"), text)))
             .chain(self.env.iter().map(|(name, text)| (format!("env.{name}"), text)))
             .chain(self.headers.iter().map(|(name, text)| (format!("headers.{name}"), text)))

@@ -162,6 +162,39 @@ fn isolation_is_one_of_three_names() {
 }
 
 #[test]
+fn exchanging_tokens_of_callers_needs_a_client_and_an_issuer() {
+    let check = |oauth: &str| {
+        let text = format!("url = 'https://example.org/mcp'\noauth = {{{oauth}}}");
+        read(&text).into_config("a", Path::new("/"))
+    };
+    let exchange = "per_caller = 'token_exchange', client_id = 'a'";
+    let id_jag = "per_caller = 'id_jag', client_id = 'a', issuer = 'https://as.example'";
+    check(&format!("{exchange}, issuer = 'https://as.example', audience = 'notes'")).unwrap();
+    let accepted =
+        check(&format!("{id_jag}, id_jag = {{client_id = '${{ID}}', client_secret = '${{SECRET}}'}}"))
+            .unwrap();
+    assert_eq!(accepted.variables().into_iter().collect::<Vec<_>>(), ["ID", "SECRET"]);
+    let resolved = accepted.resolve(|name| Some(format!("value of {name}"))).unwrap().oauth.unwrap();
+    let client = resolved.id_jag.clone().unwrap();
+    assert_eq!(
+        (&*client.client_id, client.client_secret.as_deref()),
+        ("value of ID", Some("value of SECRET"))
+    );
+    assert!(!format!("{resolved:?} {client:?}").contains("value of"));
+    for (refused, expected) in [
+        (exchange.to_owned(), "`oauth.issuer`"),
+        ("per_caller = 'token_exchange', issuer = 'https://as.example'".to_owned(), "`oauth.client_id`"),
+        (id_jag.to_owned(), "`oauth.id_jag`"),
+        (format!("{id_jag}, id_jag = {{client_id = 'b'}}, audience = 'c'"), "`oauth.audience`"),
+        ("per_caller = 'sign_in', id_jag = {client_id = 'b'}".to_owned(), "`oauth.id_jag`"),
+        ("audience = 'c'".to_owned(), "`oauth.audience`"),
+    ] {
+        let error = check(&refused).unwrap_err().to_string();
+        assert!(error.contains(expected), "{refused}: {error}");
+    }
+}
+
+#[test]
 fn only_headers_of_your_own_may_depend_on_the_caller() {
     let check = |text: &str| read(text).into_config("a", Path::new("/"));
     let url = "url = 'https://example.org/mcp'\n";

@@ -7,13 +7,12 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use toolyard_core::{
-    CallerIdentity, QuarantineNotice, SourceId, SourceInfo, SourceScope, Tool, telemetry::Telemetry,
-};
+use toolyard_core::{QuarantineNotice, SourceId, SourceInfo, SourceScope, Tool, telemetry::Telemetry};
 use toolyard_mcp::WireLimits;
 
 use crate::{
     config::{McpServerConfig, TransportConfig, is_private_reference},
+    instance_owner::InstanceOwner,
     lifecycle::{connect::ConnectTarget, connect_error::ConnectError},
     pinning::{NameUser, ServerCache},
     process_guard::guard::GuardProgram,
@@ -79,7 +78,7 @@ pub trait HostEnvironment: Send + Sync {
     fn authorizer(
         &self,
         server: &McpServerConfig,
-        caller: Option<&Arc<CallerIdentity>>,
+        caller: Option<&Arc<InstanceOwner>>,
     ) -> Option<Arc<dyn Authorizer>> {
         let _ = (server, caller);
         None
@@ -135,13 +134,13 @@ impl Host {
         Some(cwd.unwrap_or_else(|| self.working_directory.clone()).to_str()?.to_owned())
     }
 
-    /// How to reach a server. Variables are resolved at every start. `identity` is the caller of a private instance.
+    /// How to reach a server. Variables are resolved at every start. `owner` is the caller of a private instance.
     pub(super) fn connect_target(
         &self,
         config: &McpServerConfig,
         stderr_tail: &Arc<StderrTail>,
         secrets: &Arc<ServerSecrets>,
-        identity: Option<&Arc<CallerIdentity>>,
+        owner: Option<&Arc<InstanceOwner>>,
     ) -> Result<ConnectTarget, ConnectError> {
         let resolved = config.resolve(|name| self.host_environment.variable(name)).map_err(|error| {
             let reason = |name: &str| self.host_environment.missing_reason(name);
@@ -150,12 +149,13 @@ impl Host {
                 None => error.to_string(),
             })
         })?;
-        let mut target = self.transport_target(config, resolved.transport, stderr_tail, secrets, identity)?;
+        let mut target = self.transport_target(config, resolved.transport, stderr_tail, secrets, owner)?;
         if let ConnectTarget::Http(target, _) = &mut target {
-            target.set_caller_headers(resolved.caller_headers, identity.map(|identity| &**identity))?;
+            let identity = owner.map(|owner| owner.identity());
+            target.set_caller_headers(resolved.caller_headers, identity.as_deref())?;
         }
         let Some(program) = resolved.program else { return Ok(target) };
-        match (target, self.transport_target(config, program, stderr_tail, secrets, identity)?) {
+        match (target, self.transport_target(config, program, stderr_tail, secrets, owner)?) {
             (ConnectTarget::Http(target, kind), ConnectTarget::Stdio(launch)) => {
                 Ok(ConnectTarget::HttpWithProcess(launch, target, kind))
             }
@@ -170,7 +170,7 @@ impl Host {
         transport: TransportConfig,
         stderr_tail: &Arc<StderrTail>,
         secrets: &Arc<ServerSecrets>,
-        identity: Option<&Arc<CallerIdentity>>,
+        owner: Option<&Arc<InstanceOwner>>,
     ) -> Result<ConnectTarget, ConnectError> {
         match transport {
             TransportConfig::Stdio { command, args, env, inherit, cwd } => {
@@ -185,7 +185,7 @@ impl Host {
             }
             TransportConfig::Http { url, headers, kind } => {
                 let mut target = HttpTarget::new(&url, headers)?;
-                if let Some(authorizer) = self.host_environment.authorizer(config, identity) {
+                if let Some(authorizer) = self.host_environment.authorizer(config, owner) {
                     let secrets = Arc::clone(secrets);
                     target = target.with_authorizer(Arc::new(RecordedTokens { authorizer, secrets }));
                 }

@@ -94,7 +94,10 @@ impl McpTool {
                 return Err(revision_changed_error(&self.server.config.id));
             }
         }
-        let result = result.map_err(|error| error.into_tool_error(&self.server.config.id))?;
+        let result = result.map_err(|error| {
+            let caller_token_error = server.caller_token_error(&error);
+            caller_token_error.unwrap_or_else(|| error.into_tool_error(&self.server.config.id))
+        })?;
         result.into_output().map_err(|error| error.on_source(&self.server.config.id))
     }
 
@@ -120,7 +123,9 @@ impl McpTool {
         let id = &self.server.config.id;
         let (name, pin) = (&*self.tool.spec.name, self.tool.pin);
         let session = async {
-            let usual = server.connect_for(context.span).await.map_err(|error| unavailable(&error, id))?;
+            let usual = server.connect_for(context.span).await.map_err(|error| {
+                server.caller_token_start_error(&error).unwrap_or_else(|| unavailable(&error, id))
+            })?;
             if server.is_private() {
                 Box::pin(server.check_private_definition(&usual, name, pin)).await?;
                 return Ok(CallSession::of_private(usual));

@@ -12,7 +12,7 @@ use toolyard_core::BoxFuture;
 use url::Url;
 
 use super::{
-    Browser, ClientIdentity, OAuthError, OAuthServer, TokenStore, TokenStoreError,
+    Browser, CallerTokenError, ClientIdentity, OAuthError, OAuthServer, TokenStore, TokenStoreError,
     address_policy::AddressPolicy,
     dpop::{DpopKey, valid_nonce},
     flow::Flow,
@@ -89,6 +89,9 @@ impl OAuthAuthorizer {
         let _ = address.set_username("");
         let _ = address.set_password(None);
         policy.check(&address)?;
+        if server.identity.caller().is_some() && server.issuer.is_none() {
+            return Err(CallerTokenError::NoIssuer { server: server.id }.into());
+        }
         Ok(Self(Arc::new(TokenManager::new(server, policy, store, None))))
     }
 
@@ -205,6 +208,14 @@ impl TokenManager {
         self.browser.is_none() && !self.uses_client_credentials()
     }
 
+    /// Fails if tokens are requested on behalf of a caller that has no valid token, before anything is sent.
+    fn check_caller(&self) -> Result<(), OAuthError> {
+        if let Some(caller) = self.server.identity.caller() {
+            caller.subject_token(&self.server.id)?;
+        }
+        Ok(())
+    }
+
     fn login_required(&self) -> OAuthError {
         OAuthError::LoginRequired { server: self.server.id.clone() }
     }
@@ -304,6 +315,7 @@ impl TokenManager {
             return Ok(());
         }
         let account = state.account.clone().ok_or_else(|| self.login_required())?;
+        self.check_caller()?;
         let flow = self.flow();
         let auth_server = flow.discover(challenge).await?;
         flow.check_issuer(&auth_server, Some(&stored))?;
@@ -445,6 +457,7 @@ impl TokenManager {
         if self.needs_browser() {
             return Err(self.login_required());
         }
+        self.check_caller()?;
         let limit = if self.uses_client_credentials() { MAX_CLIENT_CREDENTIAL_GRANTS } else { MAX_LOGINS };
         if !record_attempt(&mut state.grants, limit) {
             return Err(OAuthError::TooManyAttempts { server: self.server.id.clone(), times: limit.0 });

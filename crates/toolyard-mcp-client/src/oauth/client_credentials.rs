@@ -11,17 +11,17 @@ use super::{
         AuthorizationServer, Flow, OAuthClient, account_from, invalid_token_response, oauth_error,
         scopes_to_request, without_logs,
     },
-    http_client::OAuthHttp,
+    grant_types::{ID_JAG_TYPE, JWT_BEARER, TOKEN_EXCHANGE},
+    http_client::{ClientLogin, OAuthHttp},
     token_store::{Account, unix_seconds},
 };
 use crate::SecretText;
-
-const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
 /// The response of an identity provider.
 #[derive(Deserialize)]
 struct IdentityAssertion {
     access_token: SecretText,
+    issued_token_type: Option<String>,
 }
 
 impl Flow<'_> {
@@ -67,11 +67,16 @@ impl Flow<'_> {
                     .identity_assertion(&auth_server, token_endpoint, provider_client_id, id_token, &scopes)
                     .await?;
                 let form = [("grant_type", JWT_BEARER), ("assertion", identity_assertion.expose())];
-                self.post_grant(&auth_server, &form, Some((client_id, client_secret)), &scopes).await?
+                let login = ClientLogin { client_id, secret: client_secret };
+                self.post_grant(&auth_server, &form, Some(login), &scopes).await?
+            }
+            ClientAuthentication::Caller(caller) => {
+                self.request_caller_token(&auth_server, caller, &scopes).await?
             }
         };
         let client = OAuthClient { id: client_id.to_owned(), secret: None, redirect_uri: None };
-        account_from(&issued, &auth_server, client, scopes)
+        let account = account_from(&issued, &auth_server, client, scopes)?;
+        Ok(Account { refresh_token: None, ..account })
     }
 
     async fn grant_by_secret(
@@ -98,7 +103,7 @@ impl Flow<'_> {
         &self,
         auth_server: &AuthorizationServer,
         form: &[(&str, &str)],
-        credentials: Option<(&str, &SecretText)>,
+        login: Option<ClientLogin<'_>>,
         scopes: &[String],
     ) -> Result<OAuthTokenResponse, OAuthError> {
         let (resource, scope) = (self.server.resource(), scopes.join(" "));
@@ -107,8 +112,7 @@ impl Flow<'_> {
         if !scope.is_empty() {
             form.push(("scope", &scope));
         }
-        let response =
-            auth_server.http.post_form(&auth_server.metadata.token_endpoint, &form, credentials).await?;
+        let response = auth_server.http.post_form(&auth_server.metadata.token_endpoint, &form, login).await?;
         serde_json::from_slice(&response).map_err(|_| invalid_token_response())
     }
 
@@ -123,8 +127,8 @@ impl Flow<'_> {
     ) -> Result<SecretText, OAuthError> {
         let (resource, scope) = (self.server.resource(), scopes.join(" "));
         let mut form = vec![
-            ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
-            ("requested_token_type", "urn:ietf:params:oauth:token-type:id-jag"),
+            ("grant_type", TOKEN_EXCHANGE),
+            ("requested_token_type", ID_JAG_TYPE),
             ("subject_token", id_token.expose()),
             ("subject_token_type", "urn:ietf:params:oauth:token-type:id_token"),
             ("audience", &auth_server.issuer),
@@ -138,6 +142,9 @@ impl Flow<'_> {
         let response = http.post_form(token_endpoint.as_str(), &form, None).await?;
         let identity_assertion: IdentityAssertion =
             serde_json::from_slice(&response).map_err(|_| invalid_token_response())?;
+        if identity_assertion.issued_token_type.is_some_and(|issued| issued != ID_JAG_TYPE) {
+            return Err(OAuthError::Unavailable("the identity provider issued no ID-JAG".to_owned()));
+        }
         Ok(identity_assertion.access_token)
     }
 }

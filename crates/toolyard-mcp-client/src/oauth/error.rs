@@ -1,6 +1,6 @@
 //! Authorization errors.
 
-use super::{CallbackError, TokenStoreError};
+use super::{CallbackError, CallerTokenError, TokenStoreError};
 
 /// Why no token is available. Contains no secrets.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +39,8 @@ pub enum OAuthError {
     Callback(#[from] CallbackError),
     #[error(transparent)]
     Store(#[from] TokenStoreError),
+    #[error(transparent)]
+    CallerToken(#[from] CallerTokenError),
     #[error("the key of the client is invalid: {0}")]
     Key(&'static str),
 }

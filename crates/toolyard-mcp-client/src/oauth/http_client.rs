@@ -42,6 +42,13 @@ pub(super) struct OAuthHttp {
     token_binding: Mutex<Option<(Url, Arc<DpopKey>)>>,
 }
 
+/// Client id and secret in the `Authorization` header.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ClientLogin<'a> {
+    pub(super) client_id: &'a str,
+    pub(super) secret: &'a SecretText,
+}
+
 impl OAuthHttp {
     pub(super) fn new(policy: AddressPolicy) -> Result<Self, OAuthError> {
         let client = Client::builder()
@@ -61,20 +68,52 @@ impl OAuthHttp {
         Ok(())
     }
 
-    /// Posts a form to a token endpoint and returns the response body. `credentials` are client id and secret.
+    /// Reads a metadata document; `None` if there is none.
+    pub(super) async fn get(&self, url: &str) -> Result<Option<Vec<u8>>, OAuthError> {
+        let request = self.client.get(parse_metadata_url(url)?).header(ACCEPT, "application/json").build();
+        let request = request.map_err(|_| OAuthError::Unavailable("the request is invalid".to_owned()))?;
+        let failed = |reason: &str| OAuthError::Discovery(format!("{}: {reason}", sanitize_line(url)));
+        let (response, body) = self.send(request).await.map_err(|_| failed("the connection failed"))?;
+        match response.status() {
+            StatusCode::OK => Ok(Some(body)),
+            status if status.is_client_error() => Ok(None),
+            status => Err(failed(&format!("HTTP status {}", status.as_u16()))),
+        }
+    }
+
+    /// Posts a form to a token endpoint and returns the response body.
     pub(super) async fn post_form(
         &self,
         url: &str,
         form: &[(&str, &str)],
-        credentials: Option<(&str, &SecretText)>,
+        login: Option<ClientLogin<'_>>,
     ) -> Result<Vec<u8>, OAuthError> {
+        let (status, body) = self.post(url, form, login).await?;
+        if status.is_success() {
+            return Ok(body);
+        }
+        let error_field = |name: &str| {
+            let value: Value = serde_json::from_slice(&body).ok()?;
+            value.get(name)?.as_str().map(sanitize_line)
+        };
+        let error = error_field("error").unwrap_or_else(|| format!("HTTP status {}", status.as_u16()));
+        Err(OAuthError::Refused(format!("{error} {}", error_field("error_description").unwrap_or_default())))
+    }
+
+    /// Posts a form to a token endpoint.
+    pub(super) async fn post(
+        &self,
+        url: &str,
+        form: &[(&str, &str)],
+        login: Option<ClientLogin<'_>>,
+    ) -> Result<(StatusCode, Vec<u8>), OAuthError> {
         let mut request = self
             .client
             .post(parse_metadata_url(url)?)
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
             .header(ACCEPT, "application/json")
             .body(form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish());
-        if let Some((client_id, secret)) = credentials {
+        if let Some(ClientLogin { client_id, secret }) = login {
             // RFC 6749 requires form encoding of both.
             let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
             request = request.basic_auth(encoded(client_id), Some(encoded(secret.expose())));
@@ -83,16 +122,7 @@ impl OAuthHttp {
             request.build().map_err(|_| OAuthError::Unavailable("the request is invalid".to_owned()))?;
         let unreachable = |_| OAuthError::Unavailable("the connection failed".to_owned());
         let (response, body) = self.send(request).await.map_err(unreachable)?;
-        if response.status().is_success() {
-            return Ok(body);
-        }
-        let error_field = |name: &str| {
-            let value: Value = serde_json::from_slice(&body).ok()?;
-            value.get(name)?.as_str().map(sanitize_line)
-        };
-        let error =
-            error_field("error").unwrap_or_else(|| format!("HTTP status {}", response.status().as_u16()));
-        Err(OAuthError::Refused(format!("{error} {}", error_field("error_description").unwrap_or_default())))
+        Ok((response.status(), body))
     }
 
     /// Sends a request, with a DPoP proof if required, and again if the server requires a nonce.

@@ -5,6 +5,7 @@
 //!
 //! - `authorizer`: when tokens are renewed and when the user is asked to log in.
 //! - `flow`, `client_credentials`, `client_assertion`: the grants.
+//! - `caller_token`: tokens on behalf of a caller, without a sign-in.
 //! - `dpop`: tokens bound to a key.
 //! - `address_policy`, `http_client`: which addresses a flow may call.
 //! - `browser`, `callback`: the login page and the redirect back.
@@ -17,11 +18,13 @@ mod address_policy;
 mod authorizer;
 mod browser;
 mod callback;
+mod caller_token;
 mod client_assertion;
 mod client_credentials;
 mod dpop;
 mod error;
 mod flow;
+mod grant_types;
 mod http_client;
 mod server_registration;
 mod token_store;
@@ -30,6 +33,9 @@ pub use crate::encryption::{EncryptionError, EncryptionKey};
 pub use authorizer::{LoginState, OAuthAuthorizer};
 pub use browser::{Browser, BrowserError, BrowserUrl};
 pub use callback::{AuthorizationResponse, CallbackError, LoopbackCallback};
+pub use caller_token::{
+    CallerToken, CallerTokenError, CallerTokenGrant, ClientCredential, ExchangeRefusal, TokenClient,
+};
 pub use error::OAuthError;
 pub use server_registration::{ClientAuthentication, ClientIdentity, OAuthServer};
 pub use token_store::{TokenStore, TokenStoreError};

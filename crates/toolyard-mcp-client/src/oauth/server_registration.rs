@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use url::Url;
 
+use super::CallerToken;
 use crate::SecretText;
 
 /// A server that requires tokens, and the identity of the client.
@@ -78,6 +79,20 @@ pub enum ClientAuthentication {
         /// The id token of the user.
         id_token: SecretText,
     },
+    /// On behalf of the caller of a private instance. [`OAuthServer::issuer`] must be set.
+    Caller(CallerToken),
+}
+
+impl ClientIdentity {
+    /// The caller on whose behalf tokens are requested.
+    pub(super) fn caller(&self) -> Option<&CallerToken> {
+        match self {
+            Self::ClientCredentials { authentication: ClientAuthentication::Caller(caller), .. } => {
+                Some(caller)
+            }
+            _ => None,
+        }
+    }
 }
 
 impl OAuthServer {

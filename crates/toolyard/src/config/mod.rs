@@ -1,6 +1,7 @@
 //! Configuration on this machine: settings files, folders, the store, project trust and credentials.
 //!
 //! ```text
+//! caller_tokens.rs       OAuth tokens of single callers for MCP servers
 //! context.rs             finds settings, folders and the store of one invocation
 //! decisions.rs           records the operator's decisions in the audit log
 //! operator_file.rs       the settings file that commands edit
@@ -12,6 +13,7 @@
 //! files.rs               atomic file writes
 //! ```
 
+mod caller_tokens;
 mod context;
 mod decisions;
 pub(crate) mod files;

@@ -2,14 +2,16 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use toolyard_core::CallerIdentity;
 use toolyard_mcp_client::{
-    Authorizer, HostEnvironment, SecretText,
+    Authorizer, HostEnvironment, InstanceOwner, SecretText,
     config::{McpServerConfig, TransportConfig},
     oauth::{ClientIdentity, OAuthAuthorizer, OAuthError, OAuthServer, TokenStore},
 };
 
-use super::{CliContext, StoredSecrets};
+use super::{
+    CliContext, StoredSecrets,
+    caller_tokens::{exchanges_tokens, exchanging_authorizer},
+};
 
 /// Environment variables, stored secrets and stored OAuth tokens.
 #[derive(Debug)]
@@ -50,6 +52,7 @@ impl ServerCredentials {
                 server.identity = ClientIdentity::Registered { client_id, client_secret };
             }
             (server.scopes, server.callback_port) = (oauth.scopes, oauth.callback_port);
+            server.issuer = oauth.issuer;
         }
         Some(self.token_store().and_then(|tokens| OAuthAuthorizer::new(server, tokens)))
     }
@@ -71,8 +74,19 @@ impl HostEnvironment for ServerCredentials {
     fn authorizer(
         &self,
         server: &McpServerConfig,
-        _caller: Option<&Arc<CallerIdentity>>,
+        caller: Option<&Arc<InstanceOwner>>,
     ) -> Option<Arc<dyn Authorizer>> {
+        // Such an instance never uses the tokens of the shared one.
+        if let Some(owner) = caller.filter(|_| exchanges_tokens(server)) {
+            let resolved = server.resolve(|name| self.secrets.variable(name)).ok()?;
+            return match exchanging_authorizer(server, resolved, owner)? {
+                Ok(authorizer) => Some(Arc::new(authorizer)),
+                Err(error) => {
+                    tracing::warn!(server = %server.id, %error, "callers get no tokens for this server");
+                    None
+                }
+            };
+        }
         // Without the folder, no sign-in has happened yet.
         if !self.token_folder.is_dir() {
             return None;

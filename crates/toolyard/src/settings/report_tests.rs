@@ -81,7 +81,7 @@ fn no_literal_secret_is_shown() {
         [servers.two]
         url = "https://user:{secret}@example.com/mcp?token={secret}"
         headers = {{ Authorization = "Bearer {secret}" }}
-        oauth = {{ client_id = "id", client_secret = "{secret}" }}
+        oauth = {{ client_id = "id", client_secret = "{secret}", id_jag = {{ client_id = "id", client_secret = "{secret}" }} }}
         [telemetry]
         otlp_endpoint = "https://user:{secret}@otlp.example.com"
         otlp_headers = {{ authorization = "{secret}", x-team = "${{OTLP_TEAM}}" }}
@@ -105,12 +105,13 @@ fn no_literal_secret_is_shown() {
 }
 
 /// Keys that look like secrets and are none, or are found by other rules ([`literal_secrets`]).
-const EXCEPTIONS: [&str; 5] = [
+const EXCEPTIONS: [&str; 6] = [
     "agents.*.limits.tokens",
     "models.*.between_tokens_timeout",
     "models.*.first_token_timeout",
     "models.*.max_tokens",
     "servers.*.oauth.client_secret",
+    "servers.*.oauth.id_jag.client_secret",
 ];
 
 /// The keys of a schema, with `*` for names that the user chooses.

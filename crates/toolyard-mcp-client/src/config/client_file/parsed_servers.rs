@@ -12,7 +12,7 @@ use super::{
     variable_dialect::{FileContext, VariableDialect, translate},
 };
 use crate::config::{
-    ServerSettings, TransportSetting,
+    OauthSettings, ServerSettings, TransportSetting,
     redacted::safe_preview,
     server_name::{check_server_name, suggest_server_name, unique_name},
     template::Template,
@@ -202,8 +202,11 @@ pub(in crate::config) fn remove_conflicting_fields(settings: &mut ServerSettings
 
 /// Every value that may contain references.
 pub(in crate::config) fn templates_mut(settings: &mut ServerSettings) -> impl Iterator<Item = &mut String> {
-    let oauth = settings.oauth.iter_mut().flat_map(|oauth| [&mut oauth.client_id, &mut oauth.client_secret]);
-    let single =
-        [&mut settings.command, &mut settings.cwd, &mut settings.url].into_iter().chain(oauth).flatten();
-    single.chain(&mut settings.args).chain(settings.env.values_mut()).chain(settings.headers.values_mut())
+    let oauth = settings.oauth.iter_mut().flat_map(OauthSettings::template_texts_mut);
+    let single = [&mut settings.command, &mut settings.cwd, &mut settings.url].into_iter().flatten();
+    single
+        .chain(oauth)
+        .chain(&mut settings.args)
+        .chain(settings.env.values_mut())
+        .chain(settings.headers.values_mut())
 }

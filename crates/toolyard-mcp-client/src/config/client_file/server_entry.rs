@@ -278,7 +278,7 @@ fn parse_oauth(entry: &mut ServerEntry<'_>) -> Result<Option<OauthSettings>, Ent
         client_secret: text(&["clientSecret", "client_secret", "CLIENT_SECRET"]),
         scopes,
         callback_port: port,
-        per_caller: None,
+        ..OauthSettings::default()
     };
     Ok(Some(settings).filter(|settings| *settings != OauthSettings::default()))
 }

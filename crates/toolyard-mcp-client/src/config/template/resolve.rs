@@ -45,8 +45,8 @@ impl McpServerConfig {
                 }
             }
         }
-        let oauth = self.oauth.iter().flat_map(|oauth| [&oauth.client_id, &oauth.client_secret]);
-        texts.extend(oauth.flatten().map(String::as_str));
+        let oauth = self.oauth.iter().flat_map(OauthSettings::template_texts);
+        texts.extend(oauth.map(|(_, text)| text.as_str()));
         let templates = texts.into_iter().filter_map(|text| Template::parse(text).ok());
         let names =
             |template: Template| template.variables().map(|(name, _)| name.to_owned()).collect::<Vec<_>>();
@@ -167,13 +167,11 @@ impl<F: Fn(&str) -> Option<String>> Resolver<'_, F> {
     }
 
     fn oauth(&self, oauth: &OauthSettings) -> Result<OauthSettings, ConfigError> {
-        let text =
-            |field, text: &Option<String>| text.as_ref().map(|text| self.text(field, text)).transpose();
-        Ok(OauthSettings {
-            client_id: text("oauth.client_id", &oauth.client_id)?,
-            client_secret: text("oauth.client_secret", &oauth.client_secret)?,
-            ..oauth.clone()
-        })
+        let mut resolved = oauth.clone();
+        for ((field, text), value) in oauth.template_texts().zip(resolved.template_texts_mut()) {
+            *value = self.text(field, text)?;
+        }
+        Ok(resolved)
     }
 }
 

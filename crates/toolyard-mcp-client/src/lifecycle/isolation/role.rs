@@ -11,6 +11,7 @@ use toolyard_core::{CallContext, CallerIdentity, ContentHash, ErrorKind, ToolErr
 use super::instances::PrivateInstances;
 use crate::{
     content::server_content::ServerContent,
+    instance_owner::InstanceOwner,
     lifecycle::{
         caller_sessions::CallerSessions,
         server::{ManagedServer, ManagedState},
@@ -36,11 +37,7 @@ pub(in crate::lifecycle) enum InstanceRole {
         private: Arc<PrivateInstances>,
     },
     /// An instance of one caller. It records nothing, and nobody but its caller learns of its failures.
-    Private {
-        /// As of its last call.
-        owner: Mutex<Arc<CallerIdentity>>,
-        consecutive_failures: AtomicU32,
-    },
+    Private { owner: Arc<InstanceOwner>, consecutive_failures: AtomicU32 },
 }
 
 impl InstanceRole {
@@ -81,7 +78,7 @@ impl ManagedServer {
             secrets: Arc::clone(&shared.secrets),
             processes: RunningProcesses::default(),
             role: InstanceRole::Private {
-                owner: Mutex::new(Arc::clone(owner)),
+                owner: Arc::new(InstanceOwner::new(Arc::clone(owner))),
                 consecutive_failures: AtomicU32::new(0),
             },
             state: Mutex::new(state),
@@ -94,17 +91,17 @@ impl ManagedServer {
     }
 
     /// The caller that a private instance belongs to.
-    pub(in crate::lifecycle) fn owner(&self) -> Option<Arc<CallerIdentity>> {
+    pub(in crate::lifecycle) fn owner(&self) -> Option<Arc<InstanceOwner>> {
         match &self.role {
-            InstanceRole::Private { owner, .. } => Some(Arc::clone(&lock(owner))),
+            InstanceRole::Private { owner, .. } => Some(Arc::clone(owner)),
             InstanceRole::Shared { .. } => None,
         }
     }
 
-    /// Takes over the current claims of the caller.
+    /// Takes over the current claims and the token of the caller.
     pub(super) fn renew_owner(&self, identity: &Arc<CallerIdentity>) {
         if let InstanceRole::Private { owner, .. } = &self.role {
-            *lock(owner) = Arc::clone(identity);
+            owner.renew(identity);
         }
     }
 

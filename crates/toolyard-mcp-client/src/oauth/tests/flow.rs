@@ -2,10 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use aws_lc_rs::{
-    rand::SystemRandom,
-    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair},
-};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::json;
 use url::Url;
@@ -219,9 +215,7 @@ async fn a_metadata_document_replaces_registration_where_supported() {
 
 #[tokio::test]
 async fn client_credentials_need_no_user() {
-    let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new()).unwrap();
-    let pem =
-        format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----", STANDARD.encode(key.as_ref()));
+    let pem = ec_key_pem();
     for authentication in [
         ClientAuthentication::Secret(SecretText::new("machine-secret")),
         ClientAuthentication::PrivateKey { pem: SecretText::new(pem), algorithm: "ES256".to_owned() },

@@ -6,8 +6,15 @@ use std::{
     time::Duration,
 };
 
-use aws_lc_rs::digest::{SHA256, digest};
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use aws_lc_rs::{
+    digest::{SHA256, digest},
+    rand::SystemRandom,
+    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair},
+};
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use toolyard_core::BoxFuture;
@@ -75,6 +82,12 @@ pub(super) fn texts(list: &[&str]) -> Vec<String> {
 
 fn form(text: &str) -> Form {
     form_urlencoded::parse(text.as_bytes()).into_owned().collect()
+}
+
+/// A new key for signed client assertions, PKCS#8 in PEM.
+pub(super) fn ec_key_pem() -> String {
+    let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new()).unwrap();
+    format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----", STANDARD.encode(key.as_ref()))
 }
 
 /// The base URL that a request was sent to.
@@ -273,6 +286,9 @@ impl ServerBehavior {
         if parameters["grant_type"] != "client_credentials" {
             self.refresh_tokens.push(refresh.clone());
             body["refresh_token"] = json!(refresh);
+        }
+        if let Some(requested) = parameters.get("requested_token_type") {
+            body["issued_token_type"] = json!(requested);
         }
         if let Some(lifetime) = self.lifetime {
             body["expires_in"] = json!(lifetime);
