@@ -107,6 +107,11 @@ exchange-flow:
     cargo build -p toolyard
     scripts/exchange-flow
 
+# Two callers sign in to an upstream server, each with an account of its own at a real OpenID Connect provider
+sign-in-flow:
+    cargo build -p toolyard
+    scripts/sign-in-flow
+
 # Two replicas restarted in turn under many clients of both revision families
 replicas CLIENTS="1000" CALLS="100":
     cargo build --release -p toolyard

@@ -1,5 +1,5 @@
-// An OpenID Connect provider (oidc-provider, certified) for scripts/oidc-flow and scripts/exchange-flow. Prints its URL when it listens.
-// It issues assertions (ID-JAG) about the people who signed in, to the client `gateway`.
+// An OpenID Connect provider (oidc-provider, certified) for scripts/oidc-flow, scripts/exchange-flow and scripts/sign-in-flow. Prints its URL when it
+// listens. It issues assertions (ID-JAG) about the people who signed in, to the client `gateway`.
 // usage: node oidc_issuer.mjs PACKAGES_FOLDER PORT RESOURCE TOKEN_SECONDS
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
@@ -22,6 +22,10 @@ const provider = new Provider(issuer, {
             redirect_uris: ['http://127.0.0.1/callback'], grant_types: ['authorization_code', 'refresh_token'],
         },
         {
+            client_id: 'pages', application_type: 'native', token_endpoint_auth_method: 'none',
+            redirect_uris: ['http://127.0.0.1/sign-in/callback'], grant_types: ['authorization_code'],
+        },
+        {
             client_id: 'robot', client_secret: 'a-secret-of-the-robot-only-here', redirect_uris: [], response_types: [],
             grant_types: ['client_credentials'],
         },
@@ -31,9 +35,12 @@ const provider = new Provider(issuer, {
         },
     ],
     jwks: { keys: [{ ...(await jose.exportJWK(keys.privateKey)), kid: 'one', use: 'sig', alg: 'RS256' }] },
+    // Clients that register themselves name them.
+    scopes: ['openid', 'offline_access', ...scopes.split(' ')],
     issueRefreshToken: async () => true,
     pkce: { required: () => true },
     features: {
+        registration: { enabled: true },
         clientCredentials: { enabled: true },
         resourceIndicators: {
             enabled: true,

@@ -98,6 +98,7 @@ pub use ports::{
         FinishedStep, Journal, JournalError, JournalFuture, Lease, Recovery, Resolution, RunId, RunRecord,
         RunState, StepIntent, StepRecord, StepResult, StepStart, StepState, idempotency_key, recovery,
     },
+    person_sign_in::{PersonLogin, PersonSignIn, PersonSignInError},
     policies::{PolicyStore, StoredPolicy},
     quota_budgets::{
         BudgetChange, BudgetName, BudgetState, PermitHold, QuotaBudgets, StoredBudget, StoredPermits,
@@ -133,6 +134,7 @@ pub use tool::{
     schema::{Param, ParamType, are_compatible, params},
     scope::{SourceScope, is_absolute_path},
     service::{Catalogue, ClientInfo, ListedTool, ServiceCall, ToolService},
+    sign_in::SignInLink,
     source::{SourceId, SourceInfo, SourceKind},
     spec_check::InvalidToolSpec,
 };

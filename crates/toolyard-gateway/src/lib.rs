@@ -26,6 +26,7 @@
 //! | `naming` | unique names of tools, prompts and skills |
 //! | `bridge` | [`ServerContentBridge`] and [`LocalSkills`]: prompts, resources and skills |
 //! | `agents` | [`AgentService`]: agents for clients, their runs, and the tool `ask_agent` |
+//! | `sign_in` | [`SignIns`]: pages at which callers sign in to upstream servers |
 //! | `api` | [`HttpApi`]: the HTTP API beside MCP, for servers, tools, agents, runs and the audit log |
 
 mod admin;
@@ -34,12 +35,13 @@ mod api;
 mod bridge;
 mod endpoint;
 mod naming;
+mod sign_in;
 mod surface;
 
 pub use admin::{
     AdminError, AdminProvider, AgentDefinition, AuditLogRecord, AuditLogVerification, CallStatistics,
-    ClientConfigFile, ImportReport, ImportState, ImportableServer, SettingOrigin, SettingValue,
-    SettingsProvider, SettingsReport,
+    ClientConfigFile, ImportReport, ImportState, ImportableServer, OperatorSignIns, SettingOrigin,
+    SettingValue, SettingsProvider, SettingsReport,
 };
 pub use agents::{
     AgentLookupError, AgentProvider, AgentService, AgentServiceConfig, OrphanAdopter, OrphanedRuns,
@@ -47,6 +49,7 @@ pub use agents::{
 pub use api::{AuthenticatedCaller, HttpApi, HttpApiConfig, MetricsAccess, OperatorAccess, StartsNoTrace};
 pub use bridge::{ForwardInputToCaller, LocalSkills, ServerContentBridge};
 pub use endpoint::GatewayConfig;
+pub use sign_in::{InvalidPublicUrl, PublicUrl, SignInRequest, SignIns, is_sign_in_path};
 pub use surface::{HubService, MainTools};
 /// Counts what [`HttpApiConfig::metrics`] shows.
 pub use toolyard_telemetry::metrics::{Metrics, StoreGauges};

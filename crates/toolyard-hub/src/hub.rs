@@ -559,7 +559,11 @@ pub(crate) fn allows_capability_fallback(request: &ToolCallRequest, failure: &Ca
     // A lost response of a call that is not safe to repeat arrives here as an unknown outcome.
     let is_final = matches!(
         failure.error.kind(),
-        ErrorKind::OutcomeUnknown | ErrorKind::Refused | ErrorKind::Quarantined | ErrorKind::QuotaExceeded
+        ErrorKind::OutcomeUnknown
+            | ErrorKind::Refused
+            | ErrorKind::Quarantined
+            | ErrorKind::QuotaExceeded
+            | ErrorKind::SignInRequired
     );
     failure.had_no_effect && !names_source && !is_final
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use toolyard_core::{
-    AuthenticationError, Authenticator, BoxFuture, CallerIdentity, CallerStore, Credentials,
+    AuthenticationError, Authenticator, BoxFuture, CallerIdentity, CallerStore, Credentials, PersonSignIn,
 };
 
 use crate::{
@@ -18,6 +18,7 @@ pub struct CallerAuthenticator {
     api_keys: Option<ApiKeyVerifier>,
     oauth: Option<Arc<OAuthVerifier>>,
     proxy: Option<ProxyIdentity>,
+    person_sign_in: Option<Arc<dyn PersonSignIn>>,
 }
 
 impl CallerAuthenticator {
@@ -37,6 +38,13 @@ impl CallerAuthenticator {
     #[must_use]
     pub fn with_oauth(mut self, oauth: Arc<OAuthVerifier>) -> Self {
         self.oauth = Some(oauth);
+        self
+    }
+
+    /// Lets people prove in a browser to be callers with access tokens.
+    #[must_use]
+    pub fn with_person_sign_in(mut self, person_sign_in: Arc<dyn PersonSignIn>) -> Self {
+        self.person_sign_in = Some(person_sign_in);
         self
     }
 
@@ -71,6 +79,10 @@ impl Authenticator for CallerAuthenticator {
 
     fn resource_metadata(&self, path: &str) -> Option<String> {
         self.oauth.as_ref()?.metadata.at(path)
+    }
+
+    fn person_sign_in(&self) -> Option<Arc<dyn PersonSignIn>> {
+        self.person_sign_in.clone()
     }
 
     fn challenge(&self, _: &str, error: &AuthenticationError) -> String {

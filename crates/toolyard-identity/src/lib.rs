@@ -52,6 +52,7 @@ pub use oauth::{
     config::{DEFAULT_CLOCK_SKEW, OAuthConfig, OAuthConfigError},
     fetch::{FetchError, HttpMetadataSource, MetadataSource},
     key_set::{KeySet, KeySetError},
+    person_sign_in::OidcSignIn,
     token::{TokenError, TokenPolicy, ValidToken, validate_token},
     verifier::OAuthVerifier,
 };

@@ -17,8 +17,8 @@ use crate::{
     dispatch::served_endpoint::ServedEndpoint,
     endpoint::Endpoint,
     interaction::{
-        cancellation::CancellationRegistry, input_requests::PendingInputRequests,
-        suspended_calls::SuspendedCalls,
+        cancellation::CancellationRegistry, elicitations::PageElicitations,
+        input_requests::PendingInputRequests, suspended_calls::SuspendedCalls,
     },
     session::{clients::ClientRegistry, session_id::unix_seconds},
 };
@@ -33,6 +33,7 @@ pub struct McpServer {
     pub(crate) cancellations: Arc<CancellationRegistry>,
     pub(crate) suspended_calls: Arc<SuspendedCalls>,
     pub(crate) clients: ClientRegistry,
+    pub(crate) elicitations: PageElicitations,
     /// A random number that distinguishes this process from others with the same keys: only this process can resume the calls
     /// it suspended.
     pub(crate) process_instance: u64,
@@ -70,6 +71,7 @@ impl McpServer {
             input_requests: Arc::default(),
             cancellations: Arc::default(),
             suspended_calls: Arc::default(),
+            elicitations: PageElicitations::default(),
             process_instance: fastrand::u64(..),
             started_at: unix_seconds(SystemTime::now()),
             is_draining: AtomicBool::new(false),

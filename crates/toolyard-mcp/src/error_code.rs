@@ -18,6 +18,9 @@ pub const SESSION_NOT_FOUND: i64 = -32001;
 /// No resource has the given URI (revisions before 2026-07-28; later ones use [`INVALID_PARAMS`]).
 pub const RESOURCE_NOT_FOUND: i64 = -32002;
 
+/// The user must open a page before the request can be processed (2025-11-25).
+pub const URL_ELICITATION_REQUIRED: i64 = -32042;
+
 /// A header contradicts the message in the body (2026-07-28).
 pub const HEADER_MISMATCH: i64 = -32020;
 /// The request needs a capability that the client did not declare (2026-07-28).

@@ -109,6 +109,7 @@ impl From<ToolError> for CliError {
             K::Unavailable
             | K::AuditUnavailable
             | K::QuotaExceeded
+            | K::SignInRequired
             | K::CircuitOpen
             | K::Timeout
             | K::ResponseLost => ExitStatus::Unreachable,

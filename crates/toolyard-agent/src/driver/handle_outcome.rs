@@ -311,9 +311,31 @@ pub(super) fn end_for_error(error: &ToolError) -> StepEnd {
     match error.kind() {
         ErrorKind::OutcomeUnknown => StepEnd::Unknown { message: error.to_string() },
         kind => StepEnd::Failed {
-            message: error.to_string(),
+            // The person who reads the answer must learn where to sign in.
+            message: match error.sign_in() {
+                Some(link) => format!("{error}; {}", link.instruction()),
+                None => error.to_string(),
+            },
             hint: error.hint().map(str::to_owned),
             kind: Some(kind),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolyard_core::SignInLink;
+
+    use super::*;
+
+    #[test]
+    fn a_step_that_needs_a_sign_in_tells_the_person_where() {
+        let link = SignInLink::new("notes", "e1", "https://tools.example/sign-in/t1cket".to_owned());
+        let error = ToolError::new(ErrorKind::SignInRequired, "server `notes` requires authentication");
+        let StepEnd::Failed { message, kind, .. } = end_for_error(&error.with_sign_in(link)) else {
+            panic!("the step did not fail")
+        };
+        assert_eq!(kind, Some(ErrorKind::SignInRequired));
+        assert!(message.contains("open https://tools.example/sign-in/t1cket in your browser"), "{message}");
     }
 }

@@ -21,6 +21,7 @@ pub(crate) struct ServerView {
     pub(crate) tools: u64,
     pub(crate) revision: Option<String>,
     pub(crate) problem: Option<String>,
+    pub(crate) needs_sign_in: bool,
 }
 
 /// `GET /tools`.

@@ -42,6 +42,8 @@ struct ServerPage {
     notice: Option<Notice>,
     /// None if the gateway does not show logs.
     log: Option<String>,
+    /// The page at which the operator signs in to the server.
+    sign_in_url: Option<String>,
 }
 
 /// A server as pages show it.
@@ -78,6 +80,7 @@ pub(super) fn routes() -> Router<ConsoleState> {
     Router::new()
         .route("/console/servers", get(list))
         .route("/console/servers/{name}", get(show).post(restart))
+        .route("/console/servers/{name}/sign-in", get(leave_sign_in).post(sign_in))
 }
 
 async fn list(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
@@ -101,7 +104,7 @@ async fn show(State(state): State<ConsoleState>, visitor: Visitor, Path(name): P
     let query = FormFields::parse(visitor.context.query.as_bytes());
     let text = ServersText::of(visitor.language());
     let notice = query.find("restarted").map(|_| Notice::success(text.restarted));
-    render_server(&state, &visitor, &name, StatusCode::OK, notice).await
+    render_server(&state, &visitor, &name, StatusCode::OK, notice, None).await
 }
 
 async fn render_server(
@@ -110,6 +113,7 @@ async fn render_server(
     name: &str,
     status: StatusCode,
     notice: Option<Notice>,
+    sign_in_url: Option<String>,
 ) -> Response {
     let text = ServersText::of(visitor.language());
     let path = format!("/servers/{}", url_encode(name));
@@ -122,7 +126,10 @@ async fn render_server(
     let log = log.map(|log: Value| log_text(&log));
     let notice = notice.or_else(|| failures.notice(visitor.language()));
     let page = Page::new(visitor, Section::Servers, server.name.clone());
-    render_with(status, &ServerPage { page, text, row: ServerRow::of(server, text), notice, log })
+    render_with(
+        status,
+        &ServerPage { page, text, row: ServerRow::of(server, text), notice, log, sign_in_url },
+    )
 }
 
 /// The end of a log, which is a text or a list of lines.
@@ -147,7 +154,32 @@ async fn restart(State(state): State<ConsoleState>, Path(name): Path<String>, fo
         }
         Err(failure) => {
             let notice = Notice::failure(&failure, visitor.language());
-            render_server(&state, &visitor, &name, failure.status, Some(notice)).await
+            render_server(&state, &visitor, &name, failure.status, Some(notice), None).await
+        }
+    }
+}
+
+/// The page after the form has no address of its own.
+async fn leave_sign_in(Path(name): Path<String>) -> Redirect {
+    Redirect::to(&format!("/console/servers/{}", url_encode(&name)))
+}
+
+/// Begins a sign-in of the operator at a server, and shows the link to its page: the page may be at another address of the gateway, to
+/// which a form cannot lead.
+async fn sign_in(State(state): State<ConsoleState>, Path(name): Path<String>, form: SignedForm) -> Response {
+    let visitor = form.visitor;
+    let path = format!("/servers/{}/sign-in", url_encode(&name));
+    match state.api.post::<Value>(visitor.role(), &path, &json!({})).await {
+        Ok(page) => {
+            let url = page.get("url").and_then(Value::as_str);
+            let url = url
+                .filter(|url| url.starts_with("https://") || url.starts_with("http://"))
+                .map(str::to_owned);
+            render_server(&state, &visitor, &name, StatusCode::OK, None, url).await
+        }
+        Err(failure) => {
+            let notice = Notice::failure(&failure, visitor.language());
+            render_server(&state, &visitor, &name, failure.status, Some(notice), None).await
         }
     }
 }

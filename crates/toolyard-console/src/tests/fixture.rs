@@ -194,7 +194,7 @@ pub(super) fn hostile_api(method: &Method, path: &str) -> (StatusCode, Value) {
         "output_schema": {"title": ATTACK}, "capabilities": [ATTACK],
         "statistics": {"tool": ATTACK, "source": ATTACK, "calls": 4.0, "success_rate": 0.5, "p50_ms": 3, "last_used_at": 5}
     });
-    let server = json!({"name": ATTACK, "state": ATTACK, "transport": ATTACK, "tools": 3, "revision": ATTACK, "problem": ATTACK});
+    let server = json!({"name": ATTACK, "state": ATTACK, "transport": ATTACK, "tools": 3, "revision": ATTACK, "problem": ATTACK, "needs_sign_in": true});
     let agent = json!({"name": "clerk", "description": ATTACK, "model": ATTACK, "origin": "store",
         "config": {"description": ATTACK, "instructions": format!("</textarea>{ATTACK}"), "tools": [ATTACK], "model": ATTACK, "limits": {"time": ATTACK}}});
     let series: Vec<u32> = (0..60).collect();
@@ -206,6 +206,10 @@ pub(super) fn hostile_api(method: &Method, path: &str) -> (StatusCode, Value) {
         }
         (_, "/statistics") => json!({"statistics": [tool["statistics"]]}),
         (_, "/servers") => json!({"servers": [server]}),
+        (&Method::POST, "/servers/hostile/sign-in") => json!({"url": "javascript:alert(1)"}),
+        (&Method::POST, path) if path.starts_with("/servers/") && path.ends_with("/sign-in") => {
+            json!({"url": "https://tools.example/sign-in/t1cket"})
+        }
         (_, path) if path.ends_with("/log") && path.starts_with("/servers") => json!({"lines": [ATTACK]}),
         (_, path) if path.starts_with("/servers/") => server,
         (_, "/overview") => {

@@ -296,6 +296,7 @@ async fn pages_after_a_form_have_no_dead_links() {
         ("/console/runs/missing/cancel", ""),
         ("/console/runs/01RUN/resolve", "step=x"),
         ("/console/servers/x", ""),
+        ("/console/servers/x/sign-in", ""),
         ("/console/welcome", "server=x"),
         ("/console/welcome", ""),
         ("/console/chat", "question="),
@@ -335,6 +336,23 @@ async fn a_restart_and_an_import_say_what_was_done() {
     assert!(fixture.get(page.location(), &session).await.body.contains("Imported servers: a, b"));
     let sent: Vec<String> = fixture.changes().into_iter().map(|(_, _, path, _)| path).collect();
     assert_eq!(sent, ["/api/v1/servers/x/restart", "/api/v1/import"]);
+}
+
+#[tokio::test]
+async fn the_operator_signs_in_to_a_server() {
+    let fixture = Fixture::new(false, hostile_api);
+    let session = fixture.operator().await;
+    let page = fixture.get("/console/servers/x", &session).await;
+    assert!(page.body.contains("/sign-in\"") && page.body.contains("requires a sign-in"), "{}", page.body);
+    let csrf = page.csrf();
+    let refused = fixture.post("/console/servers/x/sign-in", &session, "csrf=forged").await;
+    assert!(!refused.body.contains("t1cket"));
+    let page = fixture.post("/console/servers/x/sign-in", &session, &format!("csrf={csrf}")).await;
+    assert!(page.body.contains("href=\"https://tools.example/sign-in/t1cket\""), "{}", page.body);
+    let page = fixture.post("/console/servers/hostile/sign-in", &session, &format!("csrf={csrf}")).await;
+    assert!(!page.body.contains("href=\"javascript:"), "{}", page.body);
+    let sent: Vec<String> = fixture.changes().into_iter().map(|(_, _, path, _)| path).collect();
+    assert_eq!(sent, ["/api/v1/servers/x/sign-in", "/api/v1/servers/hostile/sign-in"]);
 }
 
 /// An API whose store does not answer.

@@ -37,6 +37,8 @@ texts! { FailureText {
     server_not_found: "There is no server with this name.", "没有该名称的服务器。";
     settings_not_changed: "The settings could not be changed.", "无法更改设置。";
     shutting_down: "The gateway is shutting down.", "网关正在关闭。";
+    sign_in_not_offered: "The gateway has no page to sign in to this server.", "网关没有登录此服务器的页面。";
+    sign_in_required: "You must sign in to the server of this tool first.", "需要先登录该工具所属的服务器。";
     source_not_found: "There is no source with this name.", "没有该名称的来源。";
     source_unavailable: "The server of this tool is not available.", "该工具所属的服务器不可用。";
     store_unavailable: "The store does not answer.", "存储没有响应。";
@@ -89,6 +91,8 @@ impl FailureText {
             "server_not_found" => self.server_not_found,
             "settings_not_changed" => self.settings_not_changed,
             "shutting_down" => self.shutting_down,
+            "sign_in_not_offered" => self.sign_in_not_offered,
+            "sign_in_required" => self.sign_in_required,
             "source_not_found" => self.source_not_found,
             "source_unavailable" => self.source_unavailable,
             "store_unavailable" | "approvals_unavailable" => self.store_unavailable,

@@ -21,6 +21,10 @@ texts! { ServersText {
     log_empty: "The server has written nothing yet.", "该服务器尚无日志输出。";
     restart: "Restart", "重启";
     restarted: "The server is restarting.", "服务器正在重启。";
+    sign_in: "Sign in", "登录";
+    sign_in_needed: "The server requires a sign-in. Its tokens are used for all callers without tokens of their own.", "该服务器需要登录。没有自己令牌的调用方将共用此登录。";
+    sign_in_ready: "The page to sign in is ready. Its link is valid for ten minutes.", "登录页面已就绪，链接十分钟内有效。";
+    open_sign_in: "Open the page", "打开登录页面";
     state_disabled: "Disabled", "已禁用";
     state_configured: "Not started yet", "尚未启动";
     state_stopped: "Stopped", "已停止";

@@ -2,6 +2,7 @@
 
 use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
 
+use super::person_sign_in::PersonSignIn;
 use crate::{BoxFuture, CallerIdentity};
 
 /// Tells callers apart. It is asked for requests that do not present the local token of the gateway.
@@ -16,6 +17,11 @@ pub trait Authenticator: Send + Sync + fmt::Debug {
     /// `/.well-known/oauth-protected-resource`, or if clients do not sign in by OAuth.
     fn resource_metadata(&self, path: &str) -> Option<String> {
         let _ = path;
+        None
+    }
+
+    /// Lets a person prove in a browser to be a caller with access tokens; `None` if that is not configured.
+    fn person_sign_in(&self) -> Option<Arc<dyn PersonSignIn>> {
         None
     }
 

@@ -13,6 +13,7 @@ pub(crate) mod conversations;
 pub(crate) mod example_requests;
 pub(crate) mod history;
 pub(crate) mod journal;
+pub(crate) mod person_sign_in;
 pub(crate) mod policies;
 pub(crate) mod quota_budgets;
 pub(crate) mod result_shapes;

@@ -4,6 +4,7 @@ use std::{borrow::Cow, fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
+use super::sign_in::SignInLink;
 use crate::{RawJson, SourceId, redact};
 
 /// A failed call. Secrets in its message and hint are redacted.
@@ -27,6 +28,7 @@ struct Inner {
     retry_after: Option<Duration>,
     attempts: u32,
     raw: Option<RawToolError>,
+    sign_in: Option<SignInLink>,
 }
 
 /// A failure exactly as the server sent it, to pass on to a client.
@@ -72,6 +74,8 @@ pub enum ErrorKind {
     AuditUnavailable,
     /// A quota of the caller, the agent or the tool is used up; nothing was sent.
     QuotaExceeded,
+    /// The source has no tokens of the caller, who must sign in there first; nothing was sent.
+    SignInRequired,
     /// The circuit breaker is open after repeated failures; nothing was sent.
     CircuitOpen,
     /// The tool reported a failure.
@@ -99,6 +103,7 @@ impl ErrorKind {
             Self::Unavailable => "unavailable",
             Self::AuditUnavailable => "audit_unavailable",
             Self::QuotaExceeded => "quota_exceeded",
+            Self::SignInRequired => "sign_in_required",
             Self::CircuitOpen => "circuit_open",
             Self::Failed => "failed",
             Self::Timeout => "timeout",
@@ -145,6 +150,7 @@ impl ToolError {
             retry_after: None,
             attempts: 0,
             raw: None,
+            sign_in: None,
         }))
     }
 
@@ -229,6 +235,17 @@ impl ToolError {
         self.0.raw.as_ref()
     }
 
+    /// Sets where the caller can sign in. [`ToolError::caller_hint`] says so; the other texts of an error, which reach logs, do not.
+    pub fn with_sign_in(mut self, link: SignInLink) -> Self {
+        self.0.sign_in = Some(link);
+        self
+    }
+
+    /// Where the caller can sign in, if that is what the call needs.
+    pub fn sign_in(&self) -> Option<&SignInLink> {
+        self.0.sign_in.as_ref()
+    }
+
     /// Sets how many calls were made before giving up.
     pub fn with_attempts(mut self, attempts: u32) -> Self {
         self.0.attempts = attempts;
@@ -272,7 +289,7 @@ impl ToolError {
 
     /// How to resolve it, for a client or model that made the call: without the hints for the operator.
     pub fn caller_hint(&self) -> Option<&str> {
-        self.0.caller_hint.as_deref()
+        self.0.sign_in.as_ref().map(SignInLink::instruction).or(self.0.caller_hint.as_deref())
     }
 
     /// How many calls were made.
@@ -286,7 +303,8 @@ impl ToolError {
         match self.0.kind {
             K::UnknownTool | K::UnknownSource | K::UnknownCapability | K::InvalidArguments => true,
             K::Refused | K::Quarantined => true,
-            K::Unavailable | K::AuditUnavailable | K::QuotaExceeded | K::CircuitOpen => true,
+            K::Unavailable | K::AuditUnavailable | K::QuotaExceeded => true,
+            K::SignInRequired | K::CircuitOpen => true,
             K::Failed | K::Timeout | K::ResponseLost | K::OutcomeUnknown | K::Internal => false,
         }
     }
@@ -305,7 +323,7 @@ impl ToolError {
         use ErrorKind as K;
         self.0.source_signal.unwrap_or(match self.0.kind {
             K::Unavailable | K::Timeout | K::ResponseLost | K::Internal => SourceSignal::Faulty,
-            K::Failed | K::InvalidArguments | K::OutcomeUnknown => SourceSignal::Healthy,
+            K::Failed | K::InvalidArguments | K::OutcomeUnknown | K::SignInRequired => SourceSignal::Healthy,
             // The source was not called.
             K::UnknownTool
             | K::UnknownSource
@@ -388,6 +406,19 @@ mod tests {
         assert!(error.retryable() && !error.had_no_effect());
         assert_eq!(error.hint(), Some("ask for less · raise the limit with --timeout"));
         assert_eq!(error.caller_hint(), Some("ask for less · the operator can raise the limit"));
+    }
+
+    #[test]
+    fn only_the_caller_gets_the_link_of_a_sign_in() {
+        let link = SignInLink::new("notes", "5e1f", "https://tools.example/sign-in/0123abcd".to_owned());
+        let error = ToolError::new(ErrorKind::SignInRequired, "server `notes` requires a sign-in")
+            .with_operator_hint("the caller must sign in")
+            .with_sign_in(link);
+        assert!(error.caller_hint().unwrap().contains("https://tools.example/sign-in/0123abcd"));
+        let logged =
+            format!("{error} {error:?} {:?} {}", error.hint(), serde_json::to_string(&error).unwrap());
+        assert!(!logged.contains("0123abcd"), "{logged}");
+        assert!(error.had_no_effect() && !error.retryable() && !error.is_source_fault());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! - What a tool is: [`definition`], [`schema`], [`hints`], [`capability`], [`source`], [`scope`], [`name_claim`], [`pattern`]
 //! - Calling one: [`call`], [`caller`], [`identity`], [`presented_token`], [`data_owner`], [`audit_name`], [`extendable_deadline`], [`service`]
-//! - What a call returns: [`output`], [`result_ref`], [`error`]
+//! - What a call returns: [`output`], [`result_ref`], [`error`], [`sign_in`]
 
 pub(crate) mod audit_name;
 pub(crate) mod call;
@@ -22,5 +22,6 @@ pub(crate) mod result_ref;
 pub(crate) mod schema;
 pub(crate) mod scope;
 pub(crate) mod service;
+pub(crate) mod sign_in;
 pub(crate) mod source;
 pub(crate) mod spec_check;

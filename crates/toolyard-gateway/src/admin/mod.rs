@@ -7,7 +7,8 @@ use std::fmt;
 
 use serde::Serialize;
 use serde_json::Value;
-use toolyard_core::{AgentOrigin, BoxFuture};
+use toolyard_core::{AgentOrigin, BoxFuture, SignInLink};
+use toolyard_mcp_client::config::McpServerConfig;
 use toolyard_telemetry::metrics::StoreGauges;
 use utoipa::ToSchema;
 
@@ -188,4 +189,10 @@ pub struct AgentDefinition {
     /// The fields of `[agents.NAME]` in the settings file.
     #[schema(value_type = Object)]
     pub config: Value,
+}
+
+/// Begins sign-ins of the operator at upstream servers, whose tokens all callers share.
+pub trait OperatorSignIns: Send + Sync + fmt::Debug {
+    /// Begins a sign-in at a server; `None` if the server has none, or there is no page for it. May block.
+    fn begin_operator_sign_in(&self, server: &McpServerConfig) -> Option<SignInLink>;
 }

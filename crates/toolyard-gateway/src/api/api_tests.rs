@@ -36,6 +36,7 @@ const ROUTES: &[&str] = &[
     "POST /api/v1/runs/{run}/resume",
     "GET /api/v1/servers",
     "GET /api/v1/servers/{name}",
+    "POST /api/v1/servers/{name}/sign-in",
     "GET /api/v1/settings",
     "GET /api/v1/statistics",
     "GET /api/v1/tools",

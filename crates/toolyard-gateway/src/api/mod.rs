@@ -58,7 +58,7 @@ use self::{
     response::{into_route_response, keep_event_streams_alive},
 };
 use crate::{
-    admin::{AdminProvider, SettingsProvider},
+    admin::{AdminProvider, OperatorSignIns, SettingsProvider},
     agents::{AgentApi, AgentService, ApiError},
     surface::MainTools,
 };
@@ -81,6 +81,8 @@ pub struct HttpApiConfig {
     pub admin: Option<Arc<dyn AdminProvider>>,
     /// The settings in effect.
     pub settings: Option<Arc<dyn SettingsProvider>>,
+    /// Lets the operator sign in to upstream servers.
+    pub operator_sign_ins: Option<Arc<dyn OperatorSignIns>>,
     /// Whether HTTP clients may add, change and remove agents. That is as powerful as editing the settings.
     pub clients_may_change_agents: bool,
     /// Counts operations, for the overview and `/metrics`, which answer 404 without it. The hub must report to it: see
@@ -108,7 +110,7 @@ pub struct HttpApi {
     /// The same for the MCP server, which has limited bodies already.
     unlimited_routes: Router,
     metrics_access: MetricsAccess,
-    pages: Option<Pages>,
+    pages: Vec<Pages>,
 }
 
 /// Pages that are served beside the API and authenticate their visitors themselves.
@@ -126,6 +128,7 @@ pub(crate) struct ApiState {
     servers: Option<Arc<McpManager>>,
     admin: Option<Arc<dyn AdminProvider>>,
     settings: Option<Arc<dyn SettingsProvider>>,
+    operator_sign_ins: Option<Arc<dyn OperatorSignIns>>,
     clients_may_change_agents: bool,
     metrics: Option<Arc<Metrics>>,
     metrics_access: MetricsAccess,
@@ -144,6 +147,7 @@ impl HttpApi {
             servers: config.servers,
             admin: config.admin,
             settings: config.settings,
+            operator_sign_ins: config.operator_sign_ins,
             clients_may_change_agents: config.clients_may_change_agents,
             metrics: config.metrics,
             scrapes: Arc::default(),
@@ -151,19 +155,19 @@ impl HttpApi {
             mcp_server: config.mcp_server,
         });
         let unlimited_routes = routes.clone().layer(DefaultBodyLimit::disable());
-        Self { routes, unlimited_routes, metrics_access, pages: None }
+        Self { routes, unlimited_routes, metrics_access, pages: Vec::new() }
     }
 
     /// Also serves pages for people, at the paths that `is_page` selects. The MCP server requires no token for them: they
-    /// authenticate their visitors themselves. Not part of [`HttpApi::router`].
+    /// authenticate their visitors themselves. May be called for several kinds of pages. Not part of [`HttpApi::router`].
     #[must_use]
     pub fn with_pages(mut self, routes: Router, is_page: fn(&str) -> bool) -> Self {
-        self.pages = Some(Pages { routes: routes.layer(DefaultBodyLimit::disable()), is_page });
+        self.pages.push(Pages { routes: routes.layer(DefaultBodyLimit::disable()), is_page });
         self
     }
 
     fn pages(&self, path: &str) -> Option<&Router> {
-        self.pages.as_ref().filter(|pages| (pages.is_page)(path)).map(|pages| &pages.routes)
+        self.pages.iter().find(|pages| (pages.is_page)(path)).map(|pages| &pages.routes)
     }
 
     #[cfg(test)]

@@ -55,6 +55,16 @@ async fn send(api: &HttpApi, method: Method, path: &str, body: Value, is_operato
 }
 
 #[tokio::test]
+async fn only_the_operator_signs_in_to_shared_servers() {
+    let api = HttpApi::new(HttpApiConfig::default());
+    let path = "/api/v1/servers/notes/sign-in";
+    let (status, refused) = send(&api, Method::POST, path, json!({}), false).await;
+    assert_eq!((status, &refused["error"]["code"]), (403, &json!("operator_only")), "{refused}");
+    let (status, unknown) = send(&api, Method::POST, path, json!({}), true).await;
+    assert_eq!((status, &unknown["error"]["code"]), (404, &json!("server_not_found")), "{unknown}");
+}
+
+#[tokio::test]
 async fn only_the_operator_imports_servers() {
     let settings = Arc::new(FakeSettings::default());
     let api = HttpApi::new(HttpApiConfig {

@@ -13,10 +13,15 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     ApiState,
-    extract::ApiPath,
+    extract::{ApiPath, OperatorOnly},
     response::{ApiResult, json_of},
 };
 use crate::agents::ApiError;
+
+/// What the failure of a server says that requires credentials.
+const UNAUTHORIZED: &str = "HTTP status 401";
+const SIGN_IN_HINT: &str =
+    "only HTTP servers have one; browsers must reach this gateway at `[serve] public_url`";
 
 /// An upstream MCP server.
 #[derive(Debug, Serialize, ToSchema)]
@@ -36,6 +41,15 @@ struct ServerView {
     revision: Option<&'static str>,
     /// What is wrong with the server or with some of its tools.
     problem: Option<String>,
+    /// Whether the server refuses the operator's credentials, or that there are none.
+    needs_sign_in: bool,
+}
+
+/// A page at which the operator signs in to a server.
+#[derive(Debug, Serialize, ToSchema)]
+struct SignInPage {
+    /// Valid for ten minutes and one sign-in.
+    url: String,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -44,7 +58,10 @@ struct ServerList {
 }
 
 pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new().routes(routes!(list_servers)).routes(routes!(show_server))
+    OpenApiRouter::new()
+        .routes(routes!(list_servers))
+        .routes(routes!(show_server))
+        .routes(routes!(sign_in_to_server))
 }
 
 /// Lists the upstream MCP servers.
@@ -66,6 +83,31 @@ async fn show_server(State(state): State<ApiState>, ApiPath(name): ApiPath<Strin
     Ok(json_of(StatusCode::OK, &ServerView::of(&server)))
 }
 
+/// Begins a sign-in of the operator at a server, whose tokens all callers share. Operator only.
+#[utoipa::path(post, path = "/servers/{name}/sign-in", tag = "servers", params(("name" = String, Path)),
+    responses((status = 200, body = SignInPage), (status = 403, body = super::openapi::ErrorBody),
+        (status = 404, body = super::openapi::ErrorBody)))]
+async fn sign_in_to_server(
+    _: OperatorOnly,
+    State(state): State<ApiState>,
+    ApiPath(name): ApiPath<String>,
+) -> ApiResult {
+    let server = state.servers.as_ref().and_then(|manager| manager.server(&name));
+    let unknown = || ApiError::not_found("server_not_found", format!("server `{name}` does not exist"));
+    let config = server.ok_or_else(unknown)?.config().clone();
+    let not_offered = || {
+        let message = format!("server `{name}` has no sign-in here");
+        ApiError {
+            hint: Some(SIGN_IN_HINT.to_owned()),
+            ..ApiError::not_found("sign_in_not_offered", message)
+        }
+    };
+    let sign_ins = state.operator_sign_ins.clone().ok_or_else(not_offered)?;
+    let begun = tokio::task::spawn_blocking(move || sign_ins.begin_operator_sign_in(&config)).await;
+    let link = begun.ok().flatten().ok_or_else(not_offered)?;
+    Ok(json_of(StatusCode::OK, &SignInPage { url: link.url().to_owned() }))
+}
+
 impl ServerView {
     fn of(server: &ManagedServer) -> Self {
         let (config, approvals, state) = (server.config(), server.tool_approvals(), server.state());
@@ -73,7 +115,10 @@ impl ServerView {
             ServerState::Degraded { reason, .. } | ServerState::Down { reason, .. } => Some(reason.clone()),
             _ => None,
         };
+        let is_http = matches!(&config.transport, TransportConfig::Http { .. });
+        let needs_sign_in = is_http && failure.as_ref().is_some_and(|failure| failure.contains(UNAUTHORIZED));
         Self {
+            needs_sign_in,
             name: config.id.to_string(),
             state: state.label(),
             transport: match &config.transport {

@@ -41,9 +41,27 @@ pub(crate) async fn read_keys(
 }
 
 async fn find_key_url(source: &dyn MetadataSource, issuer: &str) -> Result<String, DiscoveryError> {
+    let (text, url) = find_metadata(source, issuer).await?;
+    key_url(&text, issuer, url)
+}
+
+/// The issuer's own metadata, and where they are.
+pub(crate) async fn read_metadata(
+    source: &dyn MetadataSource,
+    issuer: &str,
+) -> Result<(String, String), DiscoveryError> {
+    let (text, url) = find_metadata(source, issuer).await?;
+    key_url(&text, issuer, url.clone())?;
+    Ok((text, url))
+}
+
+async fn find_metadata(
+    source: &dyn MetadataSource,
+    issuer: &str,
+) -> Result<(String, String), DiscoveryError> {
     for url in metadata_urls(issuer) {
         match source.read(&url).await {
-            Ok(text) => return key_url(&text, issuer, url),
+            Ok(text) => return Ok((text, url)),
             Err(FetchError::NotFound { .. }) => {}
             // Another error may be temporary. It must not lead to another document.
             Err(error) => return Err(error.into()),

@@ -11,6 +11,7 @@
 //! claims.rs        what a token says: times, audience, scopes, name, groups
 //! token_cache.rs   verified tokens, until they expire
 //! verifier.rs      all of this together
+//! person_sign_in.rs  signs people in at the issuer by OpenID Connect
 //! metadata.rs      metadata of the protected resource (RFC 9728), and challenges
 //! ```
 
@@ -21,6 +22,7 @@ pub(crate) mod fetch;
 mod key_cache;
 pub(crate) mod key_set;
 pub(crate) mod metadata;
+pub(crate) mod person_sign_in;
 mod strict_json;
 pub(crate) mod token;
 mod token_cache;

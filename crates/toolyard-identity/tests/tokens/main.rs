@@ -8,6 +8,7 @@
 )]
 
 mod keys;
+mod person_sign_in;
 mod refused;
 mod signer;
 

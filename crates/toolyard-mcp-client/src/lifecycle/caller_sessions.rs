@@ -15,7 +15,7 @@ use crate::{
         connect::connect, connect_error::ConnectError, server::ManagedServer, supervisor::CHANGE_DEBOUNCE,
     },
     pinning::definition_hashes,
-    session::{client_capabilities::can_be_asked, handle::Session},
+    session::{client_capabilities::can_be_asked, error::RequestError, handle::Session},
     sync::lock,
 };
 
@@ -247,7 +247,9 @@ impl ManagedServer {
         };
         if let Some(session) = entered {
             let place = occupy(&session);
-            if Arc::ptr_eq(&session, &usual) || self.has_definition(&session, tool, pin).await {
+            if Arc::ptr_eq(&session, &usual)
+                || self.has_definition(&session, tool, pin).await.unwrap_or(false)
+            {
                 return place;
             }
         } else if may_start && let Some(session) = self.start_further_session().await {
@@ -257,7 +259,7 @@ impl ManagedServer {
             self.follow_changes(&session);
             self.close_when_idle(&session);
             let place = occupy(&session);
-            if self.has_definition(&session, tool, pin).await {
+            if self.has_definition(&session, tool, pin).await.unwrap_or(false) {
                 return place;
             }
         }
@@ -308,22 +310,27 @@ impl ManagedServer {
 
     /// Whether a further session, or that of a private instance, offers the tool with the approved definition. A server may announce some of its tools only
     /// after its start.
-    pub(super) async fn has_definition(&self, session: &Arc<Session>, tool: &str, pin: ContentHash) -> bool {
+    pub(super) async fn has_definition(
+        &self,
+        session: &Arc<Session>,
+        tool: &str,
+        pin: ContentHash,
+    ) -> Result<bool, RequestError> {
         if session.checked_definition(tool) == Some(pin) {
-            return true;
+            return Ok(true);
         }
         let mut status = session.status();
         loop {
             status.borrow_and_update();
-            let Ok(tools) = session.list_tools(LIST_TIMEOUT).await else { return false };
+            let tools = session.list_tools(LIST_TIMEOUT).await?;
             let hashes = definition_hashes(&self.config, session.revision_family(), &tools);
             let is_offered = hashes.get(tool) == Some(&pin);
             session.set_checked_definitions(hashes);
             if is_offered {
-                return true;
+                return Ok(true);
             }
             if !matches!(timeout(ANNOUNCEMENT_TIMEOUT, status.changed()).await, Ok(Ok(()))) {
-                return false;
+                return Ok(false);
             }
         }
     }

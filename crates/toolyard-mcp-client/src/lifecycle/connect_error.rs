@@ -68,6 +68,13 @@ pub enum ConnectError {
     Configuration(String),
 }
 
+impl ConnectError {
+    /// Whether the server has no tokens of the caller that it accepts.
+    pub(crate) fn is_sign_in_required(&self) -> bool {
+        matches!(self, Self::Transport(TransportError::SignInRequired { .. }))
+    }
+}
+
 /// What a server wrote that did not respond, which is not necessarily why.
 fn last_output(stderr: &str) -> String {
     let line = stderr_suffix(stderr);

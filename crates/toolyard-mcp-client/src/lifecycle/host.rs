@@ -7,7 +7,10 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use toolyard_core::{QuarantineNotice, SourceId, SourceInfo, SourceScope, Tool, telemetry::Telemetry};
+use toolyard_core::{
+    CallerIdentity, QuarantineNotice, SignInLink, SourceId, SourceInfo, SourceScope, Tool,
+    telemetry::Telemetry,
+};
 use toolyard_mcp::WireLimits;
 
 use crate::{
@@ -81,6 +84,18 @@ pub trait HostEnvironment: Send + Sync {
         caller: Option<&Arc<InstanceOwner>>,
     ) -> Option<Arc<dyn Authorizer>> {
         let _ = (server, caller);
+        None
+    }
+
+    /// Begins a sign-in of a caller at a server that has no tokens of this caller, and returns the page for it; `None` if there
+    /// can be none. `challenge` is the header `WWW-Authenticate` of the refused request. May block.
+    fn begin_sign_in(
+        &self,
+        server: &McpServerConfig,
+        caller: &Arc<CallerIdentity>,
+        challenge: Option<&str>,
+    ) -> Option<SignInLink> {
+        let _ = (server, caller, challenge);
         None
     }
 

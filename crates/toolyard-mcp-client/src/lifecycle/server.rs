@@ -234,6 +234,11 @@ impl ManagedServer {
                     Err(ConnectError::Cancelled)
                 }
             }
+            Err(error) if error.is_sign_in_required() => {
+                // The person may sign in at any moment.
+                lock(&self.state).lifecycle.abandon_start(&start);
+                Err(error)
+            }
             Err(error) => {
                 let reason = error.to_string();
                 let is_current = {

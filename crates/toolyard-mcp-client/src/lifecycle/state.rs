@@ -338,6 +338,15 @@ impl<S> Lifecycle<S> {
         is_current
     }
 
+    /// A start failed for a reason that the next start may not have: it may begin at once. Returns false if it was stopped meanwhile.
+    pub(super) fn abandon_start(&mut self, start: &Start<S>) -> bool {
+        let is_current = self.is_starting(start);
+        if is_current {
+            self.set_stopped();
+        }
+        is_current
+    }
+
     /// Records that the tools are known, and the problem with them, if there is one.
     pub(super) fn record_tools(&mut self, tools_problem: Option<String>) {
         self.has_known_tools = true;

@@ -26,7 +26,7 @@ use crate::{
     },
     pinning::ApprovedTool,
     session::{
-        error::{LOGIN_CALLER_HINT, RequestError, caller_header_error, login_hint},
+        error::{LOGIN_CALLER_HINT, RequestError, caller_header_error, login_hint, sign_in_error},
         handle::Session,
         tool_call::ToolCall,
     },
@@ -94,10 +94,18 @@ impl McpTool {
                 return Err(revision_changed_error(&self.server.config.id));
             }
         }
-        let result = result.map_err(|error| {
-            let caller_token_error = server.caller_token_error(&error);
-            caller_token_error.unwrap_or_else(|| error.into_tool_error(&self.server.config.id))
-        })?;
+        let result = match result {
+            Ok(result) => result,
+            Err(RequestError::Transport(failure @ TransportError::SignInRequired { .. })) => {
+                return Err(Box::pin(self.sign_in_error(server, failure)).await);
+            }
+            Err(error) => {
+                let caller_token_error = server.caller_token_error(&error);
+                return Err(
+                    caller_token_error.unwrap_or_else(|| error.into_tool_error(&self.server.config.id))
+                );
+            }
+        };
         result.into_output().map_err(|error| error.on_source(&self.server.config.id))
     }
 
@@ -123,12 +131,24 @@ impl McpTool {
         let id = &self.server.config.id;
         let (name, pin) = (&*self.tool.spec.name, self.tool.pin);
         let session = async {
-            let usual = server.connect_for(context.span).await.map_err(|error| {
-                server.caller_token_start_error(&error).unwrap_or_else(|| unavailable(&error, id))
-            })?;
+            let usual = match server.connect_for(context.span).await {
+                Ok(usual) => usual,
+                Err(ConnectError::Transport(failure @ TransportError::SignInRequired { .. })) => {
+                    return Err(Box::pin(self.sign_in_error(server, failure)).await);
+                }
+                Err(error) => {
+                    let caller_token_error = server.caller_token_start_error(&error);
+                    return Err(caller_token_error.unwrap_or_else(|| unavailable(&error, id)));
+                }
+            };
             if server.is_private() {
-                Box::pin(server.check_private_definition(&usual, name, pin)).await?;
-                return Ok(CallSession::of_private(usual));
+                return match Box::pin(server.has_definition(&usual, name, pin)).await {
+                    Ok(true) => Ok(CallSession::of_private(usual)),
+                    Err(RequestError::Transport(failure @ TransportError::SignInRequired { .. })) => {
+                        Err(Box::pin(self.sign_in_error(server, failure)).await)
+                    }
+                    Ok(false) | Err(_) => Err(server.private_definition_error(name)),
+                };
             }
             server
                 .check_may_share(&usual, context.identity.as_deref())
@@ -139,6 +159,25 @@ impl McpTool {
         let session = session.map_err(|_elapsed| still_starting(id))??;
         self.server.check_tool(name, pin)?;
         Ok(session)
+    }
+}
+
+impl McpTool {
+    /// The error of a call for which the server has no tokens of the caller, with the page at which the caller can sign in.
+    async fn sign_in_error(&self, instance: &Arc<ManagedServer>, failure: TransportError) -> ToolError {
+        let TransportError::SignInRequired { reason, challenge } = failure else {
+            return RequestError::Transport(failure).into_tool_error(&self.server.config.id);
+        };
+        let error = sign_in_error(&reason).on_source(&self.server.config.id);
+        let Some(owner) = instance.owner() else { return error };
+        let (host, config) = (Arc::clone(&instance.host), instance.config.clone());
+        let begin =
+            move || host.host_environment.begin_sign_in(&config, &owner.identity(), challenge.as_deref());
+        // Variables of the configuration may be stored secrets, which are read from files or a keychain.
+        match tokio::task::spawn_blocking(begin).await {
+            Ok(Some(link)) => error.with_sign_in(link),
+            _ => error,
+        }
     }
 }
 

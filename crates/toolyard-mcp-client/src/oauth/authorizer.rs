@@ -12,7 +12,8 @@ use toolyard_core::BoxFuture;
 use url::Url;
 
 use super::{
-    Browser, CallerTokenError, ClientIdentity, OAuthError, OAuthServer, TokenStore, TokenStoreError,
+    Browser, CallerTokenError, ClientIdentity, OAuthError, OAuthServer, TokenKey, TokenStore,
+    TokenStoreError,
     address_policy::AddressPolicy,
     dpop::{DpopKey, valid_nonce},
     flow::Flow,
@@ -37,17 +38,18 @@ const DPOP_SCHEME: &str = "DPoP ";
 /// The [`Authorizer`] of one server. Renewals and logins are exclusive; concurrent callers wait for the result. They run to
 /// completion even if the caller is cancelled, because the refresh token may be spent or the user may be logging in.
 #[derive(Debug)]
-pub struct OAuthAuthorizer(Arc<TokenManager>);
+pub struct OAuthAuthorizer(pub(super) Arc<TokenManager>);
 
-struct TokenManager {
-    server: OAuthServer,
+pub(super) struct TokenManager {
+    pub(super) server: OAuthServer,
     policy: AddressPolicy,
-    store: TokenStore,
+    pub(super) store: TokenStore,
+    pub(super) key: TokenKey,
     browser: Option<Arc<dyn Browser>>,
     active: Mutex<Option<ActiveToken>>,
     /// The nonce for the next DPoP proof.
     nonce: Mutex<Option<String>>,
-    state: AsyncMutex<RenewalState>,
+    pub(super) state: AsyncMutex<RenewalState>,
 }
 
 /// The login at a server.
@@ -72,7 +74,7 @@ struct ActiveToken {
 
 /// The account in use, and the recent attempts that the limits above count.
 #[derive(Default)]
-struct RenewalState {
+pub(super) struct RenewalState {
     is_loaded: bool,
     account: Option<Account>,
     renewals: Vec<Instant>,
@@ -113,7 +115,7 @@ impl OAuthAuthorizer {
     /// Removes the stored tokens. Returns whether there were any.
     pub async fn logout(&self) -> Result<bool, OAuthError> {
         let mut state = self.0.state.lock().await;
-        let existed = self.0.store.remove(&self.0.server.id)?;
+        let existed = self.0.store.remove(&self.0.key)?;
         *state = RenewalState::default();
         self.0.set_active_token(None);
         Ok(existed)
@@ -164,14 +166,15 @@ impl Authorizer for OAuthAuthorizer {
     ) -> BoxFuture<'a, Result<bool, ChallengeError>> {
         let (manager, sent_token) = (Arc::clone(&self.0), sent_token.cloned());
         let challenge = www_authenticate.unwrap_or_default().to_owned();
+        let is_of_caller = self.0.server.caller.is_some();
         Box::pin(async move {
             let handled =
                 tokio::spawn(
                     async move { manager.handle_refusal(sent_token.as_ref(), status, &challenge).await },
                 );
             match handled.await {
-                Ok(handled) => handled.map_err(|error| ChallengeError(error.to_string())),
-                Err(_) => Err(ChallengeError("authorization ended unexpectedly".to_owned())),
+                Ok(handled) => handled.map_err(|error| challenge_error(&error, is_of_caller)),
+                Err(_) => Err(ChallengeError::Failed("authorization ended unexpectedly".to_owned())),
             }
         })
     }
@@ -185,6 +188,7 @@ impl TokenManager {
         browser: Option<Arc<dyn Browser>>,
     ) -> Self {
         Self {
+            key: server.token_key(),
             server,
             policy,
             store,
@@ -195,7 +199,7 @@ impl TokenManager {
         }
     }
 
-    fn flow(&self) -> Flow<'_> {
+    pub(super) fn flow(&self) -> Flow<'_> {
         Flow { server: &self.server, policy: &self.policy }
     }
 
@@ -231,7 +235,7 @@ impl TokenManager {
     /// Loads the stored tokens once.
     fn load(&self, state: &mut RenewalState) -> Result<(), TokenStoreError> {
         if !state.is_loaded {
-            let stored = self.store.load(&self.server.id)?;
+            let stored = self.store.load(&self.key)?;
             state.is_loaded = true;
             if let Some(account) = stored.as_ref().and_then(|stored| stored.account(&self.server.resource()))
             {
@@ -264,11 +268,16 @@ impl TokenManager {
         state.retry_at = None;
     }
 
-    async fn store_account(&self, state: &mut RenewalState, account: Account) -> Result<(), TokenStoreError> {
+    pub(super) async fn store_account(
+        &self,
+        state: &mut RenewalState,
+        account: Account,
+    ) -> Result<(), TokenStoreError> {
         self.activate(state, account.clone());
-        let locked = self.store.lock(&self.server.id).await?;
+        let locked = self.store.lock(&self.key).await?;
         let mut stored = locked.load()?;
         stored.put(&self.server.resource(), account);
+        stored.caller = self.server.caller.as_ref().map(|caller| caller.name.to_string());
         locked.save(stored)
     }
 
@@ -309,10 +318,15 @@ impl TokenManager {
     /// Renews the active token under the file lock. Another process may have renewed it already, and a refresh token may be
     /// valid only once, so the stored tokens are checked first.
     async fn renew(&self, state: &mut RenewalState, challenge: Option<&str>) -> Result<(), OAuthError> {
-        let locked = self.store.lock(&self.server.id).await?;
+        let locked = self.store.lock(&self.key).await?;
         let mut stored = locked.load()?;
         if self.activate_newer(state, stored.account(&self.server.resource())) {
             return Ok(());
+        }
+        if self.server.caller.is_some() && stored.account(&self.server.resource()).is_none() {
+            // The sign-in of the caller was removed: it must not come back.
+            state.account = None;
+            self.set_active_token(None);
         }
         let account = state.account.clone().ok_or_else(|| self.login_required())?;
         self.check_caller()?;
@@ -390,7 +404,7 @@ impl TokenManager {
         if self.active_token().is_some_and(|active| Some(&active.header) != sent_token) {
             return Ok(true);
         }
-        let stored = self.store.load(&self.server.id)?;
+        let stored = self.store.load(&self.key)?;
         let stored = stored.as_ref().and_then(|stored| stored.account(&self.server.resource()));
         if self.activate_newer(&mut state, stored) {
             return Ok(true);
@@ -462,7 +476,7 @@ impl TokenManager {
         if !record_attempt(&mut state.grants, limit) {
             return Err(OAuthError::TooManyAttempts { server: self.server.id.clone(), times: limit.0 });
         }
-        let stored = self.store.load(&self.server.id)?;
+        let stored = self.store.load(&self.key)?;
         let account = Box::pin(self.obtain(Some(challenge), stored.as_ref(), scopes)).await?;
         if let Err(error) = self.store_account(state, account).await {
             tracing::warn!(server = self.server.id, %error, "failed to store a token");
@@ -478,6 +492,16 @@ impl fmt::Debug for TokenManager {
             .field("server", &self.server.id)
             .field("browser", &self.browser.is_some())
             .finish_non_exhaustive()
+    }
+}
+
+/// Tokens of a caller need a sign-in of that caller, which the gateway offers; those of the operator need a command.
+fn challenge_error(error: &OAuthError, is_of_caller: bool) -> ChallengeError {
+    match error {
+        OAuthError::LoginRequired { .. } | OAuthError::InsufficientScope { .. } if is_of_caller => {
+            ChallengeError::SignInRequired(error.to_string())
+        }
+        _ => ChallengeError::Failed(error.to_string()),
     }
 }
 

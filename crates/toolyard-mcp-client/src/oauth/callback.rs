@@ -63,6 +63,49 @@ impl fmt::Debug for AuthorizationResponse {
     }
 }
 
+/// What an authorization server sends to the redirect URI in the query, with a state that is not compared yet.
+pub struct AuthorizationQuery {
+    /// Identifies the login.
+    pub state: SecretText,
+    /// The authorization response, or why the authorization server refused, sanitized.
+    pub outcome: Result<AuthorizationResponse, String>,
+}
+
+impl AuthorizationQuery {
+    /// Reads a query; `None` if parameters are missing, repeated or too long.
+    pub fn parse(query: &str) -> Option<Self> {
+        let find = |parameter: &str| -> Result<Option<String>, ()> {
+            let mut values = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == parameter);
+            match (values.next(), values.next()) {
+                (Some((_, value)), None) if value.len() <= MAX_VALUE_BYTES => Ok(Some(value.into_owned())),
+                (None, _) => Ok(None),
+                // A duplicate or oversized parameter.
+                _ => Err(()),
+            }
+        };
+        let (Ok(Some(state)), Ok(code), Ok(error), Ok(issuer)) =
+            (find("state"), find("code"), find("error"), find("iss"))
+        else {
+            return None;
+        };
+        let outcome = match (code.filter(|code| !code.is_empty()), error) {
+            (Some(code), None) => Ok(AuthorizationResponse { code: SecretText::new(code), issuer }),
+            (None, Some(error)) => {
+                let description = find("error_description").ok().flatten().unwrap_or_default();
+                Err(sanitize_line(&format!("{error} {description}")))
+            }
+            _ => return None,
+        };
+        Some(Self { state: SecretText::new(state), outcome })
+    }
+}
+
+impl fmt::Debug for AuthorizationQuery {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("AuthorizationQuery").field("outcome", &self.outcome).finish_non_exhaustive()
+    }
+}
+
 #[derive(Debug)]
 enum CallbackRequest {
     Code(AuthorizationResponse),
@@ -200,32 +243,14 @@ fn has_local_host<'a>(headers: impl Iterator<Item = &'a str>, port: u16) -> bool
 
 fn parse_query(query: &str, state: &SecretText) -> CallbackRequest {
     const BAD_REQUEST: CallbackRequest = CallbackRequest::Unrelated("400 Bad Request");
-    let find = |parameter: &str| -> Result<Option<String>, ()> {
-        let mut values = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == parameter);
-        match (values.next(), values.next()) {
-            (Some((_, value)), None) if value.len() <= MAX_VALUE_BYTES => Ok(Some(value.into_owned())),
-            (None, _) => Ok(None),
-            // A duplicate or oversized parameter.
-            _ => Err(()),
-        }
-    };
-    let (Ok(Some(received)), Ok(code), Ok(error), Ok(issuer)) =
-        (find("state"), find("code"), find("error"), find("iss"))
-    else {
-        return BAD_REQUEST;
-    };
-    if verify_slices_are_equal(received.as_bytes(), state.expose().as_bytes()).is_err() {
+    let Some(received) = AuthorizationQuery::parse(query) else { return BAD_REQUEST };
+    let (received_state, expected) = (received.state.expose().as_bytes(), state.expose().as_bytes());
+    if verify_slices_are_equal(received_state, expected).is_err() {
         return BAD_REQUEST;
     }
-    match (code.filter(|code| !code.is_empty()), error) {
-        (Some(code), None) => {
-            CallbackRequest::Code(AuthorizationResponse { code: SecretText::new(code), issuer })
-        }
-        (None, Some(error)) => {
-            let description = find("error_description").ok().flatten().unwrap_or_default();
-            CallbackRequest::Denied(sanitize_line(&format!("{error} {description}")))
-        }
-        _ => BAD_REQUEST,
+    match received.outcome {
+        Ok(response) => CallbackRequest::Code(response),
+        Err(reason) => CallbackRequest::Denied(reason),
     }
 }
 

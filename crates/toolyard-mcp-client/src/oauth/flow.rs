@@ -47,6 +47,17 @@ pub(super) struct OAuthClient {
     pub(super) redirect_uri: Option<String>,
 }
 
+/// A login whose page may be opened.
+pub(super) struct PreparedLogin {
+    auth_server: AuthorizationServer,
+    client: OAuthClient,
+    scopes: Vec<String>,
+    /// The login page.
+    pub(super) url: BrowserUrl,
+    /// The state that the authorization response repeats.
+    pub(super) state: SecretText,
+}
+
 /// The fields of a token response that are stored.
 #[derive(Deserialize)]
 struct TokenResponse {
@@ -126,12 +137,8 @@ impl Flow<'_> {
             "refresh_token": refresh_token,
         }));
         let old_token: OAuthTokenResponse = old_token.map_err(|_| login_needed())?;
-        let stored = StoredCredentials::new(
-            account.client_id.clone(),
-            Some(old_token),
-            account.granted_scopes.clone(),
-            None,
-        );
+        // Without scopes, the request asks for those that were granted; rmcp would add `offline_access`, which may not be among them.
+        let stored = StoredCredentials::new(account.client_id.clone(), Some(old_token), Vec::new(), None);
         credentials.save(stored).await.map_err(|error| oauth_error(error, &[]))?;
         auth_server.manager.set_credential_store(credentials);
         let secrets = [Some(refresh_token), secret.as_ref()];
@@ -150,13 +157,29 @@ impl Flow<'_> {
         Ok(renewed)
     }
 
+    /// A login in a browser on this machine.
     pub(super) async fn login(
         &self,
-        mut auth_server: AuthorizationServer,
+        auth_server: AuthorizationServer,
         browser: &dyn Browser,
         known_account: Option<&Account>,
         more_scopes: &[String],
     ) -> Result<Account, OAuthError> {
+        let callback = self.listen(known_account.filter(|account| self.belongs_to_client(account))).await?;
+        let login =
+            self.prepare_login(auth_server, callback.redirect_uri(), known_account, more_scopes).await?;
+        let response = self.await_login(browser, &login.url, callback, &login.state).await?;
+        redeem(login, response).await
+    }
+
+    /// Identifies the client and builds the URL of the login page.
+    pub(super) async fn prepare_login(
+        &self,
+        mut auth_server: AuthorizationServer,
+        redirect_uri: String,
+        known_account: Option<&Account>,
+        more_scopes: &[String],
+    ) -> Result<PreparedLogin, OAuthError> {
         let initial = auth_server.manager.select_initial_scopes(&[]).await;
         let known_account = known_account.filter(|account| self.belongs_to_client(account));
         let scopes = scopes_to_request(
@@ -165,24 +188,14 @@ impl Flow<'_> {
             more_scopes,
             auth_server.metadata.scopes_supported.as_deref().unwrap_or_default(),
         );
-        let callback = self.listen(known_account).await?;
-        let client = self.identify_client(&mut auth_server, known_account, &callback, &scopes).await?;
+        let client = self.identify_client(&mut auth_server, known_account, redirect_uri, &scopes).await?;
         let scope_names: Vec<&str> = scopes.iter().map(String::as_str).collect();
-        let login_url = without_logs(auth_server.manager.get_authorization_url(&scope_names))
+        let url = without_logs(auth_server.manager.get_authorization_url(&scope_names))
             .await
             .map_err(|error| oauth_error(error, &[]))?;
-        let login_url = BrowserUrl::new(&login_url, self.policy)?;
-        let state = state_parameter(&login_url)?;
-        let response = self.await_login(browser, &login_url, callback, &state).await?;
-        let secrets = [Some(&response.code), client.secret.as_ref()];
-        let issued = without_logs(auth_server.manager.exchange_code_for_token_with_issuer(
-            response.code.expose(),
-            state.expose(),
-            response.issuer.as_deref(),
-        ))
-        .await
-        .map_err(|error| oauth_error(error, &secrets))?;
-        account_from(&issued, &auth_server, client, scopes)
+        let url = BrowserUrl::new(&url, self.policy)?;
+        let state = state_parameter(&url)?;
+        Ok(PreparedLogin { auth_server, client, scopes, url, state })
     }
 
     /// Refuses to present a client to another issuer than the one it is registered with, unless the operator configured that
@@ -243,10 +256,9 @@ impl Flow<'_> {
         &self,
         auth_server: &mut AuthorizationServer,
         known_account: Option<&Account>,
-        callback: &LoopbackCallback,
+        redirect_uri: String,
         scopes: &[String],
     ) -> Result<OAuthClient, OAuthError> {
-        let redirect_uri = callback.redirect_uri();
         let client = match &self.server.identity {
             ClientIdentity::Registered { client_id, client_secret } => {
                 OAuthClient { id: client_id.clone(), secret: client_secret.clone(), redirect_uri: None }
@@ -347,6 +359,23 @@ impl AuthorizationServer {
         }
         self.manager.configure_client(config).map_err(|error| oauth_error(error, &[client.secret.as_ref()]))
     }
+}
+
+/// Redeems the code of an authorization response; its issuer is checked.
+pub(super) async fn redeem(
+    login: PreparedLogin,
+    response: AuthorizationResponse,
+) -> Result<Account, OAuthError> {
+    let PreparedLogin { auth_server, client, scopes, state, .. } = login;
+    let secrets = [Some(&response.code), client.secret.as_ref()];
+    let issued = without_logs(auth_server.manager.exchange_code_for_token_with_issuer(
+        response.code.expose(),
+        state.expose(),
+        response.issuer.as_deref(),
+    ))
+    .await
+    .map_err(|error| oauth_error(error, &secrets))?;
+    account_from(&issued, &auth_server, client, scopes)
 }
 
 /// The scopes to request, without duplicates: those requested `before`, the configured or initial ones (`base`) and `more`;

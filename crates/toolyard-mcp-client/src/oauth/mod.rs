@@ -8,7 +8,8 @@
 //! - `caller_token`: tokens on behalf of a caller, without a sign-in.
 //! - `dpop`: tokens bound to a key.
 //! - `address_policy`, `http_client`: which addresses a flow may call.
-//! - `browser`, `callback`: the login page and the redirect back.
+//! - `browser`, `callback`: the login page and the redirect back; `web_login`: the same for a gateway.
+//! - Tokens belong to the operator or to one caller of a gateway ([`TokenKey`]).
 //! - `token_store`: tokens on disk, encrypted.
 //!
 //! The library opens no browser: the program provides a [`Browser`]. Without one, a required login is an error that names
@@ -28,17 +29,19 @@ mod grant_types;
 mod http_client;
 mod server_registration;
 mod token_store;
+mod web_login;
 
 pub use crate::encryption::{EncryptionError, EncryptionKey};
 pub use authorizer::{LoginState, OAuthAuthorizer};
 pub use browser::{Browser, BrowserError, BrowserUrl};
-pub use callback::{AuthorizationResponse, CallbackError, LoopbackCallback};
+pub use callback::{AuthorizationQuery, AuthorizationResponse, CallbackError, LoopbackCallback};
 pub use caller_token::{
     CallerToken, CallerTokenError, CallerTokenGrant, ClientCredential, ExchangeRefusal, TokenClient,
 };
 pub use error::OAuthError;
 pub use server_registration::{ClientAuthentication, ClientIdentity, OAuthServer};
-pub use token_store::{TokenStore, TokenStoreError};
+pub use token_store::{StoredSignIn, TokenKey, TokenStore, TokenStoreError};
+pub use web_login::WebLogin;
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,11 @@
 //! How the client is registered for one server.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use toolyard_core::{CallerIdentity, DataOwner};
 use url::Url;
 
-use super::CallerToken;
+use super::{CallerToken, TokenKey};
 use crate::SecretText;
 
 /// A server that requires tokens, and the identity of the client.
@@ -28,6 +29,8 @@ pub struct OAuthServer {
     pub private_network: bool,
     /// How long a login may take.
     pub login_timeout: Duration,
+    /// The caller whose tokens are used; the operator's when absent.
+    pub caller: Option<Arc<CallerIdentity>>,
 }
 
 /// The identity of the client at the authorization server.
@@ -108,7 +111,13 @@ impl OAuthServer {
             callback_port: None,
             private_network: false,
             login_timeout: Duration::from_mins(5),
+            caller: None,
         }
+    }
+
+    /// Whose tokens are used.
+    pub(super) fn token_key(&self) -> TokenKey {
+        TokenKey::new(self.id.clone(), DataOwner::of(self.caller.as_deref()))
     }
 
     /// The resource that tokens are issued for; they are sent to no other.

@@ -1,4 +1,4 @@
-//! Tokens on disk: one encrypted file per server, readable by its owner only and replaced atomically.
+//! Tokens on disk: one encrypted file per server and owner of the tokens, readable by this user only and replaced atomically.
 //!
 //! `docs/design/0007-oauth.md` explains why this is not the system keychain. The key is in a file beside the tokens or comes
 //! from the caller. A key file protects copies of single files (backups, synchronized folders), not the whole folder; a
@@ -17,6 +17,7 @@ use std::{
 use aws_lc_rs::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
+use toolyard_core::{ContentHash, DataOwner};
 
 use crate::{
     SecretText,
@@ -59,7 +60,37 @@ pub struct TokenStore(Backend);
 #[derive(Debug, Clone)]
 enum Backend {
     Folder { folder: PathBuf, key: EncryptionKey },
-    Memory(Arc<Mutex<HashMap<String, ServerTokens>>>),
+    Memory(Arc<Mutex<HashMap<TokenKey, ServerTokens>>>),
+}
+
+/// Whose tokens for which server. Tokens of one owner are never used for another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TokenKey {
+    server: String,
+    owner: DataOwner,
+}
+
+impl TokenKey {
+    /// The tokens of an owner for a server, which has the operator's name for it.
+    pub fn new(server: impl Into<String>, owner: DataOwner) -> Self {
+        Self { server: server.into(), owner }
+    }
+}
+
+/// The operator's tokens.
+impl From<&str> for TokenKey {
+    fn from(server: &str) -> Self {
+        Self::new(server, DataOwner::Operator)
+    }
+}
+
+/// A caller whose tokens for a server are stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredSignIn {
+    /// Identifies the caller.
+    pub owner: ContentHash,
+    /// The caller's name when it signed in; `None` if the file cannot be read.
+    pub caller: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -67,6 +98,12 @@ pub(super) struct ServerTokens {
     version: u32,
     /// The operator's name for the server.
     server: String,
+    /// Whose tokens these are ([`DataOwner::as_text`]).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    owner: String,
+    /// The name of the caller whose tokens these are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) caller: Option<String>,
     /// The resource that the tokens are issued for.
     pub(super) resource: String,
     /// The issuer of the token in use.
@@ -136,7 +173,7 @@ impl ServerTokens {
 #[derive(Debug)]
 pub(super) struct LockedTokens<'a> {
     store: &'a TokenStore,
-    server: &'a str,
+    key: &'a TokenKey,
     _lock: Option<File>,
 }
 
@@ -158,86 +195,170 @@ impl TokenStore {
         Self(Backend::Memory(Arc::default()))
     }
 
-    /// Removes the tokens of a server, valid or not. Returns whether there were any.
-    pub fn remove(&self, server: &str) -> Result<bool, TokenStoreError> {
+    /// Removes the tokens of an owner for a server, valid or not. Returns whether there were any.
+    pub fn remove(&self, key: &TokenKey) -> Result<bool, TokenStoreError> {
         match &self.0 {
-            Backend::Memory(tokens) => Ok(lock(tokens).remove(server).is_some()),
-            Backend::Folder { folder, .. } => {
-                let path = token_file(folder, server);
-                match fs::remove_file(&path) {
-                    Ok(()) => Ok(true),
-                    Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-                    Err(reason) => Err(TokenStoreError::Io { path, what: "removed", reason }),
-                }
-            }
+            Backend::Memory(tokens) => Ok(lock(tokens).remove(key).is_some()),
+            Backend::Folder { folder, .. } => remove_file(token_file(folder, key)),
         }
     }
 
-    /// The tokens of a server. Blocks; the files are small.
-    pub(super) fn load(&self, server: &str) -> Result<Option<ServerTokens>, TokenStoreError> {
-        let (folder, key) = match &self.0 {
-            Backend::Memory(tokens) => return Ok(lock(tokens).get(server).cloned()),
+    /// Removes the tokens of a caller for all servers, also for those that are not configured any more. Returns how many there
+    /// were.
+    pub fn remove_caller(&self, owner: &ContentHash) -> Result<usize, TokenStoreError> {
+        let folder = match &self.0 {
+            Backend::Memory(tokens) => {
+                let mut tokens = lock(tokens);
+                let before = tokens.len();
+                tokens.retain(|key, _| key.owner != DataOwner::Caller(*owner));
+                return Ok(before - tokens.len());
+            }
+            Backend::Folder { folder, .. } => folder,
+        };
+        let mut removed = 0;
+        for (path, _, _) in caller_files(folder)?.into_iter().filter(|(_, _, found)| found == owner) {
+            removed += usize::from(remove_file(path)?);
+        }
+        Ok(removed)
+    }
+
+    /// The callers with tokens for a server.
+    pub fn sign_ins(&self, server: &str) -> Result<Vec<StoredSignIn>, TokenStoreError> {
+        let mut owners: Vec<ContentHash> = match &self.0 {
+            Backend::Memory(tokens) => {
+                let owner = |key: &TokenKey| match key.owner {
+                    DataOwner::Caller(owner) if key.server == server => Some(owner),
+                    _ => None,
+                };
+                lock(tokens).keys().filter_map(owner).collect()
+            }
+            Backend::Folder { folder, .. } => {
+                let prefix = server_file_name(server);
+                let files = caller_files(folder)?.into_iter();
+                files.filter(|(_, server, _)| *server == prefix).map(|(_, _, owner)| owner).collect()
+            }
+        };
+        owners.sort_unstable();
+        let sign_in = |owner| {
+            let stored = self.load(&TokenKey::new(server, DataOwner::Caller(owner))).ok().flatten();
+            StoredSignIn { owner, caller: stored.and_then(|stored| stored.caller) }
+        };
+        Ok(owners.into_iter().map(sign_in).collect())
+    }
+
+    /// The tokens of an owner for a server. Blocks; the files are small.
+    pub(super) fn load(&self, key: &TokenKey) -> Result<Option<ServerTokens>, TokenStoreError> {
+        let (folder, encryption) = match &self.0 {
+            Backend::Memory(tokens) => return Ok(lock(tokens).get(key).cloned()),
             Backend::Folder { folder, key } => (folder, key),
         };
-        let path = token_file(folder, server);
+        let path = token_file(folder, key);
         let Some(encrypted) = read_private_file(&path)? else { return Ok(None) };
-        let decrypted = key
-            .decrypt(&encryption_context(server), &encrypted)
+        let decrypted = encryption
+            .decrypt(&encryption_context(key), &encrypted)
             .map_err(|reason| TokenStoreError::Undecryptable { path: path.clone(), reason })?;
         match serde_json::from_slice::<ServerTokens>(&decrypted) {
-            Ok(tokens) if tokens.version == FILE_VERSION && tokens.server == server => Ok(Some(tokens)),
+            Ok(tokens)
+                if tokens.version == FILE_VERSION
+                    && tokens.server == key.server
+                    && tokens.owner == key.owner.as_text() =>
+            {
+                Ok(Some(tokens))
+            }
             _ => Err(TokenStoreError::UnsupportedFile { path }),
         }
     }
 
-    pub(super) async fn lock<'a>(&'a self, server: &'a str) -> Result<LockedTokens<'a>, TokenStoreError> {
+    pub(super) async fn lock<'a>(&'a self, key: &'a TokenKey) -> Result<LockedTokens<'a>, TokenStoreError> {
         let lock = match &self.0 {
             Backend::Memory(_) => None,
-            Backend::Folder { folder, .. } => Some(acquire_file_lock(folder, server).await?),
+            Backend::Folder { folder, .. } => Some(acquire_file_lock(folder, key).await?),
         };
-        Ok(LockedTokens { store: self, server, _lock: lock })
+        Ok(LockedTokens { store: self, key, _lock: lock })
     }
 }
 
 impl LockedTokens<'_> {
     pub(super) fn load(&self) -> Result<ServerTokens, TokenStoreError> {
-        Ok(self.store.load(self.server)?.unwrap_or_default())
+        Ok(self.store.load(self.key)?.unwrap_or_default())
     }
 
     /// Replaces the tokens. Fails if the existing file is invalid.
     pub(super) fn save(&self, mut tokens: ServerTokens) -> Result<(), TokenStoreError> {
         tokens.version = FILE_VERSION;
-        self.server.clone_into(&mut tokens.server);
-        let (folder, key) = match &self.store.0 {
-            Backend::Memory(tokens_by_server) => {
-                lock(tokens_by_server).insert(self.server.to_owned(), tokens);
+        self.key.server.clone_into(&mut tokens.server);
+        tokens.owner = self.key.owner.as_text().into_owned();
+        let (folder, encryption) = match &self.store.0 {
+            Backend::Memory(all) => {
+                lock(all).insert(self.key.clone(), tokens);
                 return Ok(());
             }
             Backend::Folder { folder, key } => (folder, key),
         };
-        self.store.load(self.server)?;
-        let path = token_file(folder, self.server);
+        self.store.load(self.key)?;
+        let path = token_file(folder, self.key);
         let text = serde_json::to_vec(&tokens).map_err(|error| TokenStoreError::Io {
             path: path.clone(),
             what: "written",
             reason: error.into(),
         })?;
-        let encrypted = key
-            .encrypt(&encryption_context(self.server), text)
+        let encrypted = encryption
+            .encrypt(&encryption_context(self.key), text)
             .map_err(|reason| TokenStoreError::Undecryptable { path: path.clone(), reason })?;
         write_private_file(&path, &encrypted, |new, path| fs::rename(new, path))
     }
 }
 
-/// Binds a file to its server: a copy does not decrypt for another one.
-fn encryption_context(server: &str) -> String {
-    format!("tokens of {server}")
+/// Binds a file to its server and owner: a copy does not decrypt for another one.
+fn encryption_context(key: &TokenKey) -> String {
+    match key.owner {
+        DataOwner::Operator => format!("tokens of {}", key.server),
+        DataOwner::Caller(owner) => format!("tokens of caller {owner} for {}", key.server),
+    }
 }
 
-/// Server names may contain anything, so file names are hashes.
-fn token_file(folder: &Path, server: &str) -> PathBuf {
+/// Server names may contain anything, so file names are hashes. Those of callers' tokens end with the owner, so that all tokens of
+/// a caller can be found.
+fn token_file(folder: &Path, key: &TokenKey) -> PathBuf {
+    let server = server_file_name(&key.server);
+    match key.owner {
+        DataOwner::Operator => folder.join(format!("{server}.tokens")),
+        DataOwner::Caller(owner) => folder.join(format!("{server}.{owner}.tokens")),
+    }
+}
+
+fn server_file_name(server: &str) -> String {
     let name = digest(&SHA256, server.as_bytes());
-    folder.join(format!("{}.tokens", hex(name.as_ref()).get(..32).unwrap_or_default()))
+    hex(name.as_ref()).get(..32).unwrap_or_default().to_owned()
+}
+
+/// The files with tokens of callers: path, name of the server's file, and owner.
+fn caller_files(folder: &Path) -> Result<Vec<(PathBuf, String, ContentHash)>, TokenStoreError> {
+    let failed = |reason| TokenStoreError::Io { path: folder.to_owned(), what: "read", reason };
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(failed)?.path();
+        let name =
+            path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".tokens"));
+        let Some((server, owner)) = name.and_then(|name| name.split_once('.')) else { continue };
+        if let Ok(owner) = owner.parse() {
+            files.push((path.clone(), server.to_owned(), owner));
+        }
+    }
+    Ok(files)
+}
+
+fn remove_file(path: PathBuf) -> Result<bool, TokenStoreError> {
+    match fs::remove_file(&path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(reason) => Err(TokenStoreError::Io { path, what: "removed", reason }),
+    }
 }
 
 fn load_or_create_key(folder: &Path) -> Result<EncryptionKey, TokenStoreError> {
@@ -302,8 +423,8 @@ fn create_parent_folder(path: &Path) -> std::io::Result<()> {
 }
 
 /// Locks a file beside the token file, because the token file itself is replaced.
-async fn acquire_file_lock(folder: &Path, server: &str) -> Result<File, TokenStoreError> {
-    let path = token_file(folder, server).with_extension("lock");
+async fn acquire_file_lock(folder: &Path, key: &TokenKey) -> Result<File, TokenStoreError> {
+    let path = token_file(folder, key).with_extension("lock");
     let failed = |reason| TokenStoreError::Io { path: path.clone(), what: "locked", reason };
     create_parent_folder(&path).map_err(failed)?;
     let file = OpenOptions::new()

@@ -18,8 +18,9 @@ fn account(issuer: &str, token: &str) -> Account {
     }
 }
 
-async fn put(store: &TokenStore, server: &str, account: Account) -> Result<(), TokenStoreError> {
-    let locked = store.lock(server).await?;
+async fn put(store: &TokenStore, key: impl Into<TokenKey>, account: Account) -> Result<(), TokenStoreError> {
+    let key = key.into();
+    let locked = store.lock(&key).await?;
     let mut tokens = locked.load()?;
     tokens.put("https://h/mcp", account);
     locked.save(tokens)
@@ -29,8 +30,8 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-fn token(store: &TokenStore, server: &str) -> Option<String> {
-    let tokens = store.load(server).unwrap()?;
+fn token(store: &TokenStore, key: impl Into<TokenKey>) -> Option<String> {
+    let tokens = store.load(&key.into()).unwrap()?;
     tokens.account("https://h/mcp").map(|account| account.access_token.expose().to_owned())
 }
 
@@ -57,9 +58,9 @@ async fn token_files_are_encrypted_and_private() {
     assert_eq!(token(&again, "notes").as_deref(), Some("s3cret-access"));
     assert_eq!(token(&again, "../other").as_deref(), Some("s3cret-other"));
     assert_eq!(token(&again, "third"), None);
-    assert!(again.remove("notes").unwrap() && !again.remove("notes").unwrap());
+    assert!(again.remove(&"notes".into()).unwrap() && !again.remove(&"notes".into()).unwrap());
     assert_eq!(token(&store, "notes"), None);
-    let shown = format!("{store:?} {:?}", store.load("../other").unwrap());
+    let shown = format!("{store:?} {:?}", store.load(&"../other".into()).unwrap());
     assert!(!shown.contains("s3cret"), "{shown}");
 }
 
@@ -68,7 +69,7 @@ async fn each_issuer_has_its_own_account() {
     let store = TokenStore::in_memory();
     put(&store, "notes", account("https://a", "first")).await.unwrap();
     put(&store, "notes", account("https://b", "second")).await.unwrap();
-    let tokens = store.load("notes").unwrap().unwrap();
+    let tokens = store.load(&"notes".into()).unwrap().unwrap();
     assert_eq!(tokens.account("https://h/mcp").unwrap().issuer, "https://b");
     assert_eq!(tokens.account_at("https://h/mcp", "https://a").unwrap().access_token.expose(), "first");
     assert_eq!(tokens.account("https://elsewhere/mcp"), None);
@@ -85,12 +86,12 @@ async fn invalid_files_are_an_error_and_are_not_overwritten() {
     let store = TokenStore::with_key_file(folder.path()).unwrap();
     put(&store, "notes", account("https://a", "token")).await.unwrap();
     put(&store, "other", account("https://a", "token")).await.unwrap();
-    let path = token_file(folder.path(), "notes");
+    let path = token_file(folder.path(), &"notes".into());
     let good = fs::read(&path).unwrap();
-    let other = fs::read(token_file(folder.path(), "other")).unwrap();
+    let other = fs::read(token_file(folder.path(), &"other".into())).unwrap();
     let encrypted = |text: &[u8]| {
         let Backend::Folder { key, .. } = &store.0 else { unreachable!() };
-        key.encrypt(&encryption_context("notes"), text.to_vec()).unwrap()
+        key.encrypt(&encryption_context(&"notes".into()), text.to_vec()).unwrap()
     };
     for bytes in [
         Vec::new(),
@@ -119,13 +120,14 @@ async fn invalid_files_are_an_error_and_are_not_overwritten() {
         ),
     ] {
         fs::write(&path, &bytes).unwrap();
-        let error = store.load("notes").unwrap_err();
+        let error = store.load(&"notes".into()).unwrap_err();
         assert!(
             matches!(error, TokenStoreError::Undecryptable { .. } | TokenStoreError::UnsupportedFile { .. }),
             "{error}"
         );
         assert!(put(&store, "notes", account("https://a", "new")).await.is_err());
-        let locked = store.lock("notes").await.unwrap();
+        let key = TokenKey::from("notes");
+        let locked = store.lock(&key).await.unwrap();
         assert!(locked.save(ServerTokens::default()).is_err());
         assert_eq!(fs::read(&path).unwrap(), bytes, "it was overwritten");
     }
@@ -141,7 +143,7 @@ async fn another_key_decrypts_nothing_and_overwrites_nothing() {
     put(&store, "notes", account("https://a", "token")).await.unwrap();
     let other = TokenStore::with_key_file(folder.path()).unwrap();
     assert!(matches!(
-        other.load("notes"),
+        other.load(&"notes".into()),
         Err(TokenStoreError::Undecryptable { reason: EncryptionError::Corrupt, .. })
     ));
     assert!(put(&other, "notes", account("https://a", "new")).await.is_err());
@@ -153,10 +155,10 @@ async fn files_readable_by_others_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let store = TokenStore::with_key_file(folder.path()).unwrap();
     put(&store, "notes", account("https://a", "token")).await.unwrap();
-    for path in [token_file(folder.path(), "notes"), folder.path().join(KEY_FILE)] {
+    for path in [token_file(folder.path(), &"notes".into()), folder.path().join(KEY_FILE)] {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     }
-    assert!(matches!(store.load("notes"), Err(TokenStoreError::InsecurePermissions { .. })));
+    assert!(matches!(store.load(&"notes".into()), Err(TokenStoreError::InsecurePermissions { .. })));
     let error = TokenStore::with_key_file(folder.path()).unwrap_err();
     assert!(error.to_string().contains("chmod 600"), "{error}");
     fs::set_permissions(folder.path().join(KEY_FILE), fs::Permissions::from_mode(0o600)).unwrap();
@@ -181,9 +183,56 @@ fn concurrent_key_creation_yields_one_key() {
 async fn the_lock_is_exclusive() {
     let folder = tempfile::tempdir().unwrap();
     let store = TokenStore::with_key_file(folder.path()).unwrap();
-    let locked = store.lock("notes").await.unwrap();
-    assert!(matches!(store.lock("notes").await, Err(TokenStoreError::Locked { .. })));
-    drop(store.lock("other").await.unwrap());
+    let key = TokenKey::from("notes");
+    let locked = store.lock(&key).await.unwrap();
+    assert!(matches!(store.lock(&key).await, Err(TokenStoreError::Locked { .. })));
+    drop(store.lock(&"other".into()).await.unwrap());
     drop(locked);
-    drop(store.lock("notes").await.unwrap());
+    drop(store.lock(&"notes".into()).await.unwrap());
+}
+
+fn key_of(server: &str, caller: &str) -> TokenKey {
+    let identity = toolyard_core::CallerIdentity::principal("https://issuer.example", caller);
+    TokenKey::new(server, DataOwner::Caller(*identity.owner()))
+}
+
+#[tokio::test]
+async fn each_caller_has_tokens_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    for store in [TokenStore::in_memory(), TokenStore::with_key_file(folder.path()).unwrap()] {
+        let (ada, bob) = (key_of("notes", "ada"), key_of("notes", "bob"));
+        put(&store, "notes", account("https://a", "operator")).await.unwrap();
+        assert_eq!(token(&store, ada.clone()), None, "the operator's tokens serve no caller");
+        put(&store, ada.clone(), account("https://a", "of ada")).await.unwrap();
+        assert_eq!(token(&store, bob.clone()), None);
+        put(&store, bob.clone(), account("https://a", "of bob")).await.unwrap();
+        put(&store, key_of("mail", "ada"), account("https://a", "mail of ada")).await.unwrap();
+        for (key, expected) in
+            [("notes".into(), "operator"), (ada.clone(), "of ada"), (bob.clone(), "of bob")]
+        {
+            assert_eq!(token(&store, key).as_deref(), Some(expected));
+        }
+        let DataOwner::Caller(owner) = ada.owner else { unreachable!() };
+        let owners: Vec<ContentHash> =
+            store.sign_ins("notes").unwrap().into_iter().map(|sign_in| sign_in.owner).collect();
+        assert!(owners.len() == 2 && owners.contains(&owner));
+        assert_eq!(store.remove_caller(&owner).unwrap(), 2);
+        assert_eq!((token(&store, ada), token(&store, key_of("mail", "ada"))), (None, None));
+        assert_eq!(token(&store, bob).as_deref(), Some("of bob"));
+        assert_eq!(token(&store, "notes").as_deref(), Some("operator"));
+    }
+}
+
+#[tokio::test]
+async fn a_copied_file_does_not_serve_another_caller() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = TokenStore::with_key_file(folder.path()).unwrap();
+    let (ada, bob) = (key_of("notes", "ada"), key_of("notes", "bob"));
+    put(&store, ada.clone(), account("https://a", "of ada")).await.unwrap();
+    let bytes = fs::read(token_file(folder.path(), &ada)).unwrap();
+    for other in [bob, "notes".into()] {
+        write_private_file(&token_file(folder.path(), &other), &bytes, |new, path| fs::rename(new, path))
+            .unwrap();
+        assert!(matches!(store.load(&other), Err(TokenStoreError::Undecryptable { .. })));
+    }
 }

@@ -54,6 +54,15 @@ pub(crate) fn caller_header_error(error: &CallerHeaderError) -> ToolError {
         .with_caller_hint("only the operator can change what the server needs to know of you")
 }
 
+/// The error of a call for which the server has no tokens of the caller.
+pub(crate) fn sign_in_error(reason: &str) -> ToolError {
+    ToolError::new(ErrorKind::SignInRequired, reason)
+        .with_operator_hint(
+            "the caller gets a link to sign in from `toolyard serve` on HTTP: see docs/guide/callers.md",
+        )
+        .with_caller_hint("only the operator can offer a page to sign in")
+}
+
 /// The same for a client, which cannot do it.
 pub(crate) const LOGIN_CALLER_HINT: &str = "the operator must give Toolyard access to the server";
 
@@ -116,6 +125,7 @@ impl RequestError {
         let logs = format!("logs: toolyard servers logs {server}");
         let error = match &self {
             Self::Transport(TransportError::CallerHeader(error)) => caller_header_error(error),
+            Self::Transport(TransportError::SignInRequired { reason, .. }) => sign_in_error(reason),
             Self::Transport(TransportError::Status { status: 401 | 403, .. }) => {
                 ToolError::new(ErrorKind::Unavailable, self.to_string())
                     .with_operator_hint(login_hint(server))

@@ -121,6 +121,7 @@ fn error_type(error: &RequestError) -> Cow<'static, str> {
             TransportError::Unreachable(_) => "unreachable".into(),
             TransportError::Exited { .. } => "server_exited".into(),
             TransportError::ConnectionLost(_) | TransportError::Closed => "connection_lost".into(),
+            TransportError::SignInRequired { .. } => "sign_in_required".into(),
             TransportError::SessionExpired => "session_expired".into(),
             TransportError::TooManyRequests(_) => "too_many_requests".into(),
             _ => "invalid_response".into(),

@@ -62,6 +62,14 @@ pub enum TransportError {
     /// A header has no value for the caller; nothing was sent.
     #[error(transparent)]
     CallerHeader(#[from] CallerHeaderError),
+    /// The server has no tokens of the caller that it accepts; nothing was processed.
+    #[error("{reason}")]
+    SignInRequired {
+        /// Such as that there are no tokens.
+        reason: String,
+        /// The header `WWW-Authenticate`.
+        challenge: Option<String>,
+    },
     /// The limit of requests that await a response is reached.
     #[error("{0} requests to the server are in flight already")]
     TooManyRequests(usize),
@@ -79,6 +87,7 @@ impl TransportError {
             Self::Unreachable(_)
             | Self::TooManyRequests(_)
             | Self::CallerHeader(_)
+            | Self::SignInRequired { .. }
             | Self::SessionExpired
             | Self::CrossOriginEndpoint(_) => true,
             Self::Status { status, .. } => matches!(status, 401 | 403 | 404 | 405 | 406 | 415 | 429),
@@ -108,6 +117,7 @@ impl TransportError {
             | Self::Wire(_)
             | Self::Redirect(_)
             | Self::UnexpectedResponse(_)
+            | Self::SignInRequired { .. }
             | Self::SessionExpired
             | Self::CrossOriginEndpoint(_) => SourceSignal::Healthy,
             Self::Closed | Self::TooManyRequests(_) | Self::CallerHeader(_) => SourceSignal::Unknown,

@@ -9,6 +9,7 @@ pub(crate) mod params;
 pub(crate) mod revision;
 pub(crate) mod served_endpoint;
 mod server_info;
+mod sign_in;
 mod tool_call;
 mod tool_list;
 mod unknown_method;

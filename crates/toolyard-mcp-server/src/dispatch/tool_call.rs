@@ -18,6 +18,7 @@ use crate::{
     dispatch::{
         incoming_request::IncomingRequest,
         outcome::{Outcome, RequiredFields, invalid_request_state, missing_capability_error},
+        sign_in::is_accepted,
     },
     interaction::{request_channel::RequestChannel, request_task::RequestTask},
     json_fields::{each_field, text_field},
@@ -34,13 +35,22 @@ const RESULT_URI_PREFIX: &str = "toolyard://results/";
 /// The `_meta` key for what a program needs to know about an error of Toolyard.
 const ERROR_META: &str = "toolyard/error";
 
+/// How long a repeated call waits for the sign-in that it needs.
+const MAX_SIGN_IN_WAIT: Duration = Duration::from_secs(60);
+
+/// A call that is repeated after a request to sign in.
+struct SignInRetry {
+    is_accepted: bool,
+    id: String,
+}
+
 impl McpServer {
     /// Starts a tool call, or resumes a suspended one.
     pub(crate) fn call_tool(self: &Arc<Self>, mut incoming: IncomingRequest) -> Result<RequestTask, Outcome> {
         if incoming.params.name.is_none() {
             return Err(Outcome::invalid_params("params.name is missing"));
         }
-        let (mut source, mut state) = (None, None);
+        let (mut source, mut state, mut sign_in) = (None, None, None);
         if let Some(sealed) =
             incoming.params.request_state.take().filter(|_| incoming.peer.family() == RevisionFamily::Modern)
         {
@@ -51,12 +61,18 @@ impl McpServer {
                 Some(RequestState::Upstream { source: upstream, state: upstream_state }) => {
                     (source, state) = (Some(upstream), upstream_state);
                 }
+                Some(RequestState::SignIn { source: signed_in, id }) => {
+                    // The responses are about our own request, not one of the source.
+                    let responses = incoming.params.input_responses.take();
+                    sign_in = Some(SignInRetry { is_accepted: is_accepted(responses.as_ref()), id });
+                    source = Some(signed_in);
+                }
                 None => return Err(invalid_request_state()),
             }
         }
         let mut channel = self.open_channel(&incoming);
         let responses = incoming.params.input_responses.take();
-        if responses.is_some() || source.is_some() {
+        if sign_in.is_none() && (responses.is_some() || source.is_some()) {
             let responses = responses.unwrap_or_else(RawJson::empty_object);
             channel.provide_responses(&responses);
             channel.input_responses = Some(CallInputResponses { responses, state });
@@ -70,12 +86,23 @@ impl McpServer {
         let call = ServiceCall { request, caller: Some(Arc::clone(&channel) as _), caller_name };
         let (server, call_channel) = (Arc::clone(self), Arc::clone(&channel));
         let future: BoxFuture<'static, Outcome> = Box::pin(async move {
+            if let Some(sign_in) = sign_in.as_ref().filter(|sign_in| sign_in.is_accepted) {
+                // Clients repeat the call when the page is open; the person needs longer.
+                let waiting = server.elicitations.wait(&sign_in.id);
+                let _ = tokio::time::timeout(MAX_SIGN_IN_WAIT, waiting).await;
+            }
+            let may_ask = sign_in.as_ref().is_none_or(|sign_in| sign_in.is_accepted);
             let outcome = match incoming.endpoint.services.tools.call(&call).await {
                 Ok(output) if output.input_required => {
                     server.forward_input_requests(&incoming.scope(), &call_channel, &call.request, output)
                 }
                 Ok(output) => output_outcome(output, &call_channel.peer),
-                Err(error) => error_outcome(&error, &call_channel),
+                Err(error) => {
+                    let asked = may_ask.then(|| {
+                        server.sign_in_outcome(&incoming.scope(), &call_channel, &call.request, &error)
+                    });
+                    asked.flatten().unwrap_or_else(|| error_outcome(&error, &call_channel))
+                }
             };
             outcome.sanitized().await
         });

@@ -115,6 +115,11 @@ impl SharedAccessRules {
         matches!(self.current().access, Access::Open)
     }
 
+    /// What tells callers apart; `None` if there are only clients with the token.
+    pub fn authenticator(&self) -> Option<Arc<dyn Authenticator>> {
+        self.current().authenticator.clone()
+    }
+
     /// Whether this is the bearer token of clients; compared in constant time. No token is accepted where none is needed.
     pub fn accepts_token(&self, presented: &str) -> bool {
         matches!(&self.current().access, Access::Token(token) if token.matches(presented))

@@ -3,6 +3,7 @@
 
 pub(crate) mod cancellation;
 mod change_notifications;
+pub(crate) mod elicitations;
 pub(crate) mod input_requests;
 pub(crate) mod request_channel;
 pub(crate) mod request_task;

@@ -118,6 +118,11 @@ impl ClientRegistry {
         }
     }
 
+    /// The stream of a client that carries change notifications.
+    pub(crate) fn change_stream(&self, session_number: u64) -> Option<Weak<RequestChannel>> {
+        lock(&self.table).clients.get(&session_number).map(|client| Weak::clone(&client.stream))
+    }
+
     /// Ends a session and returns its subscriptions.
     pub(crate) fn end_session(&self, session_number: u64) -> BTreeSet<String> {
         let mut table = lock(&self.table);

@@ -16,6 +16,7 @@ const SEAL_PURPOSE: &[u8] = b"toolyard mcp state 1";
 const SUSPENDED: u8 = 0;
 const UPSTREAM_WITHOUT_STATE: u8 = 1;
 const UPSTREAM_WITH_STATE: u8 = 2;
+const SIGN_IN: u8 = 3;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RequestState {
@@ -26,6 +27,12 @@ pub(crate) enum RequestState {
         source: String,
         /// The `requestState` of that server.
         state: Option<String>,
+    },
+    /// The caller was asked to sign in to a source; the call is made again afterwards.
+    SignIn {
+        source: String,
+        /// The sign-in.
+        id: String,
     },
 }
 
@@ -71,6 +78,12 @@ impl RequestState {
                 payload.extend(source.as_bytes());
                 payload.extend(state.as_deref().unwrap_or_default().as_bytes());
             }
+            Self::SignIn { source, id } => {
+                payload.push(SIGN_IN);
+                payload.extend(u16::try_from(source.len()).ok()?.to_be_bytes());
+                payload.extend(source.as_bytes());
+                payload.extend(id.as_bytes());
+            }
         }
         keys.seal(&[scope.purpose(SEAL_PURPOSE).as_slice(), &request.hash()].concat(), payload)
     }
@@ -102,6 +115,9 @@ impl RequestState {
         let (length, payload) = payload.split_first_chunk()?;
         let (source, state) = payload.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
+        if *kind == SIGN_IN {
+            return Some(Self::SignIn { source: text(source)?, id: text(state)? });
+        }
         let state = if *kind == UPSTREAM_WITH_STATE { Some(text(state)?) } else { None };
         Some(Self::Upstream { source: text(source)?, state })
     }
@@ -128,7 +144,8 @@ mod tests {
                 arguments: Some(RawJson::parse(arguments.to_owned()).unwrap()),
             };
             let request = fingerprint("tools/call", "echo", "{}");
-            for state in [RequestState::Upstream { source, state }, RequestState::Suspended { process_instance: 1, call_id }] {
+            let sign_in = RequestState::SignIn { source: source.clone(), id: format!("{call_id:x}") };
+            for state in [sign_in, RequestState::Upstream { source, state }, RequestState::Suspended { process_instance: 1, call_id }] {
                 let sealed = state.seal(&keys, &scope, &request).unwrap();
                 let open = |scope: &SessionScope<'_>, request: &RequestFingerprint, max_age| RequestState::open(&keys, scope, request, &sealed, max_age);
                 prop_assert_eq!(open(&scope, &request, HOUR), Some(state));

@@ -22,6 +22,7 @@ mod reload;
 mod routes;
 mod sessions;
 mod shutdown;
+mod sign_in;
 mod stdio;
 mod telemetry;
 mod test_server;

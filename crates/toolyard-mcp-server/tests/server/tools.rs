@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 use toolyard_core::{
     ArgumentProblem, BoxFuture, CallInputKind, CallInputRequest, CallProgress, Caller, Catalogue, ClientInfo,
-    ErrorKind, ListedTool, RawJson, RawToolError, ResultRef, ServiceCall, ToolError, ToolOutput, ToolService,
-    Truncation,
+    ErrorKind, ListedTool, RawJson, RawToolError, ResultRef, ServiceCall, SignInLink, ToolError, ToolOutput,
+    ToolService, Truncation,
 };
 
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub(crate) struct TestTools {
     pub(crate) started: AtomicUsize,
     pub(crate) finished: AtomicUsize,
     pub(crate) dropped: AtomicUsize,
+    /// Whether the tool `sign_in` succeeds.
+    pub(crate) is_signed_in: AtomicBool,
     /// The recorded calls.
     pub(crate) calls: Mutex<Vec<ServiceCall>>,
     /// Tasks that were alive while `echo` ran.
@@ -41,6 +43,7 @@ impl Default for TestTools {
             started: AtomicUsize::default(),
             finished: AtomicUsize::default(),
             dropped: AtomicUsize::default(),
+            is_signed_in: AtomicBool::default(),
             calls: Mutex::default(),
             tasks: AtomicUsize::default(),
         }
@@ -56,6 +59,13 @@ pub(crate) fn definitions(count: usize) -> Vec<ListedTool> {
             ListedTool { name: name.into(), definition: RawJson::from_value(&definition) }
         })
         .collect()
+}
+
+fn sign_in_required() -> ToolError {
+    let link = SignInLink::new("notes", "e1", "https://tools.example/sign-in/t1cket".to_owned());
+    ToolError::new(ErrorKind::SignInRequired, "server `notes` requires authentication")
+        .on_source(&"notes".into())
+        .with_sign_in(link)
 }
 
 impl TestTools {
@@ -110,6 +120,8 @@ impl TestTools {
                 raw(&format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#))
             }
             "pretty" => raw("{\n  \"content\": [\n    {\"type\":\"text\",\"text\":\"a\\nb\"}\n  ]\n}"),
+            "sign_in" if !self.is_signed_in.load(Ordering::SeqCst) => return Err(sign_in_required()),
+            "sign_in" => ToolOutput::text("signed in"),
             "slow" => self.slow().await,
             "progress" => {
                 progress(caller, 1.0);

@@ -87,6 +87,14 @@ pub(crate) enum ServersCommand {
     Logout {
         /// Name of the server
         name: String,
+        /// Delete the tokens of this caller, by its name or id in `servers sign-ins`, instead of the operator's
+        #[arg(long, value_name = "CALLER")]
+        caller: Option<String>,
+    },
+    /// List the callers that signed in to servers with tokens per caller
+    SignIns {
+        /// Name of the server; by default all
+        name: Option<String>,
     },
 }
 

@@ -2,14 +2,16 @@
 
 use jiff::{Span, SpanRelativeTo, Timestamp};
 use serde_json::{Value, json};
-use toolyard_core::{CallerStore as _, StorageError, StoredCaller, unix_millis};
+use toolyard_core::{
+    API_KEY_ISSUER, CallerIdentity, CallerStore as _, StorageError, StoredCaller, unix_millis,
+};
 use toolyard_identity::{ApiKey, NewCaller};
 use toolyard_store::Store;
 
 use super::setup::require_store;
 use crate::{
     cli::{AddCallerArgs, CallersCommand},
-    config::{CliContext, current_user},
+    config::{CliContext, ServerCredentials, current_user},
     error::CliError,
     terminal::Output,
 };
@@ -27,7 +29,7 @@ pub(super) async fn run(
         CallersCommand::Add(arguments) => add(arguments, store, context, output).await,
         CallersCommand::List => list(store, output).await,
         CallersCommand::Rotate { name, expires } => rotate(&name, expires.as_deref(), store, output).await,
-        CallersCommand::Revoke { name } => revoke(&name, store, output).await,
+        CallersCommand::Revoke { name } => revoke(&name, store, context, output).await,
     }
 }
 
@@ -82,9 +84,19 @@ async fn rotate(name: &str, expires: Option<&str>, store: &Store, output: &Outpu
     Ok(())
 }
 
-async fn revoke(name: &str, store: &Store, output: &Output) -> Result<(), CliError> {
+async fn revoke(name: &str, store: &Store, context: &CliContext, output: &Output) -> Result<(), CliError> {
     if !store.revoke_caller(name, &current_user()).await.map_err(store_error)? {
         return Err(unknown_caller(name, store).await);
+    }
+    let credentials = ServerCredentials::new(context);
+    if credentials.has_tokens() {
+        let identity = CallerIdentity::principal(API_KEY_ISSUER, name);
+        let forgotten =
+            credentials.token_store().and_then(|store| Ok(store.remove_caller(identity.owner())?));
+        forgotten.map_err(|error| {
+            CliError::failed(format!("revoked {name}, but its tokens for servers are not deleted: {error}"))
+                .with_hint("delete them: toolyard servers logout SERVER --caller CALLER")
+        })?;
     }
     output.report(
         &json!({ "revoked": name }),

@@ -2,9 +2,11 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use toolyard::gateway::{OperatorSignIns, SignInRequest, SignIns};
+use toolyard_core::{CallerIdentity, SignInLink};
 use toolyard_mcp_client::{
     Authorizer, HostEnvironment, InstanceOwner, SecretText,
-    config::{McpServerConfig, TransportConfig},
+    config::{CallerGrant, McpServerConfig, TransportConfig},
     oauth::{ClientIdentity, OAuthAuthorizer, OAuthError, OAuthServer, TokenStore},
 };
 
@@ -20,6 +22,8 @@ pub(crate) struct ServerCredentials {
     secrets: StoredSecrets,
     /// Secrets of the gateway, which a server may find in its files.
     gateway_secrets: Vec<SecretText>,
+    /// The pages at which callers sign in; none outside of a gateway on HTTP.
+    sign_ins: Option<Arc<SignIns>>,
 }
 
 impl ServerCredentials {
@@ -28,6 +32,7 @@ impl ServerCredentials {
             token_folder: context.data_folder.join("tokens"),
             secrets: context.stored_secrets(),
             gateway_secrets: Vec::new(),
+            sign_ins: None,
         }
     }
 
@@ -36,13 +41,32 @@ impl ServerCredentials {
         Self { gateway_secrets, ..self }
     }
 
+    /// The same, with pages at which callers sign in.
+    pub(crate) fn with_sign_ins(self, sign_ins: Option<Arc<SignIns>>) -> Self {
+        Self { sign_ins, ..self }
+    }
+
     /// The token store; created on the first sign-in.
     pub(crate) fn token_store(&self) -> Result<TokenStore, OAuthError> {
         Ok(TokenStore::with_key_file(&self.token_folder)?)
     }
 
-    /// OAuth for an HTTP server; `None` for a stdio server.
+    /// Whether somebody has ever signed in to a server.
+    pub(crate) fn has_tokens(&self) -> bool {
+        self.token_folder.is_dir()
+    }
+
+    /// OAuth with the operator's tokens for an HTTP server; `None` for a stdio server.
     pub(crate) fn oauth(&self, config: &McpServerConfig) -> Option<Result<OAuthAuthorizer, OAuthError>> {
+        self.oauth_for(config, None)
+    }
+
+    /// The same with the tokens of a caller.
+    pub(crate) fn oauth_for(
+        &self,
+        config: &McpServerConfig,
+        caller: Option<&Arc<CallerIdentity>>,
+    ) -> Option<Result<OAuthAuthorizer, OAuthError>> {
         let resolved = config.resolve(|name| self.secrets.variable(name)).ok()?;
         let TransportConfig::Http { url, .. } = &resolved.transport else { return None };
         let mut server = OAuthServer::new(config.id.as_str(), url.parse().ok()?);
@@ -54,7 +78,20 @@ impl ServerCredentials {
             (server.scopes, server.callback_port) = (oauth.scopes, oauth.callback_port);
             server.issuer = oauth.issuer;
         }
+        server.caller = caller.cloned();
         Some(self.token_store().and_then(|tokens| OAuthAuthorizer::new(server, tokens)))
+    }
+}
+
+impl OperatorSignIns for ServerCredentials {
+    fn begin_operator_sign_in(&self, server: &McpServerConfig) -> Option<SignInLink> {
+        let request = SignInRequest {
+            server: server.id.to_string(),
+            caller: None,
+            authorizer: self.oauth(server)?.ok()?,
+            challenge: None,
+        };
+        self.sign_ins.as_ref()?.begin(request)
     }
 }
 
@@ -87,16 +124,36 @@ impl HostEnvironment for ServerCredentials {
                 }
             };
         }
+        // Tokens of the operator never serve a caller that is to have tokens of its own.
+        let signs_in =
+            server.oauth.as_ref().is_some_and(|oauth| oauth.per_caller == Some(CallerGrant::SignIn));
+        let caller = caller.filter(|_| signs_in).map(|owner| owner.identity());
         // Without the folder, no sign-in has happened yet.
-        if !self.token_folder.is_dir() {
+        if caller.is_none() && !self.has_tokens() {
             return None;
         }
-        match self.oauth(server)? {
+        match self.oauth_for(server, caller.as_ref())? {
             Ok(authorizer) => Some(Arc::new(authorizer)),
             Err(error) => {
                 tracing::warn!(server = %server.id, %error, "ignoring stored OAuth tokens");
                 None
             }
         }
+    }
+
+    fn begin_sign_in(
+        &self,
+        server: &McpServerConfig,
+        caller: &Arc<CallerIdentity>,
+        challenge: Option<&str>,
+    ) -> Option<SignInLink> {
+        let sign_ins = self.sign_ins.as_ref()?;
+        let request = SignInRequest {
+            server: server.id.to_string(),
+            caller: Some(Arc::clone(caller)),
+            authorizer: self.oauth_for(server, Some(caller))?.ok()?,
+            challenge: challenge.map(str::to_owned),
+        };
+        sign_ins.begin(request)
     }
 }

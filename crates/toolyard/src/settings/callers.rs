@@ -31,6 +31,10 @@ pub struct CallerOAuthSettings {
     /// How much the clocks of issuer and gateway may differ, at most `10m`. By default `60s`.
     #[serde(default)]
     pub clock_skew: Option<DurationSetting>,
+    /// The id of a public client of the issuer, with the redirect URI `PUBLIC_URL/sign-in/callback`. With it, callers can prove in a
+    /// browser who they are, which signing in to servers with `oauth.per_caller = "sign_in"` needs.
+    #[serde(default)]
+    pub sign_in_client_id: Option<String>,
     /// What members of a group may use. If no group is listed, every caller may use all profiles and agents. Otherwise a caller may
     /// use what one of its groups may use, and a caller in none of them nothing.
     #[serde(default)]

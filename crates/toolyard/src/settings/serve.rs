@@ -62,6 +62,9 @@ pub struct ServeSettings {
     pub allowed_hosts: Vec<String>,
     /// Origins of web pages that may connect, such as `https://example.com`.
     pub allowed_origins: Vec<String>,
+    /// The URL at which browsers reach this gateway, such as `https://tools.example.com`. Links to sign in to servers begin with
+    /// it. By default the origin of `[serve.oauth] resource`, or the address of a gateway that only this machine can reach.
+    pub public_url: Option<String>,
     /// Callers present access tokens of an OAuth 2.1 or OpenID Connect issuer, besides the gateway's own token and API keys of
     /// `toolyard callers`.
     pub oauth: Option<CallerOAuthSettings>,

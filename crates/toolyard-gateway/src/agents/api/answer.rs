@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 use toolyard_agent::{O200k, RunEnd, TokenCounter as _};
-use toolyard_core::RunId;
+use toolyard_core::{RunId, SignInLink};
 use toolyard_model::{ModelErrorKind, ModelMessage, Usage};
 
 use super::{error::ApiError, run_state::RunTally};
@@ -107,7 +107,7 @@ fn answer_text(run: &RunId, end: &RunEnd, tally: &RunTally) -> Result<(String, b
         RunEnd::LimitReached { message, .. } => Ok((format!("{message} (run {run})"), true)),
         RunEnd::Failed { message, hint, model_error } => {
             // Hints name commands, files and settings of the operator. A client can follow none of them.
-            tracing::warn!(%run, message, hint, "run failed");
+            tracing::warn!(%run, message = %SignInLink::redact(message), hint, "run failed");
             let message = format!("{message} (run {run})");
             Err(match model_error {
                 Some(ModelErrorKind::ContextOverflow) => {

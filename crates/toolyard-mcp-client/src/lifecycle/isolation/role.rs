@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use tokio::{sync::watch, time::Instant};
-use toolyard_core::{CallContext, CallerIdentity, ContentHash, ErrorKind, ToolError};
+use toolyard_core::{CallContext, CallerIdentity, ErrorKind, ToolError};
 
 use super::instances::PrivateInstances;
 use crate::{
@@ -157,16 +157,8 @@ impl ManagedServer {
         }
     }
 
-    /// Fails unless a private instance offers the tool with the approved definition.
-    pub(in crate::lifecycle) async fn check_private_definition(
-        &self,
-        session: &Arc<Session>,
-        tool: &str,
-        pin: ContentHash,
-    ) -> Result<(), ToolError> {
-        if self.has_definition(session, tool, pin).await {
-            return Ok(());
-        }
+    /// The error of a call of a tool that a private instance does not offer with the approved definition.
+    pub(in crate::lifecycle) fn private_definition_error(&self, tool: &str) -> ToolError {
         let message = "the private instance of the server offers another definition of this tool than the approved one, or none";
         let error = ToolError::new(ErrorKind::Quarantined, message)
             .with_operator_hint(format!(
@@ -174,7 +166,7 @@ impl ManagedServer {
                 self.config.id
             ))
             .with_caller_hint("only the operator can approve it");
-        Err(error.on_tool(tool).on_source(&self.config.id))
+        error.on_tool(tool).on_source(&self.config.id)
     }
 }
 

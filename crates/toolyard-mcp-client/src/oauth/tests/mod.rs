@@ -3,4 +3,5 @@
 mod attacks;
 mod caller_tokens;
 mod flow;
+mod per_caller;
 mod test_servers;

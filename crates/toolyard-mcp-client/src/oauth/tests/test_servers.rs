@@ -42,6 +42,8 @@ pub(super) struct ServerBehavior {
     /// Valid access tokens with their scopes.
     pub(super) valid_tokens: HashMap<String, Vec<String>>,
     pub(super) refresh_tokens: Vec<String>,
+    /// The scopes of refresh tokens.
+    granted: HashMap<String, String>,
     codes: HashMap<String, Form>,
     /// The required scopes: of all other requests, and of `tools/call`.
     pub(super) required_scopes: (Vec<String>, Vec<String>),
@@ -273,12 +275,14 @@ impl ServerBehavior {
                 let position =
                     self.refresh_tokens.iter().position(|token| *token == parameters["refresh_token"]);
                 let Some(position) = position else { return invalid_grant() };
-                self.refresh_tokens.remove(position);
-                parameters.get("scope").cloned()
+                let token = self.refresh_tokens.remove(position);
+                // RFC 6749, section 6: without the parameter, the scopes stay as they were.
+                parameters.get("scope").cloned().or_else(|| self.granted.get(&token).cloned())
             }
             _ => parameters.get("scope").cloned(),
         };
         let (access, refresh) = (self.new_id("access"), self.new_id("refresh"));
+        self.granted.insert(refresh.clone(), scope.clone().unwrap_or_default());
         let scopes = scope.unwrap_or_default().split_whitespace().map(str::to_owned).collect();
         self.valid_tokens.insert(access.clone(), scopes);
         let mut body =

@@ -31,7 +31,7 @@ use crate::{
             headers::{DPOP, DPOP_NONCE},
             pool::{CONNECT_TIMEOUT, ConnectionPool, IDLE_TIMEOUT},
             response::{HttpResponse, request_failed, root_cause},
-            target::{HttpTarget, SecretHeader, display_url},
+            target::{ChallengeError, HttpTarget, SecretHeader, display_url},
         },
     },
 };
@@ -212,8 +212,17 @@ impl HttpClient {
         let (status, challenge) = (response.status().as_u16(), challenge(response.headers()));
         let outcome = authorizer.handle_challenge(token, status, challenge.as_deref()).await;
         outcome.map_err(|error| {
-            let excerpt = Some(sanitize_line(&error.to_string()).into());
-            TransportError::Status { status, error: None, excerpt, challenge, retry_after_seconds: None }
+            let reason = sanitize_line(&error.to_string());
+            match error {
+                ChallengeError::SignInRequired(_) => TransportError::SignInRequired { reason, challenge },
+                ChallengeError::Failed(_) => TransportError::Status {
+                    status,
+                    error: None,
+                    excerpt: Some(reason.into()),
+                    challenge,
+                    retry_after_seconds: None,
+                },
+            }
         })
     }
 

@@ -339,7 +339,8 @@ impl Authorizer for FakeAuthorizer {
         text: Option<&'a str>,
     ) -> BoxFuture<'a, Result<bool, ChallengeError>> {
         lock(&self.challenges).push((status, text.map(str::to_owned)));
-        let outcome = if self.fails { Err(ChallengeError("nobody signed in".to_owned())) } else { Ok(true) };
+        let outcome =
+            if self.fails { Err(ChallengeError::Failed("nobody signed in".to_owned())) } else { Ok(true) };
         Box::pin(async move { outcome })
     }
 }
@@ -420,7 +421,7 @@ impl Authorizer for FakeDpopAuthorizer {
         _: u16,
         _: Option<&'a str>,
     ) -> BoxFuture<'a, Result<bool, ChallengeError>> {
-        Box::pin(async { Err(ChallengeError("the token was valid".to_owned())) })
+        Box::pin(async { Err(ChallengeError::Failed("the token was valid".to_owned())) })
     }
 }
 

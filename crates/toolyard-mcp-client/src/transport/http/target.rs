@@ -49,8 +49,15 @@ pub trait Authorizer: Send + Sync {
 
 /// Why a challenge cannot be met.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ChallengeError(pub String);
+#[non_exhaustive]
+pub enum ChallengeError {
+    /// The caller whose tokens are used must sign in.
+    #[error("{0}")]
+    SignInRequired(String),
+    /// Any other reason.
+    #[error("{0}")]
+    Failed(String),
+}
 
 /// A header with a secret value, which is never shown.
 #[derive(Clone, PartialEq, Eq)]

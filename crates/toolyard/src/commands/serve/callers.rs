@@ -9,7 +9,7 @@ use toolyard::settings::{CallerGroupSettings, CallerOAuthSettings, ProxyIdentity
 use toolyard_core::Authenticator;
 use toolyard_identity::{
     AddressRange, CallerAuthenticator, DEFAULT_CLOCK_SKEW, GroupAccess, GroupLimits, HttpMetadataSource,
-    InvalidAddressRange, OAuthConfig, OAuthConfigError, OAuthVerifier, ProxyIdentity,
+    InvalidAddressRange, OAuthConfig, OAuthConfigError, OAuthVerifier, OidcSignIn, ProxyIdentity,
 };
 use toolyard_store::Store;
 
@@ -43,6 +43,11 @@ impl CallerAuthentication {
         if let Some(settings) = &serve.oauth {
             check_profiles(OAUTH_TABLE, &settings.groups, serve)?;
             authenticator = authenticator.with_oauth(self.verifier(settings)?);
+            if let Some(client_id) = &settings.sign_in_client_id {
+                let source = Arc::new(HttpMetadataSource::new().map_err(oauth_error)?);
+                let sign_in = OidcSignIn::new(&oauth_config(settings), client_id, source);
+                authenticator = authenticator.with_person_sign_in(Arc::new(sign_in.map_err(oauth_error)?));
+            }
         }
         if let Some(settings) = &serve.proxy_identity {
             check_profiles(PROXY_TABLE, &settings.groups, serve)?;

@@ -11,6 +11,7 @@ mod reload;
 pub(super) mod replicas;
 mod secrets;
 mod server_log;
+mod sign_in;
 
 use std::{
     io::{ErrorKind, IsTerminal as _},
@@ -131,10 +132,7 @@ async fn run_http(
     output: &Output,
 ) -> Result<(), CliError> {
     let (listener, address) = bind(address).await?;
-    if arguments.no_auth && !address.ip().is_loopback() {
-        let message = format!("--no-auth is not allowed on {address}: other machines could reach it");
-        return Err(CliError::usage(message).with_hint("omit it: a token is generated"));
-    }
+    check_access(arguments, address)?;
     let profiles = http_profiles(serve)?;
     readiness::check_required_servers(&serve.required_servers, &context.servers)?;
     let secrets = Secrets::load(serve, context).await?;
@@ -146,9 +144,11 @@ async fn run_http(
 
     let metrics = Arc::new(Metrics::default());
     let operator_secret = console::operator_secret()?;
+    let sign_ins = sign_in::sign_ins(serve, own_address(address), &access)?;
     // Both are in files that a server may read.
     let gateway_secrets = [secrets.token(), &operator_secret.0].map(SecretText::new);
-    let toolyard = open_for_clients(context, Some(&metrics), gateway_secrets.into()).await?;
+    let credentials = sign_in::credentials(context, gateway_secrets.into(), sign_ins.clone());
+    let toolyard = open_for_clients(context, Some(&metrics), Arc::clone(&credentials)).await?;
     let readiness = Arc::new(GatewayReadiness::new(&toolyard, serve.required_servers.clone()));
     let config = server_config(secrets.session_keys()?);
     let agents = agent_service(serve, &toolyard)?;
@@ -166,12 +166,14 @@ async fn run_http(
         agents: agents.clone(),
         main_tools: Some(main_tools.clone()),
         settings: Some(Arc::clone(&settings) as _),
+        operator_sign_ins: Some(credentials as _),
         metrics: Some(metrics),
         metrics_access: context.settings.telemetry.metrics.access(),
         mcp_server: Some(Arc::clone(&server)),
         ..toolyard.http_api_config(serve.remote_approval)
     });
     let (api, console) = console::attach(api, &access, &secrets, operator_secret);
+    let api = sign_in::attach(api, sign_ins.as_ref(), &server);
     let http = HttpConfig {
         access: access.clone(),
         legacy_sse: arguments.legacy_sse,
@@ -200,6 +202,15 @@ async fn run_http(
         requests,
     };
     gateway.serve(listener, http, drain_period, is_interactive, output).await
+}
+
+/// Refuses an address at which other machines could use the gateway without a token.
+fn check_access(arguments: &ServeArgs, address: SocketAddr) -> Result<(), CliError> {
+    if !arguments.no_auth || address.ip().is_loopback() {
+        return Ok(());
+    }
+    let message = format!("--no-auth is not allowed on {address}: other machines could reach it");
+    Err(CliError::usage(message).with_hint("omit it: a token is generated"))
 }
 
 /// Which requests are accepted, and what tells their callers apart.
@@ -269,7 +280,7 @@ async fn run_stdio(
         None => serve.main_profile(),
     };
     let requests = ReloadRequests::listen(&context.operator_file, &context.data_folder);
-    let toolyard = open_for_clients(context, None, Vec::new()).await?;
+    let toolyard = open_for_clients(context, None, Arc::new(ServerCredentials::new(context))).await?;
     let keys = SessionKeys::random();
     let config = server_config(keys.map_err(|error| CliError::failed(error.to_string()))?);
     let agents = agent_service(serve, &toolyard)?.filter(|_| arguments.profile.is_none());
@@ -299,16 +310,15 @@ async fn run_stdio(
 }
 
 /// A Toolyard whose servers send input requests to the client that made the call. Its operations are counted by the metrics, if
-/// there are any; secrets of the gateway are redacted in what servers send.
+/// there are any.
 async fn open_for_clients(
     context: &CliContext,
     metrics: Option<&Arc<Metrics>>,
-    gateway_secrets: Vec<SecretText>,
+    credentials: Arc<ServerCredentials>,
 ) -> Result<Toolyard, CliError> {
     record_policy_files(context).await?;
     let mut servers = servers_setup(context);
-    let credentials = ServerCredentials::new(context).with_gateway_secrets(gateway_secrets);
-    servers.host_environment = Arc::new(credentials);
+    servers.host_environment = credentials;
     servers.input_handler = Arc::new(ForwardInputToCaller);
     build(gateway_builder(context, servers, metrics).lazy_past_requests()).await
 }

@@ -20,6 +20,7 @@ use super::{
     readiness::{GatewayReadiness, check_required_servers},
     secrets::Secrets,
     serve_settings,
+    sign_in::allow_pages,
 };
 use crate::{
     cli::ServeArgs,
@@ -194,6 +195,7 @@ pub(super) fn access_rules(
     rules.authenticator = authenticator;
     rules.hosts = serve.allowed_hosts.iter().chain(&arguments.allow_host).cloned().collect();
     rules.origins = serve.allowed_origins.iter().chain(&arguments.allow_origin).cloned().collect();
+    allow_pages(&mut rules, serve);
     rules
 }
 

@@ -39,7 +39,7 @@ pub(super) async fn login(
 pub(super) fn logout(name: &str, context: &CliContext, output: &Output) -> Result<(), CliError> {
     find_config(name, context)?;
     let tokens = ServerCredentials::new(context).token_store().map_err(|error| oauth_error(&error))?;
-    let deleted = tokens.remove(name).map_err(|error| oauth_error(&error.into()))?;
+    let deleted = tokens.remove(&name.into()).map_err(|error| oauth_error(&error.into()))?;
     output.message(&if deleted {
         format!("deleted the tokens of {name}")
     } else {

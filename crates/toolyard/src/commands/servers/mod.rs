@@ -7,6 +7,7 @@ pub(crate) mod edit;
 pub(crate) mod failure_cache;
 mod login;
 pub(crate) mod logs;
+mod sign_ins;
 mod test;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -52,7 +53,11 @@ pub(super) async fn run(
         ServersCommand::Stop { name } => return stop(&name, context, output),
         ServersCommand::Logs { name, lines } => return logs::show(&name, lines, context, output),
         ServersCommand::Login { name, scope } => return login::login(&name, &scope, context, output).await,
-        ServersCommand::Logout { name } => return login::logout(&name, context, output),
+        ServersCommand::Logout { name, caller: None } => return login::logout(&name, context, output),
+        ServersCommand::Logout { name, caller: Some(caller) } => {
+            return sign_ins::remove(&name, &caller, context, output);
+        }
+        ServersCommand::SignIns { name } => return sign_ins::list(name.as_deref(), context, output),
         _ => {}
     }
     let toolyard = open(context).await?;
