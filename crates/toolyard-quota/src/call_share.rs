@@ -76,7 +76,8 @@ impl CallShare {
 
     /// Takes back a call that was taken in this slot and not made.
     pub(crate) fn give_back(&mut self, slot: u64) {
-        if slot == self.slot && self.available > 0 {
+        // If the slot has ended, the next use of the share returns it to the store.
+        if slot == self.slot {
             self.available += 1;
         } else {
             self.unreturned.push((slot, 1));

@@ -21,6 +21,11 @@ const LOCK_HOLDER: &str = "";
 /// was made.
 const CHANGE_RETENTION_MILLIS: u64 = 3_600_000;
 
+/// PostgreSQL: a replica that stops in the middle of a transaction must not stop the others. An abandoned request would keep its
+/// connection until it gets the lock.
+const LIMIT_LOCKS: &str = "SELECT set_config('lock_timeout', '5s', true), \
+                           set_config('idle_in_transaction_session_timeout', '10s', true)";
+
 impl QuotaBudgets for Store {
     fn change_budget<'a>(
         &'a self,
@@ -72,10 +77,8 @@ impl QuotaBudgets for Store {
 
     fn purge_budgets(&self) -> BoxFuture<'_, Result<(), StorageError>> {
         Box::pin(async move {
-            self.write(Durability::Relaxed, self.engine(), |connection, engine| {
-                Box::pin(purge_unused(connection, *engine))
-            })
-            .await?;
+            self.write_alone(self.engine(), |connection, engine| Box::pin(purge_unused(connection, *engine)))
+                .await?;
             // In a transaction of its own: a request for permits locks this row first and the row of its holder then, and the
             // rows of holders were just removed.
             let removed = self.write_alone((), |connection, ()| {
@@ -104,6 +107,7 @@ impl Store {
             return self.write_unless_abandoned(Durability::Relaxed, data, work).await;
         }
         let mut transaction = self.pool().begin().await?;
+        sqlx::query(LIMIT_LOCKS).execute(&mut *transaction).await?;
         let result = work(&mut transaction, &data).await?;
         transaction.commit().await.map_err(|error| StoreError::CommitUnknown(error.to_string()))?;
         Ok(result)
@@ -219,8 +223,12 @@ async fn remember_change(
         .bind(to_column(state.slot))
         .bind(to_column(state.granted))
         .bind(to_column(now))
-        .execute(connection)
+        .execute(&mut *connection)
         .await?;
+    // Each process is a holder, and short commands end before the next purge.
+    let old = now.saturating_sub(CHANGE_RETENTION_MILLIS);
+    let forget = sqlx::query("DELETE FROM quota_changes WHERE key = $1 AND changed_at < $2");
+    forget.bind(change.budget.key.to_string()).bind(to_column(old)).execute(connection).await?;
     Ok(())
 }
 

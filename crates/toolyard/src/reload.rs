@@ -38,6 +38,8 @@ pub(crate) struct Reloadable {
     pub(crate) policy_folder: Option<PathBuf>,
     /// The policies in effect.
     policy_documents: ArcSwap<PolicyDocuments>,
+    /// Held while settings or policies change: each change starts from what is in effect then.
+    changing: tokio::sync::Mutex<()>,
     initial_settings: Settings,
     current_settings: ArcSwap<Settings>,
 }
@@ -53,6 +55,7 @@ impl Reloadable {
             agents: Arc::new(ReloadableAgents::new(agents)),
             policy_folder,
             policy_documents: ArcSwap::from_pointee(policy_documents),
+            changing: tokio::sync::Mutex::default(),
             initial_settings: settings.clone(),
             current_settings: ArcSwap::from_pointee(settings),
         }
@@ -76,6 +79,7 @@ impl Toolyard {
     /// settings stay in effect.
     pub async fn reload(&self, next: ReloadedSettings) -> Result<ReloadReport, Error> {
         let ReloadedSettings { settings, models, servers, skill_environment } = next;
+        let _changing = self.reloadable.changing.lock().await;
         let skills = match &skill_environment {
             Some(environment) => Some(self.reload_skills(environment).await?),
             None => None,
@@ -158,6 +162,7 @@ impl Toolyard {
         if self.reloadable.policy_folder.is_none() {
             return Ok(false);
         }
+        let _changing = self.reloadable.changing.lock().await;
         let stored = crate::policy::stored_policies(self.store()).await?;
         let in_effect = self.reloadable.policy_documents.load_full();
         if stored == in_effect.stored {
@@ -166,6 +171,8 @@ impl Toolyard {
         let documents = PolicyDocuments { files: in_effect.files.clone(), stored };
         let settings = self.reloadable.current_settings.load_full();
         self.hub().set_policy(hub_policy(&settings, &documents)?);
+        // Clients learn that they may call other tools.
+        self.hub().reconfigure(hub_settings(&settings, &self.reloadable.agents.current().models));
         self.reloadable.policy_documents.store(documents.into());
         Ok(true)
     }
@@ -273,6 +280,26 @@ mod tests {
         assert!(calculate().await.is_ok() && calculate().await.is_err(), "the first call still counts");
         reload("").await.unwrap();
         assert!(calculate().await.is_ok());
+    }
+
+    #[cfg(feature = "store")]
+    #[tokio::test]
+    async fn clients_learn_that_stored_policies_changed() {
+        use toolyard_core::PolicyStore as _;
+        use toolyard_store::{Location, Store};
+
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(Location::Sqlite(folder.path().join("toolyard.db"))).await.unwrap();
+        let toolyard = Toolyard::builder().store(store.clone()).build().await.unwrap();
+        let calculate = || toolyard.call("calculate", serde_json::json!({"expression": "1+1"}));
+        assert!(calculate().await.is_ok());
+        assert!(!toolyard.follow_stored_policies().await.unwrap());
+        let mut changes = toolyard.hub().changes();
+        changes.borrow_and_update();
+        store.set_policy("night", "forbid (principal, action, resource);", "test").await.unwrap();
+        assert!(toolyard.follow_stored_policies().await.unwrap());
+        assert!(changes.has_changed().unwrap(), "clients list the tools again");
+        assert!(calculate().await.is_err());
     }
 
     #[test]

@@ -200,7 +200,7 @@ mod tests {
                 let mut granted = used.take(limit, now, wanted);
                 if granted == 0 && waits {
                     let wait = used.wait_millis(limit, now);
-                    prop_assert!(wait > 0 && wait <= 2 * (window_millis + limit.slot_millis()), "{wait}");
+                    prop_assert!(wait > 0 && wait <= (SLOTS_PER_WINDOW + 1) * limit.slot_millis(), "{wait}");
                     now += wait;
                     granted = used.take(limit, now, wanted);
                     prop_assert!(granted > 0);

@@ -130,6 +130,19 @@ async fn post(api: &HttpApi, path: String, body: Value) -> (u16, Value) {
     (response.status.as_u16(), serde_json::from_slice(&body).unwrap())
 }
 
+/// Starts a run. On a busy machine, the store may ask to try again later.
+async fn start_run(api: &HttpApi, question: &str) -> Value {
+    for _ in 0..20 {
+        let (status, answer) = post(api, "/runs".to_owned(), json!({ "question": question })).await;
+        if status != 503 {
+            assert_eq!(status, 202, "{answer}");
+            return answer;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    panic!("the store does not answer")
+}
+
 /// Starts runs in a process of its own and ends it after this time. Returns the runs that were acknowledged.
 fn start_and_end(location: &Location, ledger: &Ledger, end: End, after: Duration) -> Vec<RunId> {
     let process = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -139,8 +152,7 @@ fn start_and_end(location: &Location, ledger: &Ledger, end: End, after: Duration
         let mut started = Vec::new();
         for number in 0..RUNS {
             let question = format!("record all lines, label r{number}.");
-            let (status, answer) = post(&api, "/runs".to_owned(), json!({ "question": question })).await;
-            assert_eq!(status, 202, "{answer}");
+            let answer = start_run(&api, &question).await;
             started.push(RunId::from(answer["run"].as_str().unwrap()));
         }
         tokio::time::sleep(after).await;

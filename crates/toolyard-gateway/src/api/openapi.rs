@@ -22,7 +22,7 @@ pub(super) const DOCUMENT_PATH: &str = "/api/openapi.json";
 pub(super) const EVENT_SCHEMA_PATH: &str = "/api/v1/events.schema.json";
 
 /// Operations that no token leads to.
-const OPERATOR_PATHS: [&str; 2] = ["/api/v1/settings", "/api/v1/import"];
+const OPERATOR_PATHS: [&str; 3] = ["/api/v1/settings", "/api/v1/import", "/api/v1/servers/{name}/sign-in"];
 /// Tags of operations that need agents.
 const AGENT_TAGS: [&str; 4] = ["agents", "approvals", "openai", "runs"];
 

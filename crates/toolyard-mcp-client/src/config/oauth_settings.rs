@@ -25,7 +25,7 @@ pub struct OauthSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_caller: Option<CallerGrant>,
     /// The only accepted issuer of tokens; the client is presented to no other. Needed for `per_caller = "token_exchange"` and
-    /// `"id_jag"`.
+    /// `"id_jag"`, and for `"sign_in"` with a `client_secret`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub issuer: Option<String>,
     /// The name of the server at its authorization server, for `per_caller = "token_exchange"`; its URL alone when absent.
@@ -78,6 +78,15 @@ impl OauthSettings {
             return Err((
                 "`oauth.issuer`",
                 "is needed to exchange tokens of callers: they are sent to this issuer only",
+            ));
+        }
+        if self.per_caller == Some(CallerGrant::SignIn)
+            && self.client_secret.is_some()
+            && self.issuer.is_none()
+        {
+            return Err((
+                "`oauth.issuer`",
+                "is needed beside `oauth.client_secret` if callers sign in: the secret is sent to this issuer only",
             ));
         }
         if self.audience.is_some() && self.per_caller != Some(CallerGrant::TokenExchange) {

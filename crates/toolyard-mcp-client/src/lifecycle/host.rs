@@ -200,6 +200,10 @@ impl Host {
             }
             TransportConfig::Http { url, headers, kind } => {
                 let mut target = HttpTarget::new(&url, headers)?;
+                if owner.is_some() && config.has_tokens_per_caller() {
+                    // Without a token of its own, a caller must not act with the credentials of the settings.
+                    target.remove_credentials();
+                }
                 if let Some(authorizer) = self.host_environment.authorizer(config, owner) {
                     let secrets = Arc::clone(secrets);
                     target = target.with_authorizer(Arc::new(RecordedTokens { authorizer, secrets }));

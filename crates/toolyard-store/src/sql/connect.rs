@@ -7,7 +7,7 @@ use sqlx::{
     any::AnyPoolOptions,
     migrate::{MigrateError, Migrator},
 };
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::engine::Engine;
 use crate::{error::StoreError, location::Location};
@@ -22,6 +22,9 @@ static POSTGRES_MIGRATIONS: Migrator = sqlx::migrate!("migrations/postgres");
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Limits the extra connection attempt that finds out why the pool timed out.
 const DIAGNOSIS_TIMEOUT: Duration = Duration::from_secs(2);
+/// How often migrations of SQLite are tried while another process may apply them.
+const MIGRATION_ATTEMPTS: usize = 20;
+const MIGRATION_RETRY_DELAY: Duration = Duration::from_millis(250);
 const SQLITE_MAX_CONNECTIONS: u32 = 6;
 const POSTGRES_MAX_CONNECTIONS: u32 = 12;
 const SQLITE_PRAGMAS: &str = "PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 10000; PRAGMA foreign_keys = ON; \
@@ -84,12 +87,26 @@ async fn migrate(pool: &AnyPool, location: &Location) -> Result<(), StoreError> 
     if location.engine() == Engine::Sqlite && sqlite_user_version(pool).await == latest {
         return Ok(());
     }
-    migrations.run(pool).await.map_err(|error| match error {
-        MigrateError::VersionMissing(migration) => {
-            StoreError::NewerSchema { location: location.clone(), migration }
+    let mut attempts = MIGRATION_ATTEMPTS;
+    loop {
+        attempts -= 1;
+        match migrations.run(pool).await {
+            Ok(()) => return Ok(()),
+            Err(MigrateError::VersionMissing(migration)) => {
+                return Err(StoreError::NewerSchema { location: location.clone(), migration });
+            }
+            // SQLite has no lock for migrations: another process may have applied them at the same time.
+            Err(_) if location.engine() == Engine::Sqlite && attempts > 0 => {
+                sleep(MIGRATION_RETRY_DELAY).await;
+                if sqlite_user_version(pool).await == latest {
+                    return Ok(());
+                }
+            }
+            Err(error) => {
+                return Err(StoreError::Open { location: location.clone(), reason: error.to_string() });
+            }
         }
-        other => StoreError::Open { location: location.clone(), reason: other.to_string() },
-    })
+    }
 }
 
 /// The number of the last migration applied to a SQLite file, if it can be read.

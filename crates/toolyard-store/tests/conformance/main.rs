@@ -56,6 +56,8 @@ on_both_engines!(
     a_budget_is_charged_given_back_and_listed,
     permits_are_shared_and_expire,
     a_repeated_change_is_made_once,
+    old_changes_of_a_budget_are_forgotten_with_the_next_one,
+    processes_that_open_a_new_store_at_once_all_succeed,
     a_finished_step_is_reused,
     an_interrupted_write_becomes_unknown,
     an_interrupted_read_is_repeated,

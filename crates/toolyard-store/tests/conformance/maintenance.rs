@@ -48,6 +48,15 @@ pub(crate) async fn export_and_import_preserve_everything(engine: Engine) {
     assert!(fresh.import(&mut broken.as_bytes()).await.unwrap_err().to_string().contains("is invalid"));
 }
 
+pub(crate) async fn processes_that_open_a_new_store_at_once_all_succeed(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let opening = (0..6).map(|_| tokio::spawn(Store::open(test_store.location.clone())));
+    for opened in opening.collect::<Vec<_>>() {
+        let store = opened.await.unwrap().unwrap();
+        store.create_run("test", &RawJson::empty_object()).await.unwrap();
+    }
+}
+
 pub(crate) async fn reopening_changes_nothing_and_a_newer_schema_is_rejected(engine: Engine) {
     let test_store = TestStore::new(engine).await;
     let run = test_store.open().await.create_run("test", &RawJson::empty_object()).await.unwrap();

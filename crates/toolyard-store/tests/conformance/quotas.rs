@@ -166,3 +166,17 @@ async fn abandoned_requests_of_a_locked_sqlite_store_change_nothing() {
     assert_eq!(repeated.used, 30, "no abandoned request was granted or charged");
     assert_eq!(store.held_permits().await.unwrap(), []);
 }
+
+pub(crate) async fn old_changes_of_a_budget_are_forgotten_with_the_next_one(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
+    for holder in ["first command", "second command"] {
+        let change = BudgetChange { holder: holder.into(), ..change("a", 1) };
+        store.change_budget(&change).await.unwrap();
+    }
+    let mut connection = sqlx::AnyConnection::connect(&test_store.url()).await.unwrap();
+    connection.execute("UPDATE quota_changes SET changed_at = changed_at - 7200000").await.unwrap();
+    store.change_budget(&change("a", 1)).await.unwrap();
+    let row = connection.fetch_one("SELECT COUNT(*) AS count FROM quota_changes").await.unwrap();
+    assert_eq!(row.try_get::<i64, _>("count").unwrap(), 1);
+}

@@ -28,7 +28,9 @@ pub(super) async fn run(
     match command {
         CallersCommand::Add(arguments) => add(arguments, store, context, output).await,
         CallersCommand::List => list(store, output).await,
-        CallersCommand::Rotate { name, expires } => rotate(&name, expires.as_deref(), store, output).await,
+        CallersCommand::Rotate { name, expires } => {
+            rotate(&name, expires.as_deref(), store, context, output).await
+        }
         CallersCommand::Revoke { name } => revoke(&name, store, context, output).await,
     }
 }
@@ -59,7 +61,13 @@ async fn add(
     Ok(())
 }
 
-async fn rotate(name: &str, expires: Option<&str>, store: &Store, output: &Output) -> Result<(), CliError> {
+async fn rotate(
+    name: &str,
+    expires: Option<&str>,
+    store: &Store,
+    context: &CliContext,
+    output: &Output,
+) -> Result<(), CliError> {
     let expires_at = expires.map(expiry).transpose()?;
     let callers = store.callers().await.map_err(store_error)?;
     let had_expiry = callers.iter().any(|caller| caller.name == name && caller.key.expires_at.is_some());
@@ -80,6 +88,11 @@ async fn rotate(name: &str, expires: Option<&str>, store: &Store, output: &Outpu
         output.message(&format!(
             "  note: the previous key had an expiry, the new one never expires; hint: toolyard callers rotate {name} --expires 90d"
         ));
+    }
+    if ServerCredentials::new(context).has_tokens() && !output.is_json() {
+        output.message(
+            "  note: sign-ins at servers stay; if the old key was stolen, check them: toolyard servers sign-ins",
+        );
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use std::{
 
 use futures_util::future::join_all;
 use tokio::{
+    runtime::Handle,
     sync::{oneshot, watch},
     time::{Instant, sleep_until, timeout_at},
 };
@@ -33,6 +34,8 @@ struct InstancesState {
     pool: InstancePool,
     servers: HashMap<InstanceId, PrivateServer>,
     waiting: HashMap<WaiterId, WaitingCall>,
+    /// The runtime of the calls: a lease may be dropped outside of it.
+    runtime: Option<Handle>,
     has_idle_task: bool,
 }
 
@@ -69,29 +72,37 @@ impl Drop for Waiter {
 #[derive(Debug)]
 pub(in crate::lifecycle) struct InstanceLease {
     pub(in crate::lifecycle) server: Arc<ManagedServer>,
-    _use: Option<InstanceUse>,
+    in_use: Option<InstanceUse>,
 }
 
 #[derive(Debug)]
 struct InstanceUse {
-    instances: Arc<PrivateInstances>,
+    /// `None` if the use has ended already.
+    instances: Option<Arc<PrivateInstances>>,
     id: InstanceId,
 }
 
 impl Drop for InstanceUse {
     fn drop(&mut self) {
-        let mut state = lock(&self.instances.0);
-        state.pool.release(self.id, Instant::now());
-        // Without a runtime, the process is ending.
-        if tokio::runtime::Handle::try_current().is_ok() {
-            self.instances.serve_waiting(&mut state);
+        let Some(instances) = &self.instances else { return };
+        let mut state = lock(&instances.0);
+        if state.pool.release(self.id, Instant::now()) {
+            instances.serve_waiting(&mut state);
         }
     }
 }
 
 impl InstanceLease {
     pub(super) fn shared(server: &Arc<ManagedServer>) -> Self {
-        Self { server: Arc::clone(server), _use: None }
+        Self { server: Arc::clone(server), in_use: None }
+    }
+
+    /// Ends the use under the lock, which dropping the lease would need.
+    fn end(mut self, state: &mut InstancesState) {
+        if let Some(mut in_use) = self.in_use.take() {
+            in_use.instances = None;
+            state.pool.release(in_use.id, Instant::now());
+        }
     }
 }
 
@@ -112,6 +123,7 @@ impl PrivateInstances {
     ) -> Result<InstanceLease, ConnectError> {
         let (receiver, limit, _waiter) = {
             let mut state = lock(&self.0);
+            state.runtime.get_or_insert_with(Handle::current);
             let limit = match state.pool.admit(key, Instant::now()) {
                 Admission::Refused(limit) => limit,
                 admission => {
@@ -158,24 +170,28 @@ impl PrivateInstances {
         // The pool and the servers change together.
         let server = Arc::clone(&state.servers.get(&id)?.server);
         server.renew_owner(identity);
-        let in_use = InstanceUse { instances: Arc::clone(self), id };
-        Some(InstanceLease { server, _use: Some(in_use) })
+        let in_use = InstanceUse { instances: Some(Arc::clone(self)), id };
+        Some(InstanceLease { server, in_use: Some(in_use) })
     }
 
     /// Gives free places to waiting calls. Must follow every event that may free one.
     fn serve_waiting(self: &Arc<Self>, state: &mut InstancesState) {
-        if !state.pool.has_waiting() {
-            return;
-        }
-        let mut unused = Vec::new();
-        for (id, admission) in state.pool.admit_waiting(Instant::now()) {
-            let Some(WaitingCall { shared, identity, sender }) = state.waiting.remove(&id) else { continue };
-            let lease = self.grant(state, admission, &shared, &identity);
-            unused.extend(lease.and_then(|lease| sender.send(lease).err()));
-        }
-        // Calls that were given up meanwhile. Ending their use needs the lock that is held here.
-        if !unused.is_empty() {
-            tokio::spawn(async move { drop(unused) });
+        while state.pool.has_waiting() {
+            let mut has_unused = false;
+            for (id, admission) in state.pool.admit_waiting(Instant::now()) {
+                let Some(WaitingCall { shared, identity, sender }) = state.waiting.remove(&id) else {
+                    continue;
+                };
+                let lease = self.grant(state, admission, &shared, &identity);
+                // A call that was given up meanwhile leaves its place to the next one.
+                if let Some(unused) = lease.and_then(|lease| sender.send(lease).err()) {
+                    unused.end(state);
+                    has_unused = true;
+                }
+            }
+            if !has_unused {
+                return;
+            }
         }
     }
 
@@ -183,7 +199,7 @@ impl PrivateInstances {
     fn spawn_stop(self: &Arc<Self>, state: &InstancesState, id: InstanceId, reason: &'static str) {
         let Some(instance) = state.servers.get(&id) else { return };
         let (instances, server) = (Arc::clone(self), Arc::clone(&instance.server));
-        tokio::spawn(async move {
+        state.spawn(async move {
             tracing::info!(server = %server.config.id, reason, "private instance stopped");
             server.end().await;
             let mut state = lock(&instances.0);
@@ -201,7 +217,7 @@ impl PrivateInstances {
             return;
         }
         let instances: Weak<Self> = Arc::downgrade(self);
-        tokio::spawn(async move {
+        state.spawn(async move {
             while let Some(next_check) = instances.upgrade().and_then(|instances| instances.stop_idle()) {
                 sleep_until(next_check).await;
             }
@@ -263,6 +279,13 @@ impl PrivateInstances {
 }
 
 impl InstancesState {
+    /// Runs a task; does nothing if there has never been a call.
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        if let Some(runtime) = &self.runtime {
+            runtime.spawn(task);
+        }
+    }
+
     /// Becomes true when the instance has ended.
     fn ended(&self, id: InstanceId) -> Option<watch::Receiver<bool>> {
         self.servers.get(&id).map(|instance| instance.ended.subscribe())

@@ -9,7 +9,7 @@
 //! whose last call ends makes room at once, so that a busy caller cannot keep its place for ever.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     time::Duration,
 };
 
@@ -187,17 +187,19 @@ impl InstancePool {
     /// Admits the waiting calls for which there is a place now. Must follow every event that may free a place, so that no
     /// later call overtakes them.
     pub(super) fn admit_waiting(&mut self, now: Instant) -> Vec<(WaiterId, Admission)> {
-        let (mut admitted, mut is_full) = (Vec::new(), false);
+        let (mut admitted, mut is_full, mut full_owners) = (Vec::new(), false, HashSet::new());
         let waiting: Vec<(WaiterId, InstanceKey)> =
             self.waiting.iter().map(|(id, key)| (*id, key.clone())).collect();
         for (id, key) in waiting {
-            // When no place is left at all, only instances that exist can serve more calls.
-            if is_full && !self.active.contains_key(&key) {
+            // When no place is left at all, or none for this caller, only instances that exist can serve more calls.
+            if (is_full || full_owners.contains(&key.owner)) && !self.active.contains_key(&key) {
                 continue;
             }
             match self.admit(&key, now) {
                 Admission::Refused(InstanceLimit::Total(_)) => is_full = true,
-                Admission::Refused(InstanceLimit::Caller(_)) => {}
+                Admission::Refused(InstanceLimit::Caller(_)) => {
+                    full_owners.insert(key.owner);
+                }
                 admission => {
                     self.waiting.remove(&id);
                     admitted.push((id, admission));
@@ -258,14 +260,16 @@ impl InstancePool {
         was_active
     }
 
-    /// Ends a call.
-    pub(super) fn release(&mut self, id: InstanceId, now: Instant) {
+    /// Ends a call. Returns whether it was the last one of its instance.
+    pub(super) fn release(&mut self, id: InstanceId, now: Instant) -> bool {
         // Without an active instance, the server was stopped meanwhile.
-        if let Some(Instance { phase: Phase::Active { calls, last_used }, .. }) = self.instances.get_mut(&id)
-        {
-            *calls = calls.saturating_sub(1);
-            *last_used = now;
-        }
+        let Some(Instance { phase: Phase::Active { calls, last_used }, .. }) = self.instances.get_mut(&id)
+        else {
+            return false;
+        };
+        *calls = calls.saturating_sub(1);
+        *last_used = now;
+        *calls == 0
     }
 
     /// An instance has ended.

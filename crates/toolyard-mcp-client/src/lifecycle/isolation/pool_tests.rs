@@ -121,7 +121,9 @@ fn a_caller_at_its_own_limit_does_not_hold_up_others() {
 fn an_instance_starts_after_all_earlier_ones_of_its_key() {
     let (mut pool, now) = (pool(), Instant::now());
     let ids: Vec<InstanceId> = (1..=4).map(|caller| admit(&mut pool, &key(caller, 1), now)).collect();
-    ids.iter().for_each(|id| pool.release(*id, now));
+    for id in &ids {
+        pool.release(*id, now);
+    }
     let other = admitted(pool.admit(&key(5, 1), now));
     assert_eq!(other.must_stop, Some(ids[0]));
     let again = admitted(pool.admit(&key(1, 1), now));

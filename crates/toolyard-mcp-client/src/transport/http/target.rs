@@ -109,6 +109,14 @@ impl HttpTarget {
         Ok(Self { url, headers: map, caller_headers: Vec::new(), authorizer: None })
     }
 
+    /// Removes the header `Authorization` and user information in the URL.
+    pub(crate) fn remove_credentials(&mut self) {
+        self.headers.remove(AUTHORIZATION);
+        // Only a URL without a host refuses this; such a URL has no user information.
+        let _ = self.url.set_username("");
+        let _ = self.url.set_password(None);
+    }
+
     /// Adds an authorizer.
     #[must_use]
     pub fn with_authorizer(mut self, authorizer: Arc<dyn Authorizer>) -> Self {
@@ -214,6 +222,15 @@ mod tests {
         let token = SecretHeader::bearer("token-1").unwrap();
         let echoed = "you sent Bearer abc-def-ghi, abc-def-ghi, token-1 and s3cret-value".to_owned();
         assert_eq!(target.redact_secrets(Some(&token.value), echoed), "you sent …, …, … and …");
+    }
+
+    #[test]
+    fn credentials_of_the_settings_are_removed() {
+        let headers = headers(&[("authorization", "Bearer abc-def-ghi"), ("X-Key", "s3cret-value")]);
+        let mut target = HttpTarget::new("https://user:word@example.org/mcp?a=b", headers).unwrap();
+        target.remove_credentials();
+        assert_eq!(target.url.as_str(), "https://example.org/mcp?a=b");
+        assert_eq!(target.headers.keys().collect::<Vec<_>>(), ["x-key"]);
     }
 
     #[test]

@@ -29,7 +29,6 @@ use toolyard::{
 };
 use toolyard_core::JournalError;
 use toolyard_hub::{Budget, Profile, Surface};
-use toolyard_mcp_client::SecretText;
 use toolyard_mcp_server::{
     Access, HttpConfig, ServerConfig, SessionKeys, SharedAccessRules, serve_http, serve_stdio,
 };
@@ -145,9 +144,7 @@ async fn run_http(
     let metrics = Arc::new(Metrics::default());
     let operator_secret = console::operator_secret()?;
     let sign_ins = sign_in::sign_ins(serve, own_address(address), &access)?;
-    // Both are in files that a server may read.
-    let gateway_secrets = [secrets.token(), &operator_secret.0].map(SecretText::new);
-    let credentials = sign_in::credentials(context, gateway_secrets.into(), sign_ins.clone());
+    let credentials = sign_in::credentials(context, [secrets.token(), &operator_secret.0], sign_ins.clone());
     let toolyard = open_for_clients(context, Some(&metrics), Arc::clone(&credentials)).await?;
     let readiness = Arc::new(GatewayReadiness::new(&toolyard, serve.required_servers.clone()));
     let config = server_config(secrets.session_keys()?);

@@ -27,14 +27,16 @@ pub(super) fn sign_ins(
     Ok(public_url.map(|url| Arc::new(SignIns::new(url, access.clone()))))
 }
 
-/// What servers may use, with secrets of the gateway that are redacted in what servers send.
+/// What servers may use, with secrets of the gateway that are redacted in what servers send: they are in files that a server may
+/// read.
 pub(super) fn credentials(
     context: &CliContext,
-    gateway_secrets: Vec<SecretText>,
+    gateway_secrets: [&str; 2],
     sign_ins: Option<Arc<SignIns>>,
 ) -> Arc<ServerCredentials> {
-    let credentials = ServerCredentials::new(context);
-    Arc::new(credentials.with_gateway_secrets(gateway_secrets).with_sign_ins(sign_ins))
+    let gateway_secrets = gateway_secrets.map(SecretText::new).into();
+    let credentials = ServerCredentials::new(context).with_gateway_secrets(gateway_secrets);
+    Arc::new(credentials.with_sign_ins(sign_ins))
 }
 
 /// Adds the pages to the API, and tells the clients of a server when a sign-in is done.
