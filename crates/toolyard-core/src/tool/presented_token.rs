@@ -8,12 +8,19 @@ use std::{fmt, sync::Arc};
 pub struct PresentedToken {
     text: Arc<str>,
     valid_until: i64,
+    issued_at: Option<i64>,
 }
 
 impl PresentedToken {
     /// A token that was verified. `valid_until` is in seconds since 1970.
     pub fn new(text: &str, valid_until: i64) -> Self {
-        Self { text: text.into(), valid_until }
+        Self { text: text.into(), valid_until, issued_at: None }
+    }
+
+    /// The same token with the time of its issue, in seconds since 1970, if the issuer says it.
+    #[must_use]
+    pub fn with_issued_at(self, issued_at: Option<i64>) -> Self {
+        Self { issued_at, ..self }
     }
 
     /// The token itself.
@@ -24,6 +31,11 @@ impl PresentedToken {
     /// Until when the token is accepted, in seconds since 1970.
     pub fn valid_until(&self) -> i64 {
         self.valid_until
+    }
+
+    /// When the token was issued, in seconds since 1970, if known.
+    pub fn issued_at(&self) -> Option<i64> {
+        self.issued_at
     }
 }
 

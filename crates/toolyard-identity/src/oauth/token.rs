@@ -46,6 +46,8 @@ pub struct ValidToken {
     pub identity: CallerIdentity,
     /// Until when it is accepted, in seconds since 1970, clock skew included.
     pub valid_until: i64,
+    /// When it was issued, in seconds since 1970, if it says so.
+    pub issued_at: Option<i64>,
 }
 
 /// Why a token is not accepted.
@@ -124,7 +126,8 @@ impl<'a> CheckedToken<'a> {
             return Err(TokenError::InsufficientScope(policy.scopes.join(" ")));
         }
         let identity = identify(&self.claims, scopes, policy)?;
-        Ok(ValidToken { identity, valid_until: self.valid_until })
+        let issued_at = claims::time(&self.claims, "iat").ok().flatten();
+        Ok(ValidToken { identity, valid_until: self.valid_until, issued_at })
     }
 }
 

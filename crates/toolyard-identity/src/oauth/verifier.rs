@@ -72,7 +72,7 @@ impl OAuthVerifier {
         };
         let mut valid = validated?;
         self.config.group_access.limit(&mut valid.identity);
-        let presented = PresentedToken::new(token, valid.valid_until);
+        let presented = PresentedToken::new(token, valid.valid_until).with_issued_at(valid.issued_at);
         let identity = Arc::new(valid.identity.with_presented_token(presented));
         let verified = VerifiedToken {
             identity: Arc::clone(&identity),

@@ -17,6 +17,7 @@ use super::{
     address_policy::AddressPolicy,
     dpop::{DpopKey, valid_nonce},
     flow::Flow,
+    token_removal::SaveCondition,
     token_store::{Account, ServerTokens, unix_seconds},
 };
 use crate::{Authorizer, ChallengeError, SecretHeader, sanitize::sanitize_line, sync::lock};
@@ -50,6 +51,8 @@ pub(super) struct TokenManager {
     /// The nonce for the next DPoP proof.
     nonce: Mutex<Option<String>>,
     pub(super) state: AsyncMutex<RenewalState>,
+    /// When the stored tokens were last looked for.
+    pub(super) removal_checked_at: Mutex<Option<Instant>>,
 }
 
 /// The login at a server.
@@ -76,7 +79,7 @@ struct ActiveToken {
 #[derive(Default)]
 pub(super) struct RenewalState {
     is_loaded: bool,
-    account: Option<Account>,
+    pub(super) account: Option<Account>,
     renewals: Vec<Instant>,
     grants: Vec<Instant>,
     retry_at: Option<Instant>,
@@ -196,6 +199,7 @@ impl TokenManager {
             active: Mutex::default(),
             nonce: Mutex::default(),
             state: AsyncMutex::default(),
+            removal_checked_at: Mutex::default(),
         }
     }
 
@@ -232,6 +236,12 @@ impl TokenManager {
         *lock(&self.active) = active;
     }
 
+    /// Drops the token: the sign-in was removed, and must not come back.
+    pub(super) fn forget(&self, state: &mut RenewalState) {
+        state.account = None;
+        self.set_active_token(None);
+    }
+
     /// Loads the stored tokens once.
     fn load(&self, state: &mut RenewalState) -> Result<(), TokenStoreError> {
         if !state.is_loaded {
@@ -245,7 +255,7 @@ impl TokenManager {
         Ok(())
     }
 
-    fn activate(&self, state: &mut RenewalState, account: Account) {
+    pub(super) fn activate(&self, state: &mut RenewalState, account: Account) {
         let is_renewable = account.refresh_token.is_some() || self.uses_client_credentials();
         let renew_at = account.lifetime.filter(|_| is_renewable).map(|lifetime| {
             let ahead = RENEW_AHEAD_SECS.min(lifetime / 10);
@@ -268,22 +278,28 @@ impl TokenManager {
         state.retry_at = None;
     }
 
-    pub(super) async fn store_account(
-        &self,
-        state: &mut RenewalState,
-        account: Account,
-    ) -> Result<(), TokenStoreError> {
+    async fn store_account(&self, state: &mut RenewalState, account: Account) -> Result<(), TokenStoreError> {
         self.activate(state, account.clone());
-        let locked = self.store.lock(&self.key).await?;
-        let mut stored = locked.load()?;
-        stored.put(&self.server.resource(), account);
-        stored.caller = self.server.caller.as_ref().map(|caller| caller.name.to_string());
-        locked.save(stored)
+        self.save_account(account, SaveCondition::Always).await.map(drop)
     }
 
-    /// The active token, if it is not due for renewal.
+    /// Stores an account, if the condition is met; returns whether it was.
+    pub(super) async fn save_account(
+        &self,
+        account: Account,
+        condition: SaveCondition<'_>,
+    ) -> Result<bool, TokenStoreError> {
+        let locked = self.store.lock(&self.key).await?;
+        let mut stored = locked.load()?.unwrap_or_default();
+        stored.put(&self.server.resource(), account);
+        stored.caller = self.server.caller.as_ref().map(|caller| caller.name.to_string());
+        locked.save(stored, condition)
+    }
+
+    /// The active token, if neither a renewal nor a check of the stored tokens is due.
     fn fresh_token(&self) -> Option<SecretHeader> {
         self.active_token()
+            .filter(|_| !self.is_removal_check_due())
             .filter(|active| active.renew_at.is_none_or(|at| unix_seconds() < at))
             .map(|active| active.header)
     }
@@ -300,6 +316,7 @@ impl TokenManager {
         if let Err(error) = self.load(&mut state) {
             tracing::warn!(server = self.server.id, %error, "failed to load stored tokens");
         }
+        self.check_removal(&mut state);
         if let Some(header) = self.fresh_token() {
             return Some(header);
         }
@@ -319,20 +336,19 @@ impl TokenManager {
     /// valid only once, so the stored tokens are checked first.
     async fn renew(&self, state: &mut RenewalState, challenge: Option<&str>) -> Result<(), OAuthError> {
         let locked = self.store.lock(&self.key).await?;
-        let mut stored = locked.load()?;
-        if self.activate_newer(state, stored.account(&self.server.resource())) {
+        let stored = locked.load()?;
+        let stored_account = stored.as_ref().and_then(|stored| stored.account(&self.server.resource()));
+        if self.activate_newer(state, stored_account) {
             return Ok(());
         }
-        if self.server.caller.is_some() && stored.account(&self.server.resource()).is_none() {
-            // The sign-in of the caller was removed: it must not come back.
-            state.account = None;
-            self.set_active_token(None);
+        if self.server.caller.is_some() && stored_account.is_none() {
+            self.forget(state);
         }
         let account = state.account.clone().ok_or_else(|| self.login_required())?;
         self.check_caller()?;
         let flow = self.flow();
         let auth_server = flow.discover(challenge).await?;
-        flow.check_issuer(&auth_server, Some(&stored))?;
+        flow.check_issuer(&auth_server, stored.as_ref())?;
         let renewed = match &self.server.identity {
             ClientIdentity::ClientCredentials { client_id, authentication } => {
                 flow.request_client_credentials(
@@ -345,11 +361,17 @@ impl TokenManager {
             }
             _ => flow.renew(auth_server, &account).await?,
         };
-        self.activate(state, renewed.clone());
-        stored.put(&self.server.resource(), renewed);
-        if let Err(error) = locked.save(stored) {
-            tracing::warn!(server = self.server.id, %error, "failed to store a token");
+        let mut updated = stored.clone().unwrap_or_default();
+        updated.put(&self.server.resource(), renewed.clone());
+        match locked.save(updated, SaveCondition::Unchanged(stored.as_ref())) {
+            Ok(true) => {}
+            Ok(false) => {
+                self.forget(state);
+                return Err(self.login_required());
+            }
+            Err(error) => tracing::warn!(server = self.server.id, %error, "failed to store a token"),
         }
+        self.activate(state, renewed);
         Ok(())
     }
 

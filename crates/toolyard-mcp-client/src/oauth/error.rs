@@ -39,6 +39,8 @@ pub enum OAuthError {
     Callback(#[from] CallbackError),
     #[error(transparent)]
     Store(#[from] TokenStoreError),
+    #[error("the sign-in to server `{server}` was removed while it was in progress")]
+    SignInRemoved { server: String },
     #[error(transparent)]
     CallerToken(#[from] CallerTokenError),
     #[error("the key of the client is invalid: {0}")]

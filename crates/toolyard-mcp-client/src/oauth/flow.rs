@@ -17,7 +17,7 @@ use super::{
     address_policy::AddressPolicy,
     callback::redirect_port,
     dpop::{DpopKey, negotiate_key},
-    http_client::{OAuthHttp, parse_metadata_url},
+    http_client::OAuthHttp,
     token_store::{Account, ServerTokens, unix_seconds},
 };
 use crate::{SecretText, sanitize::sanitize_line};
@@ -35,7 +35,7 @@ pub(super) struct AuthorizationServer {
     pub(super) http: Arc<OAuthHttp>,
     /// The key that tokens are bound to, where the server requests DPoP.
     key: Option<Arc<DpopKey>>,
-    /// The issuer; a server of revision 2025-03-26 that names none is its own issuer.
+    /// The issuer ([`Flow::issuer_of`]).
     pub(super) issuer: String,
 }
 
@@ -83,20 +83,8 @@ impl Flow<'_> {
         if challenge.is_none() && !resolution.source.is_discovered() {
             return Err(OAuthError::Discovery("the server publishes no authorization metadata".to_owned()));
         }
-        let metadata = resolution.metadata;
-        let registration = metadata.registration_endpoint.as_deref();
-        for endpoint in
-            [Some(metadata.authorization_endpoint.as_str()), Some(&metadata.token_endpoint), registration]
-                .into_iter()
-                .flatten()
-        {
-            self.policy.check(&parse_metadata_url(endpoint)?)?;
-        }
-        let issuer =
-            metadata.issuer.clone().unwrap_or_else(|| self.server.url.origin().ascii_serialization());
-        if self.server.issuer.as_ref().is_some_and(|configured| *configured != issuer) {
-            return Err(self.issuer_mismatch(&issuer));
-        }
+        let metadata = Box::pin(self.verify_metadata(&http, resolution.metadata)).await?;
+        let issuer = self.issuer_of(&metadata);
         manager.set_metadata(metadata.clone());
         let key =
             negotiate_key(challenge, metadata.additional_fields.get("dpop_signing_alg_values_supported"))?;
@@ -225,7 +213,7 @@ impl Flow<'_> {
         Err(self.issuer_mismatch(&auth_server.issuer))
     }
 
-    fn issuer_mismatch(&self, issuer: &str) -> OAuthError {
+    pub(super) fn issuer_mismatch(&self, issuer: &str) -> OAuthError {
         OAuthError::IssuerMismatch { server: self.server.id.clone(), issuer: sanitize_line(issuer) }
     }
 

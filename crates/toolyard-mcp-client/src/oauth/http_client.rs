@@ -9,7 +9,7 @@ use std::{
 use reqwest::{
     Body, Client, Request, Response, StatusCode,
     dns::{Addrs, Name, Resolve, Resolving},
-    header::{ACCEPT, CONTENT_TYPE, HeaderValue},
+    header::{ACCEPT, CONTENT_TYPE, HeaderValue, LOCATION},
     redirect::Policy,
 };
 use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest};
@@ -31,8 +31,9 @@ use crate::{
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
+const MAX_METADATA_REDIRECTS: usize = 5;
 
-/// Sends the requests of a flow. Follows no redirects: rmcp follows those of discovery within one origin, and a redirected
+/// Sends the requests of a flow. Follows no redirects but those of metadata within one origin: a redirected
 /// registration or token request would leak secrets.
 #[derive(Debug)]
 pub(super) struct OAuthHttp {
@@ -68,17 +69,26 @@ impl OAuthHttp {
         Ok(())
     }
 
-    /// Reads a metadata document; `None` if there is none.
+    /// Reads a metadata document; `None` if there is none. Follows redirects within the origin, as rmcp does.
     pub(super) async fn get(&self, url: &str) -> Result<Option<Vec<u8>>, OAuthError> {
-        let request = self.client.get(parse_metadata_url(url)?).header(ACCEPT, "application/json").build();
-        let request = request.map_err(|_| OAuthError::Unavailable("the request is invalid".to_owned()))?;
         let failed = |reason: &str| OAuthError::Discovery(format!("{}: {reason}", sanitize_line(url)));
-        let (response, body) = self.send(request).await.map_err(|_| failed("the connection failed"))?;
-        match response.status() {
-            StatusCode::OK => Ok(Some(body)),
-            status if status.is_client_error() => Ok(None),
-            status => Err(failed(&format!("HTTP status {}", status.as_u16()))),
+        let mut next = parse_metadata_url(url)?;
+        for _ in 0..MAX_METADATA_REDIRECTS {
+            let request = self.client.get(next.clone()).header(ACCEPT, "application/json").build();
+            let request =
+                request.map_err(|_| OAuthError::Unavailable("the request is invalid".to_owned()))?;
+            let (response, body) = self.send(request).await.map_err(|_| failed("the connection failed"))?;
+            if response.status() == StatusCode::OK {
+                return Ok(Some(body));
+            }
+            let location = response.headers().get(LOCATION).filter(|_| response.status().is_redirection());
+            let Some(location) = location else { return Ok(None) };
+            let target = location.to_str().ok().and_then(|location| next.join(location).ok());
+            next = target
+                .filter(|target| target.origin() == next.origin())
+                .ok_or_else(|| failed("redirected to another site"))?;
         }
+        Err(failed("too many redirects"))
     }
 
     /// Posts a form to a token endpoint and returns the response body.

@@ -5,12 +5,13 @@
 //!
 //! - `authorizer`: when tokens are renewed and when the user is asked to log in.
 //! - `flow`, `client_credentials`, `client_assertion`: the grants.
+//! - `issuer_metadata`: what an issuer says about itself, which is compared with what the server says.
 //! - `caller_token`: tokens on behalf of a caller, without a sign-in.
 //! - `dpop`: tokens bound to a key.
 //! - `address_policy`, `http_client`: which addresses a flow may call.
 //! - `browser`, `callback`: the login page and the redirect back; `web_login`: the same for a gateway.
 //! - Tokens belong to the operator or to one caller of a gateway ([`TokenKey`]).
-//! - `token_store`: tokens on disk, encrypted.
+//! - `token_store`: tokens on disk, encrypted; `token_removal`: removed tokens stay removed.
 //!
 //! The library opens no browser: the program provides a [`Browser`]. Without one, a required login is an error that names
 //! the command to run.
@@ -27,7 +28,9 @@ mod error;
 mod flow;
 mod grant_types;
 mod http_client;
+mod issuer_metadata;
 mod server_registration;
+mod token_removal;
 mod token_store;
 mod web_login;
 

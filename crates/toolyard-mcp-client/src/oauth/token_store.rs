@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 use toolyard_core::{ContentHash, DataOwner};
 
+use super::token_removal::{SaveCondition, acquire_write_lock};
 use crate::{
     SecretText,
     encryption::{EncryptionError, EncryptionKey, hex},
@@ -55,19 +56,26 @@ pub enum TokenStoreError {
 
 /// Stores tokens. Clones share them.
 #[derive(Debug, Clone)]
-pub struct TokenStore(Backend);
+pub struct TokenStore(pub(super) Backend);
 
 #[derive(Debug, Clone)]
-enum Backend {
+pub(super) enum Backend {
     Folder { folder: PathBuf, key: EncryptionKey },
-    Memory(Arc<Mutex<HashMap<TokenKey, ServerTokens>>>),
+    Memory(Arc<Mutex<MemoryTokens>>),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct MemoryTokens {
+    pub(super) tokens: HashMap<TokenKey, ServerTokens>,
+    /// How often tokens were removed: those for one server, or all of an owner.
+    pub(super) removals: HashMap<(Option<String>, DataOwner), u64>,
 }
 
 /// Whose tokens for which server. Tokens of one owner are never used for another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TokenKey {
-    server: String,
-    owner: DataOwner,
+    pub(super) server: String,
+    pub(super) owner: DataOwner,
 }
 
 impl TokenKey {
@@ -169,7 +177,8 @@ impl ServerTokens {
     }
 }
 
-/// The lock on the tokens of one server, across processes, until dropped.
+/// The lock on the tokens of one server, across processes, until dropped. It is held during requests to authorization servers, and
+/// does not delay removals.
 #[derive(Debug)]
 pub(super) struct LockedTokens<'a> {
     store: &'a TokenStore,
@@ -195,33 +204,6 @@ impl TokenStore {
         Self(Backend::Memory(Arc::default()))
     }
 
-    /// Removes the tokens of an owner for a server, valid or not. Returns whether there were any.
-    pub fn remove(&self, key: &TokenKey) -> Result<bool, TokenStoreError> {
-        match &self.0 {
-            Backend::Memory(tokens) => Ok(lock(tokens).remove(key).is_some()),
-            Backend::Folder { folder, .. } => remove_file(token_file(folder, key)),
-        }
-    }
-
-    /// Removes the tokens of a caller for all servers, also for those that are not configured any more. Returns how many there
-    /// were.
-    pub fn remove_caller(&self, owner: &ContentHash) -> Result<usize, TokenStoreError> {
-        let folder = match &self.0 {
-            Backend::Memory(tokens) => {
-                let mut tokens = lock(tokens);
-                let before = tokens.len();
-                tokens.retain(|key, _| key.owner != DataOwner::Caller(*owner));
-                return Ok(before - tokens.len());
-            }
-            Backend::Folder { folder, .. } => folder,
-        };
-        let mut removed = 0;
-        for (path, _, _) in caller_files(folder)?.into_iter().filter(|(_, _, found)| found == owner) {
-            removed += usize::from(remove_file(path)?);
-        }
-        Ok(removed)
-    }
-
     /// The callers with tokens for a server.
     pub fn sign_ins(&self, server: &str) -> Result<Vec<StoredSignIn>, TokenStoreError> {
         let mut owners: Vec<ContentHash> = match &self.0 {
@@ -230,7 +212,7 @@ impl TokenStore {
                     DataOwner::Caller(owner) if key.server == server => Some(owner),
                     _ => None,
                 };
-                lock(tokens).keys().filter_map(owner).collect()
+                lock(tokens).tokens.keys().filter_map(owner).collect()
             }
             Backend::Folder { folder, .. } => {
                 let prefix = server_file_name(server);
@@ -249,7 +231,7 @@ impl TokenStore {
     /// The tokens of an owner for a server. Blocks; the files are small.
     pub(super) fn load(&self, key: &TokenKey) -> Result<Option<ServerTokens>, TokenStoreError> {
         let (folder, encryption) = match &self.0 {
-            Backend::Memory(tokens) => return Ok(lock(tokens).get(key).cloned()),
+            Backend::Memory(tokens) => return Ok(lock(tokens).tokens.get(key).cloned()),
             Backend::Folder { folder, key } => (folder, key),
         };
         let path = token_file(folder, key);
@@ -279,23 +261,36 @@ impl TokenStore {
 }
 
 impl LockedTokens<'_> {
-    pub(super) fn load(&self) -> Result<ServerTokens, TokenStoreError> {
-        Ok(self.store.load(self.key)?.unwrap_or_default())
+    pub(super) fn load(&self) -> Result<Option<ServerTokens>, TokenStoreError> {
+        self.store.load(self.key)
     }
 
-    /// Replaces the tokens. Fails if the existing file is invalid.
-    pub(super) fn save(&self, mut tokens: ServerTokens) -> Result<(), TokenStoreError> {
+    /// Replaces the tokens, if the condition is met; returns whether it was. Fails if the existing file is invalid. No removal
+    /// happens between the check and the replacement.
+    pub(super) fn save(
+        &self,
+        mut tokens: ServerTokens,
+        condition: SaveCondition<'_>,
+    ) -> Result<bool, TokenStoreError> {
         tokens.version = FILE_VERSION;
         self.key.server.clone_into(&mut tokens.server);
         tokens.owner = self.key.owner.as_text().into_owned();
         let (folder, encryption) = match &self.store.0 {
-            Backend::Memory(all) => {
-                lock(all).insert(self.key.clone(), tokens);
-                return Ok(());
+            Backend::Memory(memory) => {
+                let mut memory = lock(memory);
+                let is_met = condition.is_met(memory.tokens.get(self.key), || Ok(memory.marker(self.key)))?;
+                if is_met {
+                    memory.tokens.insert(self.key.clone(), tokens);
+                }
+                return Ok(is_met);
             }
             Backend::Folder { folder, key } => (folder, key),
         };
-        self.store.load(self.key)?;
+        let _lock = acquire_write_lock(folder)?;
+        let existing = self.store.load(self.key)?;
+        if !condition.is_met(existing.as_ref(), || self.store.removal_marker(self.key))? {
+            return Ok(false);
+        }
         let path = token_file(folder, self.key);
         let text = serde_json::to_vec(&tokens).map_err(|error| TokenStoreError::Io {
             path: path.clone(),
@@ -305,7 +300,8 @@ impl LockedTokens<'_> {
         let encrypted = encryption
             .encrypt(&encryption_context(self.key), text)
             .map_err(|reason| TokenStoreError::Undecryptable { path: path.clone(), reason })?;
-        write_private_file(&path, &encrypted, |new, path| fs::rename(new, path))
+        write_private_file(&path, &encrypted, |new, path| fs::rename(new, path))?;
+        Ok(true)
     }
 }
 
@@ -319,7 +315,7 @@ fn encryption_context(key: &TokenKey) -> String {
 
 /// Server names may contain anything, so file names are hashes. Those of callers' tokens end with the owner, so that all tokens of
 /// a caller can be found.
-fn token_file(folder: &Path, key: &TokenKey) -> PathBuf {
+pub(super) fn token_file(folder: &Path, key: &TokenKey) -> PathBuf {
     let server = server_file_name(&key.server);
     match key.owner {
         DataOwner::Operator => folder.join(format!("{server}.tokens")),
@@ -333,7 +329,7 @@ fn server_file_name(server: &str) -> String {
 }
 
 /// The files with tokens of callers: path, name of the server's file, and owner.
-fn caller_files(folder: &Path) -> Result<Vec<(PathBuf, String, ContentHash)>, TokenStoreError> {
+pub(super) fn caller_files(folder: &Path) -> Result<Vec<(PathBuf, String, ContentHash)>, TokenStoreError> {
     let failed = |reason| TokenStoreError::Io { path: folder.to_owned(), what: "read", reason };
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -353,7 +349,7 @@ fn caller_files(folder: &Path) -> Result<Vec<(PathBuf, String, ContentHash)>, To
     Ok(files)
 }
 
-fn remove_file(path: PathBuf) -> Result<bool, TokenStoreError> {
+pub(super) fn remove_file(path: PathBuf) -> Result<bool, TokenStoreError> {
     match fs::remove_file(&path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
@@ -378,7 +374,7 @@ fn load_or_create_key(folder: &Path) -> Result<EncryptionKey, TokenStoreError> {
 }
 
 /// Reads a file that only its owner can read; `None` if it is missing.
-fn read_private_file(path: &Path) -> Result<Option<Vec<u8>>, TokenStoreError> {
+pub(super) fn read_private_file(path: &Path) -> Result<Option<Vec<u8>>, TokenStoreError> {
     let failed = |reason| TokenStoreError::Io { path: path.to_owned(), what: "read", reason };
     let file = match File::open(path) {
         Ok(file) => file,
@@ -394,7 +390,7 @@ fn read_private_file(path: &Path) -> Result<Option<Vec<u8>>, TokenStoreError> {
 }
 
 /// Writes a file that only its owner can read, under a temporary name, then moves it into place.
-fn write_private_file(
+pub(super) fn write_private_file(
     path: &Path,
     bytes: &[u8],
     move_into_place: impl FnOnce(&Path, &Path) -> std::io::Result<()>,
@@ -415,7 +411,7 @@ fn write_private_file(
     })
 }
 
-fn create_parent_folder(path: &Path) -> std::io::Result<()> {
+pub(super) fn create_parent_folder(path: &Path) -> std::io::Result<()> {
     match path.parent() {
         Some(folder) => DirBuilder::new().recursive(true).mode(0o700).create(folder),
         None => Ok(()),

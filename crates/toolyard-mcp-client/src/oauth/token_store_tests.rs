@@ -21,9 +21,9 @@ fn account(issuer: &str, token: &str) -> Account {
 async fn put(store: &TokenStore, key: impl Into<TokenKey>, account: Account) -> Result<(), TokenStoreError> {
     let key = key.into();
     let locked = store.lock(&key).await?;
-    let mut tokens = locked.load()?;
+    let mut tokens = locked.load()?.unwrap_or_default();
     tokens.put("https://h/mcp", account);
-    locked.save(tokens)
+    locked.save(tokens, SaveCondition::Always).map(drop)
 }
 
 fn mode(path: &Path) -> u32 {
@@ -52,7 +52,7 @@ async fn token_files_are_encrypted_and_private() {
         names.push(path.extension().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default());
     }
     names.sort();
-    assert_eq!(names, ["", "lock", "lock", "tokens", "tokens"], "no temporary file is left");
+    assert_eq!(names, ["", "lock", "lock", "lock", "tokens", "tokens"], "no temporary file is left");
 
     let again = TokenStore::with_key_file(&folder).unwrap();
     assert_eq!(token(&again, "notes").as_deref(), Some("s3cret-access"));
@@ -128,7 +128,7 @@ async fn invalid_files_are_an_error_and_are_not_overwritten() {
         assert!(put(&store, "notes", account("https://a", "new")).await.is_err());
         let key = TokenKey::from("notes");
         let locked = store.lock(&key).await.unwrap();
-        assert!(locked.save(ServerTokens::default()).is_err());
+        assert!(locked.save(ServerTokens::default(), SaveCondition::Always).is_err());
         assert_eq!(fs::read(&path).unwrap(), bytes, "it was overwritten");
     }
     assert_eq!(token(&store, "other").as_deref(), Some("token"), "the others are untouched");

@@ -8,6 +8,7 @@ use super::{
     AuthorizationResponse, ClientIdentity, OAuthError,
     authorizer::{OAuthAuthorizer, TokenManager},
     flow::{PreparedLogin, redeem},
+    token_removal::{RemovalMarker, SaveCondition},
     token_store::Account,
 };
 use crate::SecretText;
@@ -15,7 +16,9 @@ use crate::SecretText;
 /// A login in progress: the person is at the page of the authorization server. Ends without effect when dropped.
 pub struct WebLogin {
     manager: Arc<TokenManager>,
-    login: PreparedLogin,
+    login: Box<PreparedLogin>,
+    /// The removals before the login began.
+    removals: RemovalMarker,
 }
 
 impl WebLogin {
@@ -28,8 +31,9 @@ impl WebLogin {
         if matches!(manager.server.identity, ClientIdentity::ClientCredentials { .. }) {
             return Err(OAuthError::Registration("the client has tokens without a user".to_owned()));
         }
+        let removals = manager.store.removal_marker(&manager.key)?;
         let login = manager.prepare_web_login(redirect_uri, challenge).await?;
-        Ok(Self { manager, login })
+        Ok(Self { manager, login: Box::new(login), removals })
     }
 
     /// The page of the authorization server.
@@ -47,10 +51,11 @@ impl WebLogin {
         &self.login.state
     }
 
-    /// Redeems the code of the authorization response and stores the tokens. The caller has compared the state.
+    /// Redeems the code of the authorization response and stores the tokens. The caller has compared the state. Fails if tokens of
+    /// the same owner were removed in the meantime: the owner may have lost its access.
     pub async fn finish(self, response: AuthorizationResponse) -> Result<(), OAuthError> {
-        let account = redeem(self.login, response).await?;
-        self.manager.store_login(account).await
+        let account = Box::pin(redeem(*self.login, response)).await?;
+        self.manager.store_login(account, &self.removals).await
     }
 }
 
@@ -68,9 +73,14 @@ impl OAuthAuthorizer {
 
 impl TokenManager {
     /// Stores the tokens of a login that is complete.
-    async fn store_login(&self, account: Account) -> Result<(), OAuthError> {
+    async fn store_login(&self, account: Account, removals: &RemovalMarker) -> Result<(), OAuthError> {
         let mut state = self.state.lock().await;
-        Ok(self.store_account(&mut state, account).await?)
+        let condition = SaveCondition::NotRemovedSince(removals);
+        if !self.save_account(account.clone(), condition).await? {
+            return Err(OAuthError::SignInRemoved { server: self.server.id.clone() });
+        }
+        self.activate(&mut state, account);
+        Ok(())
     }
 
     async fn prepare_web_login(

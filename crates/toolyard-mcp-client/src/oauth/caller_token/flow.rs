@@ -9,7 +9,6 @@ use url::Url;
 
 use super::{
     CallerToken, CallerTokenError, CallerTokenGrant, ExchangeRefusal, TokenClient,
-    issuer_metadata::IssuerMetadata,
     token_request::{TokenEndpoint, TokenRequestError},
 };
 use crate::{
@@ -20,6 +19,7 @@ use crate::{
         flow::{AuthorizationServer, Flow, invalid_token_response},
         grant_types::{ACCESS_TOKEN_TYPE, ID_JAG_TYPE, JWT_BEARER, TOKEN_EXCHANGE},
         http_client::OAuthHttp,
+        issuer_metadata::IssuerMetadata,
     },
     sanitize::sanitize_line,
 };
@@ -32,7 +32,8 @@ struct ExchangeResponse {
 }
 
 impl Flow<'_> {
-    /// Obtains a token on behalf of a caller.
+    /// Obtains a token on behalf of a caller. If an issuer does not accept the newest token of the caller, which may be revoked,
+    /// another one is tried, once.
     pub(in crate::oauth) async fn request_caller_token(
         &self,
         auth_server: &AuthorizationServer,
@@ -40,6 +41,27 @@ impl Flow<'_> {
         scopes: &[String],
     ) -> Result<OAuthTokenResponse, OAuthError> {
         let subject = caller.subject_token(&self.server.id)?;
+        let outcome = self.request_with_subject(auth_server, caller, &subject, scopes).await;
+        if !matches!(&outcome, Err(error) if is_refusal_of_token(error))
+            || !caller.owner.refuse_token(&subject)
+        {
+            return outcome;
+        }
+        let subject = caller.subject_token(&self.server.id)?;
+        let outcome = self.request_with_subject(auth_server, caller, &subject, scopes).await;
+        if matches!(&outcome, Err(error) if is_refusal_of_token(error)) {
+            caller.owner.refuse_token(&subject);
+        }
+        outcome
+    }
+
+    async fn request_with_subject(
+        &self,
+        auth_server: &AuthorizationServer,
+        caller: &CallerToken,
+        subject: &PresentedToken,
+        scopes: &[String],
+    ) -> Result<OAuthTokenResponse, OAuthError> {
         let metadata = self.pinned_metadata(auth_server).await?;
         let endpoint = TokenEndpoint {
             http: &auth_server.http,
@@ -54,19 +76,19 @@ impl Flow<'_> {
         }
         match &caller.grant {
             CallerTokenGrant::TokenExchange { audience } => {
-                form.extend(exchange_fields(&subject, ACCESS_TOKEN_TYPE));
+                form.extend(exchange_fields(subject, ACCESS_TOKEN_TYPE));
                 form.extend(audience.as_deref().map(|audience| ("audience", audience)));
                 let body = self.request_token(&endpoint, &caller.client, &form).await?;
-                self.check_response(&body, &endpoint, Some(ACCESS_TOKEN_TYPE), &subject)?;
+                self.check_response(&body, &endpoint, Some(ACCESS_TOKEN_TYPE), subject)?;
                 serde_json::from_slice(&body).map_err(|_| invalid_token_response())
             }
             CallerTokenGrant::IdJag { issuer_client } => {
                 let issuer = caller.owner.identity().issuer.to_string();
                 let assertion =
-                    self.request_id_jag(&issuer, issuer_client, &subject, endpoint.issuer, &form).await?;
+                    self.request_id_jag(&issuer, issuer_client, subject, endpoint.issuer, &form).await?;
                 form.extend([("grant_type", JWT_BEARER), ("assertion", assertion.expose())]);
                 let body = self.request_token(&endpoint, &caller.client, &form).await?;
-                let issued = self.check_response(&body, &endpoint, None, &subject)?;
+                let issued = self.check_response(&body, &endpoint, None, subject)?;
                 if issued == assertion {
                     return Err(self.unusable(&endpoint, "the assertion itself").into());
                 }
@@ -167,6 +189,11 @@ impl Flow<'_> {
         let issuer = sanitize_line(endpoint.issuer);
         CallerTokenError::Unusable { server: self.server.id.clone(), issuer, problem }
     }
+}
+
+fn is_refusal_of_token(error: &OAuthError) -> bool {
+    let OAuthError::CallerToken(CallerTokenError::Refused { refusal, .. }) = error else { return false };
+    *refusal == ExchangeRefusal::CallerToken
 }
 
 fn exchange_fields<'a>(

@@ -3,13 +3,11 @@
 //! - [`grant`]: how the token of a caller becomes one for a server.
 //! - [`flow`]: the requests of both grants, and the checks of their responses.
 //! - [`token_request`]: a request to a token endpoint with the client authentication that it supports.
-//! - [`issuer_metadata`]: the metadata of an issuer that the operator trusts.
 //! - [`error`]: why a caller gets no token.
 
 mod error;
 mod flow;
 mod grant;
-mod issuer_metadata;
 mod token_request;
 
 pub use error::{CallerTokenError, ExchangeRefusal};

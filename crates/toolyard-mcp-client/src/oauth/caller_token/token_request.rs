@@ -13,8 +13,8 @@ use crate::{
     sanitize::sanitize_line,
 };
 
-/// Descriptions that share a start of this length with a secret are not repeated.
-const SECRET_PREFIX_BYTES: usize = 12;
+/// Descriptions that share so many bytes with a secret, anywhere in it, are not repeated.
+const SECRET_PART_BYTES: usize = 12;
 const MAX_ERROR_CODE_BYTES: usize = 64;
 
 /// How a client proves its identity at a token endpoint.
@@ -141,13 +141,15 @@ fn refusal(status: u16, body: &[u8], secrets: &[&str]) -> TokenRequestError {
             && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
     };
     let code = Some(text("error")).filter(is_code).map(str::to_owned);
-    let description = text("error_description");
+    // The text that is shown is compared, which is short.
+    let description = sanitize_line(text("error_description"));
     // A server that quotes what it received would otherwise put tokens into logs.
     let repeats = |secret: &&str| {
-        let prefix = secret.get(..SECRET_PREFIX_BYTES).unwrap_or(secret);
-        !prefix.is_empty() && description.contains(prefix)
+        let length = SECRET_PART_BYTES.min(secret.len()).max(1);
+        let shown = description.as_bytes();
+        secret.as_bytes().windows(length).any(|part| shown.windows(length).any(|window| window == part))
     };
-    let description = if secrets.iter().any(repeats) { String::new() } else { sanitize_line(description) };
+    let description = if secrets.iter().any(repeats) { String::new() } else { description };
     let code = code.unwrap_or_else(|| format!("HTTP status {status}"));
     TokenRequestError::Refused { code, description }
 }
@@ -169,6 +171,14 @@ mod tests {
                 format!(
                     r#"{{"error":"invalid_grant","error_description":"bad {}"}}"#,
                     token.split('.').next().unwrap()
+                ),
+                "invalid_grant",
+                "",
+            ),
+            (
+                format!(
+                    r#"{{"error":"invalid_grant","error_description":"bad …{}"}}"#,
+                    token.rsplit_once("ey").unwrap().1
                 ),
                 "invalid_grant",
                 "",

@@ -130,6 +130,31 @@ async fn the_newest_token_of_the_caller_is_used_when_a_token_expires_or_is_refus
 }
 
 #[tokio::test]
+async fn a_revoked_token_does_not_block_another_one_of_the_caller() {
+    let env = TestEnvironment::start().await;
+    let subjects = || -> Vec<_> {
+        env.requests_of("token").iter().map(|request| request["subject_token"].clone()).collect()
+    };
+    let owner = owner("first");
+    let client = env.client(exchanging(&env, &owner));
+    client.result("tools/list").await;
+    // The new token expires before the revoked one.
+    owner.renew(&identity("https://id.example", "ada", "second", 300));
+    env.behavior().revoked_subjects = texts(&["first"]);
+    env.behavior().valid_tokens.clear();
+    client.result("tools/list").await;
+    assert_eq!(subjects(), ["first", "second"]);
+    // The newest one is revoked, and a client of the caller goes on with another one.
+    env.behavior().revoked_subjects = texts(&["second"]);
+    env.behavior().valid_tokens.clear();
+    client.result("tools/list").await;
+    assert_eq!(subjects(), ["first", "second", "second", "first"]);
+    env.behavior().valid_tokens.clear();
+    client.result("tools/list").await;
+    assert_eq!(subjects().len(), 5, "the refused one is not tried again");
+}
+
+#[tokio::test]
 async fn concurrent_calls_wait_for_one_exchange() {
     let env = TestEnvironment::start().await;
     let authorizer = Arc::new(exchanging(&env, &owner("one")));

@@ -3,5 +3,6 @@
 mod attacks;
 mod caller_tokens;
 mod flow;
+mod impersonated_issuers;
 mod per_caller;
 mod test_servers;

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use toolyard_core::{CallerIdentity, ErrorKind, SourceSignal};
+use toolyard_core::{CallerIdentity, DataOwner, ErrorKind, SourceSignal};
 use url::Url;
 
-use super::{super::*, test_servers::*};
+use super::{
+    super::{token_removal::REMOVAL_CHECK_INTERVAL, *},
+    test_servers::*,
+};
 use crate::{Authorizer, RequestError, TransportError};
 
 const REDIRECT_URI: &str = "https://tools.example/oauth/callback";
@@ -143,6 +146,85 @@ async fn a_removed_sign_in_is_not_renewed() {
     assert!(matches!(error, TransportError::SignInRequired { .. }), "{error:?}");
     assert_eq!(env.requests_of("token").len(), 1, "the refresh token was not used");
     assert!(store.sign_ins("notes").unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_sign_in_that_is_removed_during_its_renewal_stays_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    for store in [TokenStore::in_memory(), TokenStore::with_key_file(folder.path()).unwrap()] {
+        let env = TestEnvironment::start().await;
+        let ada = caller("ada");
+        sign_in(&env.authorizer_of(&store, Some(&ada))).await;
+        let authorizer = Arc::new(env.authorizer_of(&store, Some(&ada)));
+        let client = env.client_sharing(&authorizer);
+        client.result("tools/list").await;
+        let (removing, owner) = (store.clone(), *ada.owner());
+        env.behavior().on_token_request = Some(Box::new(move || {
+            assert_eq!(removing.remove_caller(&owner).unwrap(), 1, "a removal does not wait");
+        }));
+        env.behavior().valid_tokens.clear();
+        let error = client.error("tools/list").await;
+        assert!(matches!(error, TransportError::SignInRequired { .. }), "{error:?}");
+        assert_eq!(env.requests_of("token").len(), 2, "the renewal was in progress");
+        assert!(store.sign_ins("notes").unwrap().is_empty());
+        assert_eq!(token(&authorizer).await, None);
+    }
+}
+
+#[tokio::test]
+async fn a_sign_in_that_was_begun_before_a_removal_has_no_effect() {
+    let folder = tempfile::tempdir().unwrap();
+    for store in [TokenStore::in_memory(), TokenStore::with_key_file(folder.path()).unwrap()] {
+        let env = TestEnvironment::start().await;
+        let (ada, bob) = (caller("ada"), caller("bob"));
+        let key = TokenKey::new("notes", DataOwner::Caller(*ada.owner()));
+        let removals: [&dyn Fn(); 2] =
+            [&|| assert_eq!(store.remove_caller(ada.owner()).unwrap(), 0), &|| {
+                assert!(!store.remove(&key).unwrap());
+            }];
+        for remove in removals {
+            let authorizer = env.authorizer_of(&store, Some(&ada));
+            let login = authorizer.begin_web_login(REDIRECT_URI, None).await.unwrap();
+            let of_bob = env.authorizer_of(&store, Some(&bob)).begin_web_login(REDIRECT_URI, None).await;
+            remove();
+            let error = finish(login).await.unwrap_err();
+            assert!(matches!(error, OAuthError::SignInRemoved { .. }), "{error:?}");
+            assert_eq!(token(&authorizer).await, None);
+            finish(of_bob.unwrap()).await.unwrap();
+        }
+        let names: Vec<_> = store.sign_ins("notes").unwrap().into_iter().map(|found| found.caller).collect();
+        assert_eq!(names, [Some("bob".to_owned())]);
+        sign_in(&env.authorizer_of(&store, Some(&ada))).await;
+        assert!(token(&env.authorizer_of(&store, Some(&ada))).await.is_some(), "a later sign-in counts");
+    }
+}
+
+/// Lets the next request look for removals.
+async fn pass_removal_check_interval() {
+    tokio::time::pause();
+    tokio::time::advance(REMOVAL_CHECK_INTERVAL).await;
+    tokio::time::resume();
+}
+
+#[tokio::test]
+async fn a_removal_ends_the_use_of_a_token_that_never_expires() {
+    let env = TestEnvironment::start().await;
+    let store = TokenStore::in_memory();
+    let ada = caller("ada");
+    sign_in(&env.authorizer_of(&store, Some(&ada))).await;
+    let authorizer = Arc::new(env.authorizer_of(&store, Some(&ada)));
+    let client = env.client_sharing(&authorizer);
+    client.result("tools/list").await;
+    pass_removal_check_interval().await;
+    client.result("tools/list").await;
+    store.remove_caller(ada.owner()).unwrap();
+    pass_removal_check_interval().await;
+    let error = client.error("tools/list").await;
+    assert!(matches!(error, TransportError::SignInRequired { .. }), "{error:?}");
+    assert_eq!(env.server.received().last().unwrap().header("authorization"), None);
+    // A new sign-in is used again.
+    sign_in(&env.authorizer_of(&store, Some(&ada))).await;
+    client.result("tools/list").await;
 }
 
 #[tokio::test]

@@ -60,6 +60,10 @@ pub(super) struct ServerBehavior {
     pub(super) rejects_all_tokens: bool,
     /// The response to every token request.
     pub(super) token_response: Option<HttpResponse>,
+    /// Called when the next token request arrives.
+    pub(super) on_token_request: Option<Box<dyn FnOnce() + Send>>,
+    /// Tokens of callers that are not accepted any more.
+    pub(super) revoked_subjects: Vec<String>,
     /// Where metadata is redirected to.
     pub(super) metadata_moved: Option<String>,
     /// Sends no challenge and no metadata, like an MCP server of 2024-11-05.
@@ -245,8 +249,14 @@ impl ServerBehavior {
         let mut parameters = form(std::str::from_utf8(&request.body).unwrap());
         parameters.insert("basic".to_owned(), request.header("authorization").unwrap_or_default().to_owned());
         self.log.push(("token", parameters.clone()));
+        if let Some(hook) = self.on_token_request.take() {
+            hook();
+        }
         if let Some(response) = &self.token_response {
             return response.clone();
+        }
+        if parameters.get("subject_token").is_some_and(|token| self.revoked_subjects.contains(token)) {
+            return invalid_grant();
         }
         if let Some(nonce) =
             self.dpop_nonce.clone().filter(|nonce| dpop_claim(request, "nonce") != json!(nonce))

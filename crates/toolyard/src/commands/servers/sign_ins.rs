@@ -75,7 +75,7 @@ pub(super) fn remove(
     output.report(
         &json!({"server": name, "caller": sign_in.caller, "id": short_id(sign_in)}),
         &format!(
-            "deleted the tokens of {caller} for {name}; running gateways use an access token until it expires"
+            "deleted the tokens of {caller} for {name}; running gateways stop using them within seconds"
         ),
     );
     Ok(())
