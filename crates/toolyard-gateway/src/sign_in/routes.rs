@@ -10,7 +10,7 @@ use axum::{
 };
 use http::{HeaderMap, StatusCode};
 use toolyard_core::{CallerIdentity, sanitize};
-use toolyard_mcp_client::oauth::AuthorizationQuery;
+use toolyard_mcp_client::oauth::{AuthorizationQuery, OAuthError};
 
 use super::{
     browser::{is_browser, is_own_form, secret, set_cookie},
@@ -206,7 +206,18 @@ async fn begin_authorization(
             sign_ins.pending().authorize(&id, login, browser);
             page.into_response()
         }
-        Err(error) => fail(sign_ins, &id, &error.to_string()),
+        Err(error) => fail(sign_ins, &id, &public_reason(&error)),
+    }
+}
+
+/// Why a sign-in failed, for the person. Problems of the token store name files of the gateway, which only its log may.
+fn public_reason(error: &OAuthError) -> String {
+    match error {
+        OAuthError::Store(error) => {
+            tracing::error!(%error, "the tokens of a sign-in cannot be stored");
+            "The gateway cannot store the tokens. Tell its operator.".to_owned()
+        }
+        other => other.to_string(),
     }
 }
 
@@ -225,7 +236,7 @@ async fn authorized(
         Err(error) => return step_refusal(error),
     };
     let outcome = match query.outcome {
-        Ok(response) => login.finish(response).await.map_err(|error| error.to_string()),
+        Ok(response) => login.finish(response).await.map_err(|error| public_reason(&error)),
         Err(reason) => Err(format!("The authorization server refused: {reason}")),
     };
     sign_ins.end(&id, outcome.is_ok());
