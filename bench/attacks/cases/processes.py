@@ -74,7 +74,8 @@ def serve_as_nobody(box):
         for name in [folder] + [os.path.join(folder, item) for item in folders + files]:
             os.chown(name, nobody, nobody, follow_symlinks=False)
     binary = box.path / "toolyard-copy"
-    shutil.copy(box.binary, binary)
+    # By a process of its own: a copy that this process writes stays "busy" while another thread's new process still holds it.
+    subprocess.run(["cp", str(box.binary), str(binary)], check=True)
     binary.chmod(0o755)
     package = box.path / "hostile_server.py"
     shutil.copy(Path(__file__).resolve().parents[1] / "hostile_server.py", package)
