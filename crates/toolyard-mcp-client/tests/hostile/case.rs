@@ -180,8 +180,7 @@ fn tolerance() -> Duration {
 fn time_limit(case: &Case<'_>) -> Duration {
     match case.expected {
         Expected::NoConnection(_) | Expected::Quarantined(_) => STARTUP_TIMEOUT,
-        // However such a call ends, its deadline ends it at the latest.
-        Expected::Dropped | Expected::Anything => DEADLINE,
+        Expected::Dropped => DEADLINE,
         _ if case.action == Action::Connect => STARTUP_TIMEOUT,
         _ => IDLE_TIMEOUT,
     }

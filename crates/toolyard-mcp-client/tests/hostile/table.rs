@@ -251,7 +251,7 @@ hostile! {
         head_drip: Call => Fails(Timeout, "no response or progress from the server for 1 s");
         endless_head: Call => Fails(ResponseLost, "");
         endless_header: Call => Fails(ResponseLost, "");
-        endless_continue: Call => Anything;
+        endless_continue: Call => Fails(ResponseLost, "too many informational responses");
         switching_protocols: Call => Anything;
 
         // Lengths, chunks and encodings.

@@ -17,6 +17,8 @@ const MAX_HEAD_BYTES: usize = 400 << 10;
 const MAX_HEADERS: usize = 100;
 /// Chunk extensions and trailers of one body, together.
 const MAX_CHUNK_OVERHEAD_BYTES: usize = 16 << 10;
+/// Informational responses (1xx) before a response. A server that sends more keeps the client busy for nothing.
+const MAX_INFORMATIONAL_RESPONSES: usize = 32;
 /// The response headers that this crate reads, besides those about the length.
 static KEPT_HEADERS: [HeaderName; 7] =
     [CONTENT_TYPE, SESSION_ID, CONTENT_ENCODING, LOCATION, WWW_AUTHENTICATE, RETRY_AFTER, DPOP_NONCE];
@@ -27,6 +29,8 @@ pub(super) enum Http1Error {
     NotHttp(httparse::Error),
     #[error("response head is too long")]
     HeadTooLong,
+    #[error("too many informational responses")]
+    TooManyInformational,
     #[error("unexpected protocol upgrade")]
     UnexpectedUpgrade,
     #[error("conflicting or unsupported body length")]
@@ -70,18 +74,26 @@ pub(super) struct ResponseHead {
     pub(super) is_reusable: bool,
 }
 
-/// Removes a response head from the front of `buffer`; none while it is incomplete. Informational responses are skipped.
-/// `scanned` is how many bytes were searched before.
+/// What is known of a response whose head is incomplete.
+#[derive(Debug, Default)]
+pub(super) struct HeadProgress {
+    /// How many bytes were searched for the end of the head.
+    scanned: usize,
+    /// How many informational responses were skipped.
+    informational: usize,
+}
+
+/// Removes a response head from the front of `buffer`; none while it is incomplete. A few informational responses are skipped.
 pub(super) fn parse_head(
     buffer: &mut BytesMut,
-    scanned: &mut usize,
+    progress: &mut HeadProgress,
 ) -> Result<Option<ResponseHead>, Http1Error> {
     loop {
-        if !has_blank_line(buffer, *scanned) {
-            *scanned = buffer.len();
+        if !has_blank_line(buffer, progress.scanned) {
+            progress.scanned = buffer.len();
             return if buffer.len() > MAX_HEAD_BYTES { Err(Http1Error::HeadTooLong) } else { Ok(None) };
         }
-        *scanned = 0;
+        progress.scanned = 0;
         let mut lines = [const { MaybeUninit::uninit() }; MAX_HEADERS];
         let mut parsed = httparse::Response::new(&mut []);
         let outcome =
@@ -95,6 +107,10 @@ pub(super) fn parse_head(
         buffer.advance(length);
         if !head.status.is_informational() {
             return Ok(Some(head));
+        }
+        progress.informational += 1;
+        if progress.informational > MAX_INFORMATIONAL_RESPONSES {
+            return Err(Http1Error::TooManyInformational);
         }
     }
 }

@@ -15,11 +15,11 @@ struct ReadBack {
 
 /// Reads a response that arrives in these pieces, after which the connection ends.
 fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<ReadBack, Http1Error> {
-    let (mut buffer, mut scanned) = (BytesMut::new(), 0);
+    let (mut buffer, mut progress) = (BytesMut::new(), HeadProgress::default());
     let mut pieces = pieces.into_iter();
     let mut head = loop {
         buffer.extend_from_slice(pieces.next().ok_or(Http1Error::Disconnected)?);
-        if let Some(head) = parse_head(&mut buffer, &mut scanned)? {
+        if let Some(head) = parse_head(&mut buffer, &mut progress)? {
             break head;
         }
     };
@@ -96,6 +96,16 @@ fn the_end_of_a_body_is_found_in_each_framing() {
             "{response:?}"
         );
     }
+}
+
+#[test]
+fn endless_informational_responses_are_rejected() {
+    let responses = |count: usize| {
+        format!("{}HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(count))
+    };
+    assert!(read_whole(&responses(MAX_INFORMATIONAL_RESPONSES)).is_ok());
+    let refused = read_whole(&responses(MAX_INFORMATIONAL_RESPONSES + 1)).err();
+    assert_eq!(refused, Some(Http1Error::TooManyInformational));
 }
 
 #[test]

@@ -22,7 +22,9 @@ use crate::{
     sync::lock,
     transport::{
         error::TransportError,
-        http::http1::{BodyFraming, DecodeStep, Http1Error, ResponseHead, encode_head, parse_head},
+        http::http1::{
+            BodyFraming, DecodeStep, HeadProgress, Http1Error, ResponseHead, encode_head, parse_head,
+        },
     },
 };
 
@@ -244,12 +246,12 @@ impl HttpConnection {
     }
 
     async fn read_head(&mut self) -> Result<ResponseHead, ReadError> {
-        let mut scanned = 0;
+        let mut progress = HeadProgress::default();
         loop {
             if self.read().await? == 0 {
                 return Err(Http1Error::Disconnected.into());
             }
-            if let Some(head) = parse_head(&mut self.buffer, &mut scanned)? {
+            if let Some(head) = parse_head(&mut self.buffer, &mut progress)? {
                 return Ok(head);
             }
         }
