@@ -57,6 +57,7 @@
 
 mod busy_executable;
 mod clock;
+mod cluster;
 mod hash;
 mod json;
 mod ports;
@@ -70,6 +71,10 @@ mod tool;
 
 pub use busy_executable::busy_executable_delay;
 pub use clock::unix_millis;
+pub use cluster::{
+    leases::{SessionLease, SessionLeases},
+    peers::{Exchange, PeerError, PeerService, Peers},
+};
 pub use hash::{ContentHash, InvalidHash};
 pub use json::{
     cursor::JsonCursor,

@@ -1,0 +1,56 @@
+//! [`SessionLeases`]: which process owns a session with a stateful server, and who has used that session.
+
+use std::{fmt, time::Duration};
+
+use crate::{BoxFuture, StorageError};
+
+/// Leases in a store. One process holds a name until it releases the lease or stops renewing it. The store's clock decides.
+pub trait SessionLeases: Send + Sync + fmt::Debug {
+    /// Takes a lease that is free, or renews the holder's own. Returns who holds it afterwards.
+    fn take_lease<'a>(
+        &'a self,
+        name: &'a str,
+        holder: &'a str,
+        duration: Duration,
+    ) -> BoxFuture<'a, Result<SessionLease, StorageError>>;
+
+    /// Renews all leases of a holder that are not over yet. Returns them; a lease that is missing was lost.
+    fn renew_leases<'a>(
+        &'a self,
+        holder: &'a str,
+        duration: Duration,
+    ) -> BoxFuture<'a, Result<Vec<SessionLease>, StorageError>>;
+
+    /// Ends a lease. Does nothing if another fencing number holds it by now.
+    fn release_lease<'a>(&'a self, name: &'a str, fence: i64) -> BoxFuture<'a, Result<(), StorageError>>;
+
+    /// The lease of a name, unless it is free.
+    fn lease<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<SessionLease>, StorageError>>;
+
+    /// Records that a caller uses the session that began with this fencing number. Fails if another number holds the lease.
+    fn record_session_user<'a>(
+        &'a self,
+        name: &'a str,
+        fence: i64,
+        user: &'a str,
+    ) -> BoxFuture<'a, Result<(), StorageError>>;
+
+    /// The callers that have used a session of this name, each with the fencing number of the latest one.
+    fn session_users<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<(String, i64)>, StorageError>>;
+
+    /// Removes leases that ended this long ago, with their users.
+    fn purge_leases(&self, older_than: Duration) -> BoxFuture<'_, Result<u64, StorageError>>;
+}
+
+/// A lease and its holder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionLease {
+    /// What is held.
+    pub name: String,
+    /// The process that holds it.
+    pub holder: String,
+    /// The fencing number: larger for each new holder of the name, and for each new lease of the same holder.
+    pub fence: i64,
+    /// How long the lease lasts unless it is renewed, by the store's clock.
+    pub remaining: Duration,
+}

@@ -1,0 +1,4 @@
+//! Extension traits for several processes that serve the same tools together: who holds what, and how they talk.
+
+pub(crate) mod leases;
+pub(crate) mod peers;
