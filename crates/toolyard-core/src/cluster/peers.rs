@@ -9,7 +9,14 @@ pub trait Peers: Send + Sync + fmt::Debug {
     /// The number of this process, by which others reach it.
     fn own_number(&self) -> u64;
 
-    /// Opens an exchange with a service of one process.
+    /// The processes that were heard of lately, this one included, in ascending order. What they hold is decided by leases, not by
+    /// this list.
+    fn members(&self) -> Vec<u64> {
+        vec![self.own_number()]
+    }
+
+    /// Opens an exchange with a service of one process. That the process cannot be reached may be known only when
+    /// [`Exchange::receive`] says so.
     fn open<'a>(
         &'a self,
         process: u64,
@@ -26,6 +33,11 @@ pub trait Peers: Send + Sync + fmt::Debug {
 pub trait Exchange: Send {
     /// Sends a message to the other side.
     fn send(&mut self, message: Vec<u8>) -> BoxFuture<'_, Result<(), PeerError>>;
+
+    /// Sends the last message and ends the exchange.
+    fn send_last(&mut self, message: Vec<u8>) -> BoxFuture<'_, Result<(), PeerError>> {
+        self.send(message)
+    }
 
     /// The next message of the other side; `None` when it has ended the exchange. Safe to drop while it waits.
     fn receive(&mut self) -> BoxFuture<'_, Result<Option<Vec<u8>>, PeerError>>;

@@ -1,0 +1,168 @@
+//! [`NatsConnection`]: one connection to NATS, which reconnects by itself.
+
+use std::{sync::Arc, time::Duration};
+
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, connection::State};
+use futures_util::StreamExt as _;
+
+use crate::settings::{InvalidNatsSettings, NatsCredentials, NatsSettings, without_user};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A connection that died without a word is noticed after two of these.
+const PING_INTERVAL: Duration = Duration::from_secs(5);
+/// Messages that wait for one subscription. More are dropped, which exchanges notice.
+const SUBSCRIPTION_CAPACITY: usize = 64 << 10;
+const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(2);
+
+/// A connection to NATS.
+#[derive(Debug, Clone)]
+pub struct NatsConnection {
+    client: Client,
+    prefix: Arc<str>,
+    addresses: Arc<str>,
+}
+
+/// Why there is no connection.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NatsConnectError {
+    /// The settings cannot be used.
+    #[error(transparent)]
+    Settings(#[from] InvalidNatsSettings),
+    /// The credentials cannot be read.
+    #[error("cannot read the NATS credentials {path}: {reason}")]
+    Credentials {
+        /// The file.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// The server does not accept the credentials.
+    #[error("NATS at {servers} refused the credentials")]
+    Unauthorized {
+        /// The servers that were tried.
+        servers: String,
+    },
+    /// No server can be reached.
+    #[error("cannot reach NATS at {servers}: {reason}")]
+    Unreachable {
+        /// The servers that were tried.
+        servers: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl NatsConnection {
+    /// Connects. Fails if no server can be reached now; later failures are repaired by reconnecting.
+    ///
+    /// # Errors
+    /// See [`NatsConnectError`].
+    pub async fn connect(settings: &NatsSettings, name: &str) -> Result<Self, NatsConnectError> {
+        let addresses = settings.addresses()?;
+        let servers: Vec<String> = settings.servers.iter().map(|server| without_user(server)).collect();
+        let servers = servers.join(", ");
+        let options = options(settings, name).await?;
+        let client = options.connect(addresses).await.map_err(|error| match error.kind() {
+            ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
+                NatsConnectError::Unauthorized { servers: servers.clone() }
+            }
+            _ => NatsConnectError::Unreachable { servers: servers.clone(), reason: error.to_string() },
+        })?;
+        Ok(Self { client, prefix: settings.prefix.as_str().into(), addresses: servers.into() })
+    }
+
+    /// The version of the server, and the longest message that it accepts.
+    pub fn server(&self) -> (String, usize) {
+        let info = self.client.server_info();
+        (info.version, info.max_payload)
+    }
+
+    /// Whether the connection works at the moment.
+    pub fn is_connected(&self) -> bool {
+        self.client.connection_state() == State::Connected
+    }
+
+    /// The addresses of the settings, without passwords.
+    pub fn addresses(&self) -> &str {
+        &self.addresses
+    }
+
+    /// Waits until the server has processed everything that was sent so far: flushing only hands it to the network.
+    ///
+    /// # Errors
+    /// If the server does not respond.
+    pub async fn round_trip(&self) -> Result<(), NatsConnectError> {
+        let failed =
+            |reason: String| NatsConnectError::Unreachable { servers: self.addresses.to_string(), reason };
+        let inbox = self.client.new_inbox();
+        let mut echo =
+            self.client.subscribe(inbox.clone()).await.map_err(|error| failed(error.to_string()))?;
+        let sent = self.client.publish(inbox, Vec::new().into()).await;
+        sent.map_err(|error| failed(error.to_string()))?;
+        match tokio::time::timeout(CONNECT_TIMEOUT, echo.next()).await {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) | Err(_) => Err(failed("the server does not respond".to_owned())),
+        }
+    }
+
+    /// Sends what waits and closes the connection.
+    pub async fn close(&self) {
+        // An error means that it is closed already.
+        let _ = self.client.drain().await;
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(crate) fn prefix(&self) -> &Arc<str> {
+        &self.prefix
+    }
+}
+
+async fn options(settings: &NatsSettings, name: &str) -> Result<ConnectOptions, NatsConnectError> {
+    let mut options = ConnectOptions::new()
+        .name(name)
+        .connection_timeout(CONNECT_TIMEOUT)
+        .ping_interval(PING_INTERVAL)
+        .subscription_capacity(SUBSCRIPTION_CAPACITY)
+        .reconnect_delay_callback(reconnect_delay)
+        .event_callback(|event| async move { log_event(&event) });
+    options = match &settings.credentials {
+        None => options,
+        Some(NatsCredentials::File(path)) => options.credentials_file(path).await.map_err(|error| {
+            NatsConnectError::Credentials { path: path.display().to_string(), reason: error.to_string() }
+        })?,
+        Some(NatsCredentials::NkeySeed(seed)) => options.nkey(seed.clone()),
+        Some(NatsCredentials::Password { user, password }) => {
+            options.user_and_password(user.clone(), password.clone())
+        }
+        Some(NatsCredentials::Token(token)) => options.token(token.clone()),
+    };
+    if let Some(file) = &settings.ca_file {
+        options = options.add_root_certificates(file.clone());
+    }
+    if let Some((certificate, key)) = &settings.client_certificate {
+        options = options.add_client_certificate(certificate.clone(), key.clone());
+    }
+    Ok(options)
+}
+
+/// Waits longer after each failure, and not in step with other processes.
+fn reconnect_delay(attempts: usize) -> Duration {
+    let exponent = u32::try_from(attempts.min(6)).unwrap_or(6);
+    let longest = Duration::from_millis(50).saturating_mul(2_u32.saturating_pow(exponent));
+    longest.min(MAX_RECONNECT_DELAY).mul_f64(0.5 + fastrand::f64() / 2.0)
+}
+
+fn log_event(event: &Event) {
+    match event {
+        Event::Connected => tracing::info!("connected to NATS"),
+        Event::Disconnected => tracing::warn!("connection to NATS lost; reconnecting"),
+        Event::SlowConsumer(subscription) => {
+            tracing::warn!(subscription, "messages from NATS were dropped because this process is too slow");
+        }
+        Event::ServerError(_) | Event::ClientError(_) => tracing::warn!(%event, "NATS reported an error"),
+        Event::LameDuckMode | Event::Draining | Event::Closed => tracing::info!(%event, "NATS connection"),
+    }
+}

@@ -1,0 +1,304 @@
+//! [`ExchangeTable`]: the open exchanges of this process. Delivers frames to them, sends heartbeats for them, and ends those
+//! whose other side is silent.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use async_nats::{Message, StatusCode, Subject, connection::State};
+use bytes::Bytes;
+use tokio::{
+    sync::{Notify, mpsc},
+    time::Instant,
+};
+use toolyard_core::PeerError;
+
+use crate::{
+    connection::NatsConnection,
+    exchange::{
+        frame::{Frame, FrameKind, HEADER_LENGTH},
+        incoming::{Incoming, Received},
+        stream::NatsExchange,
+    },
+    subjects::{Subjects, exchange_id},
+    sync::lock,
+};
+
+/// How often exchanges are looked at.
+const TICK: Duration = Duration::from_millis(500);
+/// Ticks between two heartbeats of an exchange.
+const TICKS_PER_HEARTBEAT: u64 = 4;
+/// An exchange whose other side was not heard for so long is lost.
+const LOST_AFTER: Duration = Duration::from_secs(6);
+/// Messages of one exchange that wait to be read. An exchange that has more is lost.
+const MAX_WAITING_MESSAGES: usize = 1_024;
+
+/// The open exchanges of a process.
+#[derive(Debug)]
+pub(crate) struct ExchangeTable {
+    connection: NatsConnection,
+    pub(crate) subjects: Subjects,
+    links: Mutex<HashMap<u64, Arc<Link>>>,
+    next_id: AtomicU64,
+    /// Frames of exchanges that were dropped, which cannot wait for their sending.
+    outbox: mpsc::UnboundedSender<(Subject, Bytes)>,
+}
+
+/// What the table and the two halves of an exchange share.
+#[derive(Debug)]
+pub(crate) struct Link {
+    id: u64,
+    own_subject: Subject,
+    state: Mutex<LinkState>,
+    /// Notified when the address of the other side becomes known, and when the exchange is lost.
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct LinkState {
+    /// Where the other side listens.
+    remote: Option<Subject>,
+    /// The number of the next frame to send; counted after it was sent, so that no heartbeat overtakes it.
+    next_sequence: u32,
+    incoming: Incoming,
+    last_heard: Instant,
+    /// None when the exchange is lost or over.
+    sender: Option<mpsc::Sender<Arrival>>,
+    ticks: u64,
+}
+
+/// What arrived for the reader of an exchange.
+#[derive(Debug)]
+pub(crate) enum Arrival {
+    Received(Received),
+    /// Nobody listens at the address of the request.
+    NoResponders,
+    Lost(String),
+}
+
+impl ExchangeTable {
+    /// An empty table, and what it must send for exchanges that were dropped.
+    pub(crate) fn new(
+        connection: NatsConnection,
+        subjects: Subjects,
+    ) -> (Arc<Self>, mpsc::UnboundedReceiver<(Subject, Bytes)>) {
+        let (outbox, dropped) = mpsc::unbounded_channel();
+        let table = Self {
+            connection,
+            subjects,
+            links: Mutex::default(),
+            // Late frames of an earlier process with the same number must not hit an exchange.
+            next_id: AtomicU64::new(fastrand::u64(..) >> 1),
+            outbox,
+        };
+        (Arc::new(table), dropped)
+    }
+
+    /// Opens an exchange at a subject.
+    pub(crate) async fn open(
+        self: &Arc<Self>,
+        subject: String,
+        request: Vec<u8>,
+    ) -> Result<NatsExchange, PeerError> {
+        let client = self.connection.client();
+        if client.connection_state() != State::Connected {
+            // NATS would deliver the request when it is back, long after its caller gave up.
+            return Err(PeerError::NotReached("not connected to NATS".to_owned()));
+        }
+        let mut exchange = self.exchange(None);
+        let is_long = request.len() + HEADER_LENGTH > client.max_payload();
+        let frame = if is_long {
+            Frame::encode(FrameKind::OpenLong, 0, &[])
+        } else {
+            Frame::encode(FrameKind::Open, 0, &request)
+        };
+        let sent = client.publish_with_reply(subject, exchange.link().own_subject.clone(), frame).await;
+        sent.map_err(|error| PeerError::NotReached(error.to_string()))?;
+        if is_long {
+            use toolyard_core::Exchange as _;
+            exchange.send(request).await?;
+        }
+        Ok(exchange)
+    }
+
+    /// The exchange of a request that arrived; none without an address to respond to.
+    pub(crate) fn accept(self: &Arc<Self>, request: &Message) -> Option<NatsExchange> {
+        Some(self.exchange(Some(request.reply.clone()?)))
+    }
+
+    fn exchange(self: &Arc<Self>, remote: Option<Subject>) -> NatsExchange {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let (sender, arrivals) = mpsc::channel(MAX_WAITING_MESSAGES);
+        let link = Arc::new(Link {
+            id,
+            own_subject: self.subjects.own_exchange(id).into(),
+            state: Mutex::new(LinkState {
+                remote,
+                next_sequence: 0,
+                incoming: Incoming::default(),
+                last_heard: Instant::now(),
+                sender: Some(sender),
+                ticks: 0,
+            }),
+            changed: Notify::new(),
+        });
+        lock(&self.links).insert(id, Arc::clone(&link));
+        NatsExchange::new(Arc::clone(self), link, arrivals)
+    }
+
+    /// Delivers a message for one of the exchanges.
+    pub(crate) fn deliver(&self, message: Message) {
+        let Some(id) = exchange_id(&message.subject) else { return };
+        let link = lock(&self.links).get(&id).cloned();
+        match (link, message.reply) {
+            (Some(link), reply) => link.deliver(message.status, &message.payload, reply),
+            // The other side goes on with an exchange that was dropped here.
+            (None, Some(reply)) if !is_over(&message.payload) => self.end(reply, 0),
+            (None, _) => {}
+        }
+    }
+
+    /// Removes an exchange that is dropped. Its other side is told, if it must be and can be reached.
+    pub(crate) fn remove(&self, link: &Link, must_tell: bool) {
+        lock(&self.links).remove(&link.id);
+        let (remote, sequence) = {
+            let state = lock(&link.state);
+            (state.remote.clone(), state.next_sequence)
+        };
+        if let Some(remote) = remote.filter(|_| must_tell) {
+            self.end(remote, sequence);
+        }
+    }
+
+    fn end(&self, remote: Subject, sequence: u32) {
+        // Fails only while the process ends.
+        let _ = self.outbox.send((remote, Frame::encode(FrameKind::End, sequence, &[])));
+    }
+
+    /// Sends one message of an exchange, in several frames if it is long.
+    pub(crate) async fn send(&self, link: &Link, message: &[u8], kind: FrameKind) -> Result<(), PeerError> {
+        let remote = link.remote().await?;
+        let max_payload = self.connection.client().max_payload();
+        for (is_last, part) in crate::exchange::incoming::split(message, max_payload) {
+            let kind = if is_last { kind } else { FrameKind::Part };
+            self.send_frame(link, &remote, kind, part).await?;
+        }
+        Ok(())
+    }
+
+    async fn send_frame(
+        &self,
+        link: &Link,
+        remote: &Subject,
+        kind: FrameKind,
+        payload: &[u8],
+    ) -> Result<(), PeerError> {
+        let sequence = lock(&link.state).next_sequence;
+        let frame = Frame::encode(kind, sequence, payload);
+        let client = self.connection.client();
+        let sent = client.publish_with_reply(remote.clone(), link.own_subject.clone(), frame).await;
+        sent.map_err(|error| PeerError::Lost(error.to_string()))?;
+        if kind != FrameKind::Heartbeat {
+            lock(&link.state).next_sequence = sequence.wrapping_add(1);
+        }
+        Ok(())
+    }
+
+    /// Tells the other side at once that this one exists.
+    pub(crate) async fn greet(&self, link: &Link) -> Result<(), PeerError> {
+        let remote = link.remote().await?;
+        self.send_frame(link, &remote, FrameKind::Heartbeat, &[]).await
+    }
+
+    /// Sends heartbeats and ends silent exchanges, for ever.
+    pub(crate) async fn keep_alive(self: Arc<Self>) {
+        let mut interval = tokio::time::interval(TICK);
+        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            interval.tick().await;
+            let links: Vec<Arc<Link>> = lock(&self.links).values().cloned().collect();
+            for link in links {
+                if let Some(remote) = link.tick(Instant::now()) {
+                    // A failure shows as silence.
+                    let _ = self.send_frame(&link, &remote, FrameKind::Heartbeat, &[]).await;
+                }
+            }
+        }
+    }
+}
+
+impl Link {
+    /// Where the other side listens, as soon as that is known.
+    async fn remote(&self) -> Result<Subject, PeerError> {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            {
+                let state = lock(&self.state);
+                if state.sender.is_none() {
+                    return Err(PeerError::Lost("the exchange is over".to_owned()));
+                }
+                if let Some(remote) = &state.remote {
+                    return Ok(remote.clone());
+                }
+            }
+            changed.await;
+        }
+    }
+
+    fn deliver(&self, status: Option<StatusCode>, payload: &Bytes, reply: Option<Subject>) {
+        let mut state = lock(&self.state);
+        state.last_heard = Instant::now();
+        if let (Some(reply), None) = (reply, &state.remote) {
+            state.remote = Some(reply);
+            self.changed.notify_waiters();
+        }
+        let arrival = match Frame::decode(payload) {
+            // Without an address, only the request was sent.
+            _ if status == Some(StatusCode::NO_RESPONDERS) && state.remote.is_none() => Arrival::NoResponders,
+            _ if status.is_some() => Arrival::Lost("the process is gone".to_owned()),
+            None => Arrival::Lost("a message is malformed".to_owned()),
+            Some(frame) => match state.incoming.accept(&frame) {
+                Ok(Received::Nothing) => return,
+                Ok(received) => Arrival::Received(received),
+                Err(error) => Arrival::Lost(error.to_string()),
+            },
+        };
+        let is_final = !matches!(arrival, Arrival::Received(Received::Message(_) | Received::LastMessage(_)));
+        let is_full = state.sender.as_ref().is_some_and(|sender| sender.try_send(arrival).is_err());
+        if is_final || is_full {
+            state.sender = None;
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// Where to send a heartbeat now, if one is due. A silent other side is given up.
+    fn tick(&self, now: Instant) -> Option<Subject> {
+        let mut state = lock(&self.state);
+        if now.duration_since(state.last_heard) > LOST_AFTER {
+            if let Some(sender) = state.sender.take() {
+                let silent = format!("not heard of for {} s", LOST_AFTER.as_secs());
+                // If there is no room, the reader finds the exchange lost after what is waiting.
+                let _ = sender.try_send(Arrival::Lost(silent));
+                self.changed.notify_waiters();
+            }
+            return None;
+        }
+        state.sender.as_ref()?;
+        let is_due = state.ticks.is_multiple_of(TICKS_PER_HEARTBEAT);
+        state.ticks += 1;
+        state.remote.clone().filter(|_| is_due)
+    }
+}
+
+/// Whether a frame says that the exchange is over anyway.
+fn is_over(payload: &Bytes) -> bool {
+    Frame::decode(payload).is_none_or(|frame| {
+        matches!(frame.kind, FrameKind::End | FrameKind::LastMessage | FrameKind::Refused)
+    })
+}
