@@ -51,6 +51,7 @@
 //! | secrets | [`redact()`], [`redact_json`], [`SecretValues`] |
 //! | unsafe characters | [`sanitize`], [`escape_unsafe`], [`find_unsafe`], [`text::sanitize_json`], module [`text`] |
 //! | ports | [`Journal`], [`RunLog`], [`Approvals`], [`Audit`], [`History`], [`PastRequests`], [`Results`], [`ResultShapes`], [`ArgumentExamples`], [`ExampleRequests`], [`Servers`], [`Conversations`], [`AgentDefinitions`], [`Authenticator`], [`CallerStore`], [`Synthesizer`] |
+//! | clusters | [`SessionLeases`], [`Peers`], [`Exchange`] |
 //!
 //! A port is a trait that the hub or the agent needs and another crate implements: `toolyard-store` implements most of
 //! them, a language model implements [`Synthesizer`].

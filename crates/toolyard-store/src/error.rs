@@ -40,6 +40,16 @@ pub enum StoreError {
     /// The journal rejected an operation.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// A process acts for a session whose lease it does not hold any more.
+    #[error(
+        "lost the lease of `{name}` with the fencing number {fence}: it was released, has expired or was taken over"
+    )]
+    SessionLeaseLost {
+        /// What was held.
+        name: String,
+        /// The fencing number of the lost lease.
+        fence: i64,
+    },
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
@@ -64,7 +74,11 @@ impl StoreError {
             }
             Self::NewerSchema { .. } => Some("upgrade toolyard, or use another store"),
             Self::Corrupt(_) => Some("run `toolyard store check`"),
-            Self::Database(_) | Self::CommitUnknown(_) | Self::Journal(_) | Self::Closed => None,
+            Self::Database(_)
+            | Self::CommitUnknown(_)
+            | Self::Journal(_)
+            | Self::SessionLeaseLost { .. }
+            | Self::Closed => None,
         }
     }
 }

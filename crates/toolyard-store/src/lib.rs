@@ -45,6 +45,7 @@
 //! | `history`, `past_requests`, `result_shapes`, `argument_examples`, `example_requests` | what routing, search and planning learn from earlier calls |
 //! | `results`, `conversations`, `agents`, `callers`, `policies`, `servers`, `session_key` | whole results, conversations, agents, callers with API keys, policies, servers and trust decisions, the key of session ids |
 //! | `quota_budgets` | budgets of quotas that replicas share |
+//! | `session_leases` | which replica owns a session with a stateful server, and who has used it |
 //! | `maintenance`, `transfer` | check, vacuum and backup; export and import |
 //! | `sql` | engines, migrations and the group-commit writer |
 
@@ -68,6 +69,7 @@ mod results;
 mod runs;
 mod servers;
 mod session_key;
+mod session_leases;
 mod sql;
 mod store;
 mod transfer;

@@ -9,6 +9,7 @@ use crate::{
     audit::verify::AuditVerification,
     error::StoreError,
     results::ResultRetention,
+    session_leases::ENDED_LEASE_RETENTION,
     sql::{Engine, TABLES, connect::create_private_file, statement},
     store::Store,
 };
@@ -63,9 +64,11 @@ impl Store {
         Ok(messages.into_iter().filter(|message| message != "ok").collect())
     }
 
-    /// Deletes expired results and returns free space to the file system; returns the number of deleted results.
+    /// Deletes expired results and leases that ended long ago, and returns free space to the file system; returns the number of
+    /// deleted results.
     pub async fn vacuum(&self, retention: ResultRetention) -> Result<u64, StoreError> {
         let deleted = self.expire_results(retention).await?;
+        self.purge_session_leases(ENDED_LEASE_RETENTION).await?;
         let sql = match self.engine() {
             Engine::Sqlite => "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)",
             Engine::Postgres => "VACUUM",

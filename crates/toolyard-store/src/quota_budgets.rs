@@ -10,7 +10,7 @@ use toolyard_core::{
 
 use crate::{
     error::StoreError,
-    sql::{Durability, Engine, statement, writer::WriteFn},
+    sql::{Durability, Engine, statement},
     store::Store,
 };
 
@@ -20,11 +20,6 @@ const LOCK_HOLDER: &str = "";
 /// How long a change is remembered, in milliseconds: a process that could not reach the store for longer may repeat a change that
 /// was made.
 const CHANGE_RETENTION_MILLIS: u64 = 3_600_000;
-
-/// PostgreSQL: a replica that stops in the middle of a transaction must not stop the others. An abandoned request would keep its
-/// connection until it gets the lock.
-const LIMIT_LOCKS: &str = "SELECT set_config('lock_timeout', '5s', true), \
-                           set_config('idle_in_transaction_session_timeout', '10s', true)";
 
 impl QuotaBudgets for Store {
     fn change_budget<'a>(
@@ -36,7 +31,7 @@ impl QuotaBudgets for Store {
                 return Ok(read_budget(self, change).await?);
             }
             let data = (change.clone(), self.engine());
-            let changed = self.write_alone(data, |connection, (change, engine)| {
+            let changed = self.write_alone(Durability::Relaxed, data, |connection, (change, engine)| {
                 Box::pin(change_budget(connection, change, *engine))
             });
             Ok(changed.await?)
@@ -46,7 +41,7 @@ impl QuotaBudgets for Store {
     fn hold_permits<'a>(&'a self, hold: &'a PermitHold) -> BoxFuture<'a, Result<u64, StorageError>> {
         Box::pin(async move {
             let data = (hold.clone(), self.engine());
-            let held = self.write_alone(data, |connection, (hold, engine)| {
+            let held = self.write_alone(Durability::Relaxed, data, |connection, (hold, engine)| {
                 Box::pin(hold_permits(connection, hold, *engine))
             });
             Ok(held.await?)
@@ -77,11 +72,13 @@ impl QuotaBudgets for Store {
 
     fn purge_budgets(&self) -> BoxFuture<'_, Result<(), StorageError>> {
         Box::pin(async move {
-            self.write_alone(self.engine(), |connection, engine| Box::pin(purge_unused(connection, *engine)))
-                .await?;
+            let purged = self.write_alone(Durability::Relaxed, self.engine(), |connection, engine| {
+                Box::pin(purge_unused(connection, *engine))
+            });
+            purged.await?;
             // In a transaction of its own: a request for permits locks this row first and the row of its holder then, and the
             // rows of holders were just removed.
-            let removed = self.write_alone((), |connection, ()| {
+            let removed = self.write_alone(Durability::Relaxed, (), |connection, ()| {
                 Box::pin(async move {
                     let sql = "DELETE FROM quota_permits WHERE holder = $1
                                AND key NOT IN (SELECT key FROM quota_permits WHERE holder <> $1)";
@@ -91,26 +88,6 @@ impl QuotaBudgets for Store {
             });
             Ok(removed.await?)
         })
-    }
-}
-
-impl Store {
-    /// Runs `work` in a transaction of its own where that is possible: other replicas wait for the row that it locks, and two
-    /// such rows in one transaction could be locked in two orders. Work that nobody waits for any more when its turn comes is
-    /// left out.
-    async fn write_alone<D: Send + Sync + 'static, T: Send + 'static>(
-        &self,
-        data: D,
-        work: WriteFn<D, T>,
-    ) -> Result<T, StoreError> {
-        if self.engine() == Engine::Sqlite {
-            return self.write_unless_abandoned(Durability::Relaxed, data, work).await;
-        }
-        let mut transaction = self.pool().begin().await?;
-        sqlx::query(LIMIT_LOCKS).execute(&mut *transaction).await?;
-        let result = work(&mut transaction, &data).await?;
-        transaction.commit().await.map_err(|error| StoreError::CommitUnknown(error.to_string()))?;
-        Ok(result)
     }
 }
 

@@ -15,6 +15,11 @@ use crate::{
     },
 };
 
+/// PostgreSQL: a replica that stops in the middle of a transaction must not stop the others. An abandoned request would keep its
+/// connection until it gets the lock.
+const LIMIT_LOCKS: &str = "SELECT set_config('lock_timeout', '5s', true), \
+                           set_config('idle_in_transaction_session_timeout', '10s', true)";
+
 /// Returns milliseconds since 1970; replaceable in tests.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 
@@ -122,6 +127,25 @@ impl Store {
         work: WriteFn<D, T>,
     ) -> Result<T, StoreError> {
         self.inner.writer.write(durability, data, JobKind::UnlessAbandoned, work).await
+    }
+
+    /// Runs `work` in a transaction of its own where that is possible: other replicas wait for the row that it locks, and two
+    /// such rows in one transaction could be locked in two orders. Work that nobody waits for any more when its turn comes is
+    /// left out. On PostgreSQL the server's setting decides about durability.
+    pub(crate) async fn write_alone<D: Send + Sync + 'static, T: Send + 'static>(
+        &self,
+        durability: Durability,
+        data: D,
+        work: WriteFn<D, T>,
+    ) -> Result<T, StoreError> {
+        if self.engine() == Engine::Sqlite {
+            return self.write_unless_abandoned(durability, data, work).await;
+        }
+        let mut transaction = self.pool().begin().await?;
+        sqlx::query(LIMIT_LOCKS).execute(&mut *transaction).await?;
+        let result = work(&mut transaction, &data).await?;
+        transaction.commit().await.map_err(|error| StoreError::CommitUnknown(error.to_string()))?;
+        Ok(result)
     }
 
     /// Runs `work` in the next commit and returns once that is done.

@@ -6,7 +6,8 @@ use crate::{BoxFuture, StorageError};
 
 /// Leases in a store. One process holds a name until it releases the lease or stops renewing it. The store's clock decides.
 pub trait SessionLeases: Send + Sync + fmt::Debug {
-    /// Takes a lease that is free, or renews the holder's own. Returns who holds it afterwards.
+    /// Takes a lease that is free, or renews the holder's own, which is never shortened. Returns who holds it afterwards. If the
+    /// answer gets lost, the same holder takes the lease again and gets the same fencing number.
     fn take_lease<'a>(
         &'a self,
         name: &'a str,
@@ -14,7 +15,9 @@ pub trait SessionLeases: Send + Sync + fmt::Debug {
         duration: Duration,
     ) -> BoxFuture<'a, Result<SessionLease, StorageError>>;
 
-    /// Renews all leases of a holder that are not over yet. Returns them; a lease that is missing was lost.
+    /// Renews all leases of a holder that are not over yet. Returns them; a lease that is missing was lost. A lease that another
+    /// transaction locks is returned with the time that it has left, and renewed next time. A lease that the holder does not know
+    /// was taken by a request whose answer got lost.
     fn renew_leases<'a>(
         &'a self,
         holder: &'a str,
@@ -38,7 +41,8 @@ pub trait SessionLeases: Send + Sync + fmt::Debug {
     /// The callers that have used a session of this name, each with the fencing number of the latest one.
     fn session_users<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<(String, i64)>, StorageError>>;
 
-    /// Removes leases that ended this long ago, with their users.
+    /// Removes leases that ended this long ago, with their users. Returns the number of leases. The fencing numbers of a removed
+    /// name start again at 1, so that this must be longer than a process may act on a lease that it has lost.
     fn purge_leases(&self, older_than: Duration) -> BoxFuture<'_, Result<u64, StorageError>>;
 }
 

@@ -105,6 +105,8 @@ pub(crate) const TABLES: &[Table] = &[
                   created_at INTEGER, expires_at INTEGER, revoked_at INTEGER",
     },
     Table { name: "policies", columns: "name TEXT, text TEXT, updated_at INTEGER" },
+    Table { name: "session_leases", columns: "name TEXT, holder TEXT, fence INTEGER, lease_until INTEGER" },
+    Table { name: "session_users", columns: "name TEXT, caller TEXT, fence INTEGER" },
     Table { name: "audit_writers", columns: "writer TEXT, batch INTEGER" },
     Table { name: "audit_checkpoints", columns: "number INTEGER, hash TEXT, at INTEGER" },
 ];

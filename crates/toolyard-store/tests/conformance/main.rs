@@ -16,6 +16,7 @@ mod maintenance;
 mod policies;
 mod quotas;
 mod records;
+mod session_leases;
 
 use std::{
     collections::HashSet,
@@ -50,6 +51,7 @@ use maintenance::*;
 use policies::*;
 use quotas::*;
 use records::*;
+use session_leases::*;
 
 on_both_engines!(
     two_processes_never_get_more_than_the_budget,
@@ -57,6 +59,15 @@ on_both_engines!(
     permits_are_shared_and_expire,
     a_repeated_change_is_made_once,
     old_changes_of_a_budget_are_forgotten_with_the_next_one,
+    a_session_lease_is_taken_renewed_and_released,
+    a_session_lease_that_is_over_is_taken_with_a_larger_fence,
+    each_fence_of_a_session_lease_has_one_holder,
+    all_session_leases_of_a_holder_are_renewed_together,
+    users_are_recorded_under_the_present_fence_only,
+    ended_session_leases_are_purged_with_their_users,
+    session_leases_survive_export_and_import,
+    operations_on_session_leases_never_block_each_other_for_good,
+    session_leases_behave_like_a_model,
     processes_that_open_a_new_store_at_once_all_succeed,
     a_finished_step_is_reused,
     an_interrupted_write_becomes_unknown,
