@@ -564,6 +564,7 @@ pub(crate) fn allows_capability_fallback(request: &ToolCallRequest, failure: &Ca
             | ErrorKind::Quarantined
             | ErrorKind::QuotaExceeded
             | ErrorKind::SignInRequired
+            | ErrorKind::SessionLost
     );
     failure.had_no_effect && !names_source && !is_final
 }

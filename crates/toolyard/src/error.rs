@@ -110,6 +110,7 @@ impl From<ToolError> for CliError {
             | K::AuditUnavailable
             | K::QuotaExceeded
             | K::SignInRequired
+            | K::SessionLost
             | K::CircuitOpen
             | K::Timeout
             | K::ResponseLost => ExitStatus::Unreachable,

@@ -36,6 +36,7 @@ texts! { FailureText {
     server_exists: "The server is already configured.", "该服务器已配置。";
     server_not_found: "There is no server with this name.", "没有该名称的服务器。";
     settings_not_changed: "The settings could not be changed.", "无法更改设置。";
+    session_lost: "The server no longer has its session with you; the next call begins a new one.", "服务器与您的会话已丢失；下一次调用将开始新的会话。";
     shutting_down: "The gateway is shutting down.", "网关正在关闭。";
     sign_in_not_offered: "The gateway has no page to sign in to this server.", "网关没有登录此服务器的页面。";
     sign_in_required: "You must sign in to the server of this tool first.", "需要先登录该工具所属的服务器。";
@@ -90,6 +91,7 @@ impl FailureText {
             "server_exists" => self.server_exists,
             "server_not_found" => self.server_not_found,
             "settings_not_changed" => self.settings_not_changed,
+            "session_lost" => self.session_lost,
             "shutting_down" => self.shutting_down,
             "sign_in_not_offered" => self.sign_in_not_offered,
             "sign_in_required" => self.sign_in_required,

@@ -76,6 +76,9 @@ pub enum ErrorKind {
     QuotaExceeded,
     /// The source has no tokens of the caller, who must sign in there first; nothing was sent.
     SignInRequired,
+    /// The process that held the session with a stateful server is gone, and so is what the server remembered for the caller.
+    /// Nothing was sent; the next call begins a new session.
+    SessionLost,
     /// The circuit breaker is open after repeated failures; nothing was sent.
     CircuitOpen,
     /// The tool reported a failure.
@@ -104,6 +107,7 @@ impl ErrorKind {
             Self::AuditUnavailable => "audit_unavailable",
             Self::QuotaExceeded => "quota_exceeded",
             Self::SignInRequired => "sign_in_required",
+            Self::SessionLost => "session_lost",
             Self::CircuitOpen => "circuit_open",
             Self::Failed => "failed",
             Self::Timeout => "timeout",
@@ -304,7 +308,7 @@ impl ToolError {
             K::UnknownTool | K::UnknownSource | K::UnknownCapability | K::InvalidArguments => true,
             K::Refused | K::Quarantined => true,
             K::Unavailable | K::AuditUnavailable | K::QuotaExceeded => true,
-            K::SignInRequired | K::CircuitOpen => true,
+            K::SignInRequired | K::SessionLost | K::CircuitOpen => true,
             K::Failed | K::Timeout | K::ResponseLost | K::OutcomeUnknown | K::Internal => false,
         }
     }
@@ -332,6 +336,7 @@ impl ToolError {
             | K::Quarantined
             | K::AuditUnavailable
             | K::QuotaExceeded
+            | K::SessionLost
             | K::CircuitOpen => SourceSignal::Unknown,
         })
     }

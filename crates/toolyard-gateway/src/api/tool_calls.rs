@@ -176,6 +176,7 @@ fn call_error(error: &ToolError, request: &ToolCallRequest, service: &HubService
         K::Unavailable => ApiError::unavailable("source_unavailable", message.clone()),
         K::QuotaExceeded => ApiError::quota_exceeded(message.clone(), DEFAULT_RETRY_AFTER),
         K::SignInRequired => client(StatusCode::FORBIDDEN, "sign_in_required"),
+        K::SessionLost => client(StatusCode::CONFLICT, "session_lost"),
         K::CircuitOpen => ApiError::unavailable("circuit_open", message.clone()),
         // If the call might have had an effect, its outcome would be unknown.
         K::Timeout => ApiError {
