@@ -129,6 +129,7 @@ pub use tool::{
     data_owner::DataOwner,
     definition::{QuarantineNotice, Tool, ToolSpec},
     error::{ArgumentProblem, ErrorKind, RawToolError, SourceSignal, ToolError},
+    error_parts::ToolErrorParts,
     extendable_deadline::ExtendableDeadline,
     hints::{EffectiveHints, ToolHints},
     identity::{API_KEY_ISSUER, CallerIdentity, PROXY_ISSUER},

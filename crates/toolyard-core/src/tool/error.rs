@@ -10,25 +10,25 @@ use crate::{RawJson, SourceId, redact};
 /// A failed call. Secrets in its message and hint are redacted.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
-pub struct ToolError(Box<Inner>);
+pub struct ToolError(pub(super) Box<Inner>);
 
 #[derive(Debug, Clone, PartialEq)]
-struct Inner {
-    kind: ErrorKind,
-    message: String,
-    tool: Option<String>,
-    source: Option<SourceId>,
+pub(super) struct Inner {
+    pub(super) kind: ErrorKind,
+    pub(super) message: String,
+    pub(super) tool: Option<String>,
+    pub(super) source: Option<SourceId>,
     /// All hints.
-    hint: Option<String>,
+    pub(super) hint: Option<String>,
     /// The hints that help a caller, without those for the operator.
-    caller_hint: Option<String>,
-    problems: Vec<ArgumentProblem>,
-    retryable: Option<bool>,
-    source_signal: Option<SourceSignal>,
-    retry_after: Option<Duration>,
-    attempts: u32,
-    raw: Option<RawToolError>,
-    sign_in: Option<SignInLink>,
+    pub(super) caller_hint: Option<String>,
+    pub(super) problems: Vec<ArgumentProblem>,
+    pub(super) retryable: Option<bool>,
+    pub(super) source_signal: Option<SourceSignal>,
+    pub(super) retry_after: Option<Duration>,
+    pub(super) attempts: u32,
+    pub(super) raw: Option<RawToolError>,
+    pub(super) sign_in: Option<SignInLink>,
 }
 
 /// A failure exactly as the server sent it, to pass on to a client.
@@ -41,7 +41,8 @@ pub enum RawToolError {
 }
 
 /// What a failed call says about its source as a whole. The circuit breaker counts it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SourceSignal {
     /// The source responds: only this call failed.
     Healthy,
@@ -119,7 +120,7 @@ impl ErrorKind {
 }
 
 /// A value in the arguments that violates the schema.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArgumentProblem {
     /// JSON Pointer to the value; empty for the arguments as a whole.
     pub path: String,
@@ -354,7 +355,7 @@ fn push_hint(hints: &mut Option<String>, hint: &str) {
     }
 }
 
-fn redacted(text: String) -> String {
+pub(super) fn redacted(text: String) -> String {
     match redact(&text) {
         Cow::Borrowed(_) => text,
         Cow::Owned(redacted) => redacted,

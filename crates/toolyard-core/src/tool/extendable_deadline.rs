@@ -1,13 +1,13 @@
 //! The deadline of a call that reports activity: an idle timeout within a maximum duration.
 
 use std::{
+    fmt,
     sync::atomic::{AtomicU32, AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
 /// A deadline that activity extends, up to a maximum. The side that executes the call reports activity; the side that waits
 /// for it reads the deadline.
-#[derive(Debug)]
 pub struct ExtendableDeadline {
     start: Instant,
     idle_timeout: Duration,
@@ -16,7 +16,11 @@ pub struct ExtendableDeadline {
     deadline_nanos: AtomicU64,
     /// How many input requests are unanswered. While there is one, the idle timeout is paused.
     pauses: AtomicU32,
+    activity_observer: Option<ActivityObserver>,
 }
+
+/// Is called whenever a call is active.
+type ActivityObserver = Box<dyn Fn() + Send + Sync>;
 
 impl ExtendableDeadline {
     /// A deadline `idle_timeout` after the latest activity, and at most `max_duration` after `start`.
@@ -27,13 +31,35 @@ impl ExtendableDeadline {
             max_duration: max_duration.max(idle_timeout),
             deadline_nanos: AtomicU64::new(nanoseconds(idle_timeout)),
             pauses: AtomicU32::new(0),
+            activity_observer: None,
         }
+    }
+
+    /// Calls `observer` whenever activity is recorded, so that a process that waits for the call can be told. The observer must
+    /// return soon.
+    #[must_use]
+    pub fn with_activity_observer(mut self, observer: impl Fn() + Send + Sync + 'static) -> Self {
+        self.activity_observer = Some(Box::new(observer));
+        self
+    }
+
+    /// How long after the latest activity the deadline is.
+    pub fn idle_timeout(&self) -> Duration {
+        self.idle_timeout
+    }
+
+    /// The deadline that no activity extends further.
+    pub fn max_deadline(&self) -> Instant {
+        self.start + self.max_duration
     }
 
     /// Extends the deadline: the call is active.
     pub fn record_activity(&self, now: Instant) {
         let deadline = now.saturating_duration_since(self.start).saturating_add(self.idle_timeout);
         self.deadline_nanos.fetch_max(nanoseconds(deadline.min(self.max_duration)), Ordering::AcqRel);
+        if let Some(observer) = &self.activity_observer {
+            observer();
+        }
     }
 
     /// Pauses the idle timeout while the call waits for an answer of its caller. Pauses nest.
@@ -61,12 +87,24 @@ impl ExtendableDeadline {
     }
 }
 
+impl fmt::Debug for ExtendableDeadline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExtendableDeadline")
+            .field("idle_timeout", &self.idle_timeout)
+            .field("max_duration", &self.max_duration)
+            .field("deadline", &self.deadline())
+            .finish_non_exhaustive()
+    }
+}
+
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -83,6 +121,23 @@ mod tests {
         assert_eq!(deadline.next_check(start + 5 * SECOND), start + 35 * SECOND);
         deadline.resume(start + 100 * SECOND);
         assert_eq!(deadline.deadline(), start + 130 * SECOND);
+    }
+
+    #[test]
+    fn activity_and_the_end_of_a_pause_are_observed() {
+        let observed = Arc::new(AtomicU32::new(0));
+        let observer = Arc::clone(&observed);
+        let start = Instant::now();
+        let deadline =
+            ExtendableDeadline::new(start, SECOND, 60 * SECOND).with_activity_observer(move || {
+                observer.fetch_add(1, Ordering::Relaxed);
+            });
+        deadline.record_activity(start);
+        deadline.pause();
+        assert_eq!(observed.load(Ordering::Relaxed), 1);
+        deadline.resume(start + SECOND);
+        assert_eq!(observed.load(Ordering::Relaxed), 2);
+        assert_eq!(deadline.max_deadline(), start + 60 * SECOND);
     }
 
     proptest! {

@@ -2,7 +2,7 @@
 //!
 //! - What a tool is: [`definition`], [`schema`], [`hints`], [`capability`], [`source`], [`scope`], [`name_claim`], [`pattern`]
 //! - Calling one: [`call`], [`caller`], [`identity`], [`presented_token`], [`data_owner`], [`audit_name`], [`extendable_deadline`], [`service`]
-//! - What a call returns: [`output`], [`result_ref`], [`error`], [`sign_in`]
+//! - What a call returns: [`output`], [`result_ref`], [`error`], [`error_parts`], [`sign_in`]
 
 pub(crate) mod audit_name;
 pub(crate) mod call;
@@ -11,6 +11,7 @@ pub(crate) mod capability;
 pub(crate) mod data_owner;
 pub(crate) mod definition;
 pub(crate) mod error;
+pub(crate) mod error_parts;
 pub(crate) mod extendable_deadline;
 pub(crate) mod hints;
 pub(crate) mod identity;
