@@ -1,3 +1,9 @@
 //! Several Toolyard processes as one: calls between processes, and one owner for each session with a stateful server.
 //!
 //! What processes send each other goes through [`toolyard_core::Peers`], which another crate implements.
+//!
+//! - [`remote_call`]: a tool call that enters at one process and is executed by another
+
+pub mod remote_call;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
