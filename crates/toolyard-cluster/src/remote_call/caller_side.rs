@@ -12,9 +12,10 @@ use toolyard_core::{
     ToolOutput,
 };
 
-use super::{
-    TOOL_CALL_SERVICE,
-    wire::{CallerMessage, ExecutorMessage, WireInput, input::WireAnswer, request::WireRequest},
+use super::wire::{
+    input::WireAnswer,
+    message::{CallerMessage, ExecutorMessage, WireInput},
+    request::{TOOL_CALL_SERVICE, WireRequest},
 };
 
 /// Input requests of one call that may be unanswered at the same time. Toolyard's tools have one.

@@ -18,7 +18,10 @@ use toolyard_core::{
 use super::{
     outbox::Outbox,
     received_call::ReceivedCall,
-    wire::{CallerMessage, NoFields, OutgoingMessage, error::WireError},
+    wire::{
+        error::WireError,
+        message::{CallerMessage, NoFields, OutgoingMessage},
+    },
 };
 
 /// How often a caller is told of activity: this many times per idle timeout.

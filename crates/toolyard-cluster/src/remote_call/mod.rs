@@ -26,6 +26,4 @@ mod wire;
 
 pub use caller_side::{CallTarget, await_outcome, call_remote, encode_request};
 pub use executor_side::{LocalTools, ToolCallService};
-
-/// The name under which processes serve tool calls to their peers.
-pub const TOOL_CALL_SERVICE: &str = "tool_call";
+pub use wire::request::TOOL_CALL_SERVICE;

@@ -9,8 +9,8 @@ use tokio::sync::{Notify, futures::Notified, oneshot};
 use toolyard_core::{CallInputError, CallInputRequest, CallProgress, RawJson};
 
 use super::wire::{
-    InputNumber, OutgoingMessage, WireInput, WireLog, WireProgress,
     input::{WireAnswer, WireInputRequest},
+    message::{InputNumber, OutgoingMessage, WireInput, WireLog, WireProgress},
 };
 
 /// Messages that wait to be sent. A tool that reports faster than the exchange sends loses progress first, then logs.

@@ -9,7 +9,7 @@ use toolyard_core::{
     CallInputResponses, CallerIdentity, DataOwner, ExtendableDeadline, PresentedToken, telemetry::SpanContext,
 };
 
-use super::*;
+use super::{super::encode_request, *};
 
 #[tokio::test]
 async fn a_call_returns_the_output_of_the_tool() {
@@ -101,7 +101,7 @@ async fn the_context_crosses_without_the_token_of_the_caller() {
     context.owner = DataOwner::of(Some(&identity));
     context.identity = Some(identity);
     context.span = Some(span);
-    let message = super::super::encode_request(&target(), &request(), &context).unwrap();
+    let message = encode_request(&target(), &request(), &context).unwrap();
     assert!(!String::from_utf8(message).unwrap().contains("s3cret"));
 
     let expected = (context.clone(), Arc::clone(&caller));
@@ -210,6 +210,25 @@ async fn the_caller_answers_input_requests() {
     let answer = r#"Ok([{"action":"accept"}])"#;
     assert_eq!(answers, format!("{answer} {answer}"));
     assert_eq!(caller.told(), ["one", "other"].map(|key| format!("input {:?}", question(key))));
+}
+
+#[tokio::test]
+async fn input_is_requested_however_much_the_tool_logs() {
+    let cluster = TestCluster::new(|_, context| async move {
+        let caller = context.caller.unwrap();
+        let (large, small) = (RawJson::from(json!("x".repeat(100_000))), RawJson::empty_object());
+        for _ in 0..500 {
+            caller.log(&large);
+            caller.log(&small);
+        }
+        let answer = caller.request_input(&[question("one")]).await;
+        Ok(ToolOutput::text(format!("{}", answer.is_ok())))
+    });
+    let caller = Arc::new(TestCaller::default());
+    let context = within(seconds(5)).with_caller(Some(Arc::clone(&caller) as Arc<dyn Caller>));
+    assert_eq!(cluster.call(&context).await.unwrap().to_text(), "true");
+    let logged: usize = caller.told().iter().map(String::len).sum();
+    assert!(logged < 1_100_000, "{logged} bytes were queued");
 }
 
 #[tokio::test]
@@ -324,12 +343,32 @@ async fn activity_extends_the_deadline_on_both_sides() {
         match tokio::time::timeout_at(until, &mut call).await {
             Ok(outcome) => break outcome.unwrap(),
             Err(_) => {
-                assert!(deadline.deadline() > until.into_std(), "timed out after {:?}", start.elapsed())
+                assert!(deadline.deadline() > until.into_std(), "timed out after {:?}", start.elapsed());
             }
         }
     };
     assert_eq!(output.to_text(), "done");
     assert!(start.elapsed() > seconds(4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn activity_is_reported_a_few_times_per_idle_timeout() {
+    let cluster = TestCluster::new(|_, context| async move {
+        let deadline = context.extendable_deadline.unwrap();
+        for _ in 0..1_000 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            deadline.record_activity(Instant::now().into_std());
+        }
+        Ok(ToolOutput::text("done"))
+    });
+    let (context, _) = extendable(TestCaller::default(), 2, 60);
+    let request = encode_request(&target(), &request(), &context).unwrap();
+    let mut exchange = cluster.caller.open(EXECUTOR, TOOL_CALL_SERVICE, request).await.unwrap();
+    let mut reports = 0;
+    while let Some(message) = exchange.receive().await.unwrap() {
+        reports += usize::from(message == br#"{"activity":{}}"#);
+    }
+    assert!((9..=12).contains(&reports), "{reports} reports in 2 seconds");
 }
 
 #[tokio::test(start_paused = true)]

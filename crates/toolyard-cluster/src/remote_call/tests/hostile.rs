@@ -6,7 +6,10 @@ use toolyard_core::{Exchange, ExtendableDeadline, PeerError, PeerService};
 use super::{
     super::{
         encode_request,
-        wire::{CallerMessage, ExecutorMessage, request::WireRequest},
+        wire::{
+            message::{CallerMessage, ExecutorMessage},
+            request::WireRequest,
+        },
     },
     *,
 };

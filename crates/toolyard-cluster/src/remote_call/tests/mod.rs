@@ -174,9 +174,9 @@ impl Caller for TestCaller {
             for request in requests {
                 self.tell(format!("input {request:?}"));
             }
-            let waiting = ToldOnDrop(self, "input withdrawn");
+            let mut waiting = InputWait { caller: self, is_over: false };
             tokio::time::sleep(self.answer_delay).await;
-            std::mem::forget(waiting);
+            waiting.is_over = true;
             self.answer.clone()
         })
     }
@@ -186,11 +186,17 @@ impl Caller for TestCaller {
     }
 }
 
-struct ToldOnDrop<'a>(&'a TestCaller, &'static str);
+/// Tells when an input request is dropped before it is answered.
+struct InputWait<'a> {
+    caller: &'a TestCaller,
+    is_over: bool,
+}
 
-impl Drop for ToldOnDrop<'_> {
+impl Drop for InputWait<'_> {
     fn drop(&mut self) {
-        self.0.tell(self.1.to_owned());
+        if !self.is_over {
+            self.caller.tell("input withdrawn".to_owned());
+        }
     }
 }
 

@@ -9,9 +9,9 @@ use toolyard_core::{
 
 use super::{
     super::wire::{
-        CallerMessage, ExecutorMessage, OutgoingMessage, WireInput, WireLog, WireProgress,
         error::WireError,
         input::{WireAnswer, WireInputRequest},
+        message::{CallerMessage, ExecutorMessage, OutgoingMessage, WireInput, WireLog, WireProgress},
     },
     *,
 };

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use toolyard_core::{CallInputError, CallInputKind, CallInputRequest, RawJson, SourceId};
 
-use super::present;
+use super::field::present;
 
 #[derive(Serialize, Deserialize)]
 pub(in crate::remote_call) struct WireInputRequest<'a> {

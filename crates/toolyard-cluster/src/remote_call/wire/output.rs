@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use toolyard_core::{ContentBlock, OutputMeta, RawJson, ToolOutput};
 
-use super::present;
+use super::field::present;
 
 #[derive(Serialize, Deserialize)]
 pub(in crate::remote_call) struct WireOutput<'a> {

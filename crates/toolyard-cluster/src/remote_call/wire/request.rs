@@ -8,8 +8,10 @@ use toolyard_core::{
     SourceId, ToolCallRequest, telemetry::SpanContext,
 };
 
-use super::MalformedMessage;
+use super::field::{MalformedMessage, owner_text, span_text};
 
+/// The name under which processes serve tool calls to their peers.
+pub const TOOL_CALL_SERVICE: &str = "tool_call";
 /// The version of requests that this build writes, and the only one that it reads.
 pub(in crate::remote_call) const REQUEST_VERSION: u32 = 1;
 
@@ -201,42 +203,4 @@ impl<'a> WireCaller<'a> {
 
 fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Data owners in the form that stores have.
-mod owner_text {
-    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
-    use toolyard_core::DataOwner;
-
-    pub(super) fn serialize<S: Serializer>(owner: &DataOwner, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&owner.as_text())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DataOwner, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        DataOwner::from_text(&text).map_err(D::Error::custom)
-    }
-}
-
-/// Spans as `traceparent`.
-mod span_text {
-    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
-    use toolyard_core::telemetry::SpanContext;
-
-    pub(super) fn serialize<S: Serializer>(
-        span: &Option<SpanContext>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        match span {
-            Some(span) => serializer.serialize_some(span.to_traceparent().as_str()),
-            None => serializer.serialize_none(),
-        }
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<SpanContext>, D::Error> {
-        let text = Option::<String>::deserialize(deserializer)?;
-        text.map(|text| text.parse()).transpose().map_err(D::Error::custom)
-    }
 }
