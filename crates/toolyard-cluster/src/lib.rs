@@ -3,7 +3,9 @@
 //! What processes send each other goes through [`toolyard_core::Peers`], which another crate implements.
 //!
 //! - [`remote_call`]: a tool call that enters at one process and is executed by another
+//! - [`ownership`]: one owner for each session with a stateful server
 
+pub mod ownership;
 pub mod remote_call;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -112,6 +112,12 @@ impl Peers for MemoryPeers {
         self.number
     }
 
+    fn members(&self) -> Vec<u64> {
+        let mut numbers: Vec<u64> = self.cluster.state().processes.keys().copied().collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
     fn open<'a>(
         &'a self,
         process: u64,

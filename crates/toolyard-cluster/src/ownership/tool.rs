@@ -1,0 +1,335 @@
+//! [`OwnedTool`]: a tool of a stateful server. Its calls go to the process that owns the session with the server.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, OnceLock, PoisonError, RwLock, RwLockWriteGuard},
+    time::Duration,
+};
+
+use tokio::time::{Instant, sleep};
+use toolyard_core::{
+    BoxFuture, CallContext, CallerIdentity, ContentHash, ErrorKind, Exchange, NameClaim, PeerError, SourceId,
+    SourceSignal, StorageError, Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec,
+};
+
+use super::{
+    owners::{Admission, Location, SessionOwners},
+    service::{Envelope, OWNED_CALL_SERVICE, Refusal},
+};
+use crate::remote_call::{CallTarget, LocalTools, await_outcome, encode_request};
+
+/// Pause between two attempts to reach the owner of a session.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
+/// How long before the deadline of a call the search for an owner ends, so that the error can say that nothing was sent.
+const DEADLINE_MARGIN: Duration = Duration::from_millis(50);
+
+/// Whether a server remembers anything between two calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionKind {
+    /// It may: all calls go to one session, or to one per caller where callers are isolated.
+    Stateful,
+    /// It does not: every process calls it directly.
+    Stateless,
+}
+
+type ToolsBySource = HashMap<SourceId, HashMap<Arc<str>, Arc<OwnedTool>>>;
+
+/// The tools of stateful servers, as other processes find them here.
+#[derive(Default)]
+pub struct OwnedTools {
+    by_source: RwLock<ToolsBySource>,
+}
+
+impl fmt::Debug for OwnedTools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnedTools").finish_non_exhaustive()
+    }
+}
+
+impl OwnedTools {
+    /// Replaces the tools of a source by tools whose calls go to the owner of its session, and returns those.
+    pub fn replace(
+        &self,
+        source: &SourceId,
+        tools: Vec<Arc<dyn Tool>>,
+        owners: &Arc<SessionOwners>,
+        kind: &(impl Fn() -> SessionKind + Clone + Send + Sync + 'static),
+    ) -> Vec<Arc<dyn Tool>> {
+        let owned = tools.into_iter().map(|inner| {
+            Arc::new(OwnedTool {
+                source: source.clone(),
+                definition: OnceLock::new(),
+                owners: Arc::clone(owners),
+                kind: Box::new(kind.clone()),
+                inner,
+            })
+        });
+        let by_name: HashMap<Arc<str>, Arc<OwnedTool>> =
+            owned.map(|tool| (Arc::clone(&tool.spec().name), tool)).collect();
+        let tools = by_name.values().map(|tool| Arc::clone(tool) as Arc<dyn Tool>).collect();
+        self.write().insert(source.clone(), by_name);
+        tools
+    }
+
+    /// Removes the tools of a source.
+    pub fn remove(&self, source: &SourceId) {
+        self.write().remove(source);
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, ToolsBySource> {
+        self.by_source.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The tools by their sources, shared with the service that calls them for other processes.
+impl LocalTools for Arc<OwnedTools> {
+    fn find(
+        &self,
+        source: &SourceId,
+        tool: &str,
+        definition: Option<&ContentHash>,
+    ) -> Result<Arc<dyn Tool>, ToolError> {
+        let by_source = self.by_source.read().unwrap_or_else(PoisonError::into_inner);
+        let found = by_source.get(source).and_then(|tools| tools.get(tool));
+        let missing = |message: &str| {
+            ToolError::new(ErrorKind::Unavailable, message)
+                .with_source_signal(SourceSignal::Unknown)
+                .with_operator_hint("give all processes of the cluster the same settings")
+                .on_tool(tool)
+                .on_source(source)
+        };
+        let found =
+            found.ok_or_else(|| missing("the process that owns the session does not have this tool"))?;
+        if definition.is_some_and(|definition| found.definition() != definition) {
+            return Err(missing("the process that owns the session has another definition of this tool"));
+        }
+        Ok(Arc::clone(&found.inner))
+    }
+}
+
+/// A tool of a stateful server.
+pub struct OwnedTool {
+    source: SourceId,
+    /// The hash of its definition, computed at the first call because most tools are never called.
+    definition: OnceLock<ContentHash>,
+    owners: Arc<SessionOwners>,
+    kind: Box<dyn Fn() -> SessionKind + Send + Sync>,
+    inner: Arc<dyn Tool>,
+}
+
+/// What became of a call that was sent to another process.
+enum Forwarded {
+    Outcome(Result<ToolOutput, ToolError>),
+    /// Nothing was called there.
+    Refused(Refusal),
+    NotReached(String),
+}
+
+impl OwnedTool {
+    fn definition(&self) -> &ContentHash {
+        self.definition.get_or_init(|| {
+            let spec = self.inner.spec();
+            let text = spec
+                .raw
+                .clone()
+                .map_or_else(|| serde_json::to_string(spec).unwrap_or_default(), |raw| raw.get().to_owned());
+            ContentHash::of(text.as_bytes())
+        })
+    }
+
+    async fn execute(
+        &self,
+        request: &ToolCallRequest,
+        context: &CallContext,
+    ) -> Result<ToolOutput, ToolError> {
+        if (self.kind)() == SessionKind::Stateless {
+            return self.inner.call(request, context).await;
+        }
+        let envelope = self.envelope(context);
+        let deadline = Instant::from_std(context.deadline);
+        let give_up = deadline.checked_sub(DEADLINE_MARGIN).unwrap_or(deadline);
+        let (mut unreachable, mut problem) = (Vec::new(), None);
+        loop {
+            match self.owners.locate(&envelope.session, &unreachable).await {
+                Ok(Location::Here(fence)) => {
+                    let admitted = self.owners.admit(&envelope.session, fence, &envelope.user).await;
+                    return match admitted {
+                        Ok(Admission::Admitted) => self.inner.call(request, context).await,
+                        Ok(Admission::SessionLost(fence)) => Err(self.session_lost(&envelope, fence).await),
+                        Err(error) => self.call_without_store(&envelope, &error, request, context).await,
+                    };
+                }
+                Ok(Location::There(process)) => {
+                    match self.forward(process, &envelope, request, context).await {
+                        Forwarded::Outcome(outcome) => return outcome,
+                        Forwarded::Refused(Refusal::SessionLost { fence }) => {
+                            return Err(self.session_lost(&envelope, fence).await);
+                        }
+                        Forwarded::Refused(Refusal::StoreUnavailable { reason }) => {
+                            return Err(self.store_unavailable(&reason));
+                        }
+                        Forwarded::Refused(Refusal::Elsewhere { owner }) => {
+                            self.owners.note_owner(&envelope.session, owner);
+                        }
+                        Forwarded::NotReached(reason) => {
+                            self.owners.forget_owner(&envelope.session);
+                            unreachable.push(process);
+                            problem = Some(reason);
+                        }
+                    }
+                }
+                Err(error) => return self.call_without_store(&envelope, &error, request, context).await,
+            }
+            if Instant::now() + RETRY_PAUSE >= give_up {
+                return Err(self.unreachable(problem.as_deref()));
+            }
+            sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    fn envelope(&self, context: &CallContext) -> Envelope {
+        let identity = context.identity.as_deref().filter(|identity| identity.is_distinguished());
+        let user = identity.map(|identity| identity.owner().to_string()).unwrap_or_default();
+        let is_isolated = self.inner.is_isolated(context.identity.as_deref());
+        let session =
+            if is_isolated { format!("mcp/{}/{user}", self.source) } else { format!("mcp/{}", self.source) };
+        Envelope { session, user, is_read_only: self.is_read_only() }
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.inner.spec().hints.read_only == Some(true)
+    }
+
+    async fn forward(
+        &self,
+        process: u64,
+        envelope: &Envelope,
+        request: &ToolCallRequest,
+        context: &CallContext,
+    ) -> Forwarded {
+        let target = CallTarget { source: self.source.clone(), definition: Some(*self.definition()) };
+        let call = match encode_request(&target, request, context) {
+            Ok(call) => call,
+            Err(error) => return Forwarded::Outcome(Err(error)),
+        };
+        let opened = self.owners.peers.open(process, OWNED_CALL_SERVICE, envelope.encode(&call)).await;
+        let mut exchange = match opened {
+            Ok(exchange) => exchange,
+            Err(PeerError::NotReached(reason)) => return Forwarded::NotReached(reason),
+            Err(PeerError::Lost(reason)) => return Forwarded::Outcome(Err(self.lost(&reason))),
+        };
+        let first = match exchange.receive().await {
+            Ok(Some(first)) => first,
+            Ok(None) => return Forwarded::Outcome(Err(self.lost("it ended the exchange without an answer"))),
+            Err(PeerError::NotReached(reason)) => return Forwarded::NotReached(reason),
+            Err(PeerError::Lost(reason)) => return Forwarded::Outcome(Err(self.lost(&reason))),
+        };
+        if let Some(refusal) = Refusal::decode(&first) {
+            return Forwarded::Refused(refusal);
+        }
+        let exchange = Box::new(ReplayedExchange { first: Some(first), rest: exchange });
+        Forwarded::Outcome(await_outcome(exchange, &target, request, context).await)
+    }
+
+    /// Without the store, no other process can take the session. So its last owner goes on with calls that change nothing.
+    async fn call_without_store(
+        &self,
+        envelope: &Envelope,
+        error: &StorageError,
+        request: &ToolCallRequest,
+        context: &CallContext,
+    ) -> Result<ToolOutput, ToolError> {
+        if envelope.is_read_only && self.owners.held_last(&envelope.session) {
+            return self.inner.call(request, context).await;
+        }
+        Err(self.store_unavailable(&error.to_string()))
+    }
+
+    fn store_unavailable(&self, reason: &str) -> ToolError {
+        let message =
+            format!("the store does not say which process owns the session: {reason}; nothing was sent");
+        self.error(ErrorKind::Unavailable, message).with_hint("retry later")
+    }
+
+    async fn session_lost(&self, envelope: &Envelope, fence: i64) -> ToolError {
+        self.owners.record_told(&envelope.session, fence, &envelope.user).await;
+        let message = "the session with the server is gone, with all that the server remembered for this caller; nothing was sent";
+        self.error(ErrorKind::SessionLost, message.to_owned()).with_hint(
+            "call again to begin a new session; repeat earlier calls whose effect the server must remember",
+        )
+    }
+
+    fn unreachable(&self, reason: Option<&str>) -> ToolError {
+        let reason = reason.unwrap_or("it has changed too often");
+        let message =
+            format!("the process that owns the session cannot be reached: {reason}; nothing was sent");
+        self.error(ErrorKind::Unavailable, message).with_hint("retry later")
+    }
+
+    fn lost(&self, reason: &str) -> ToolError {
+        self.error(ErrorKind::ResponseLost, format!("lost the process that owns the session: {reason}"))
+    }
+
+    fn error(&self, kind: ErrorKind, message: String) -> ToolError {
+        ToolError::new(kind, message)
+            .with_source_signal(SourceSignal::Unknown)
+            .on_tool(&self.inner.spec().name)
+            .on_source(&self.source)
+    }
+}
+
+impl fmt::Debug for OwnedTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnedTool").field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
+impl Tool for OwnedTool {
+    fn spec(&self) -> &ToolSpec {
+        self.inner.spec()
+    }
+
+    fn call<'a>(
+        &'a self,
+        request: &'a ToolCallRequest,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(self.execute(request, context))
+    }
+
+    fn name_claim(&self) -> Option<&NameClaim> {
+        self.inner.name_claim()
+    }
+
+    fn is_isolated(&self, identity: Option<&CallerIdentity>) -> bool {
+        self.inner.is_isolated(identity)
+    }
+
+    fn needs_conversation(&self) -> bool {
+        self.inner.needs_conversation()
+    }
+}
+
+/// An exchange whose first message was read already.
+struct ReplayedExchange {
+    first: Option<Vec<u8>>,
+    rest: Box<dyn Exchange>,
+}
+
+impl Exchange for ReplayedExchange {
+    fn send(&mut self, message: Vec<u8>) -> BoxFuture<'_, Result<(), PeerError>> {
+        self.rest.send(message)
+    }
+
+    fn send_last(&mut self, message: Vec<u8>) -> BoxFuture<'_, Result<(), PeerError>> {
+        self.rest.send_last(message)
+    }
+
+    fn receive(&mut self) -> BoxFuture<'_, Result<Option<Vec<u8>>, PeerError>> {
+        match self.first.take() {
+            Some(first) => Box::pin(std::future::ready(Ok(Some(first)))),
+            None => self.rest.receive(),
+        }
+    }
+}
