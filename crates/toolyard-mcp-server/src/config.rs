@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use toolyard_core::telemetry::Telemetry;
+use toolyard_core::{Peers, telemetry::Telemetry};
 use toolyard_mcp::{
     WireLimits,
     versions::{LEGACY_REVISIONS, MODERN_REVISION},
@@ -31,6 +31,9 @@ pub struct ServerConfig {
     pub revisions: ServedRevisions,
     /// Receives the requests that have been handled.
     pub telemetry: Option<Arc<dyn Telemetry>>,
+    /// The other processes that serve the same endpoints with the same session keys. Clients may then send the answer to a question
+    /// to any of them. The service of this server must be registered with its peers ([`crate::McpServer::peer_service`]).
+    pub peers: Option<Arc<dyn Peers>>,
 }
 
 impl ServerConfig {
@@ -46,6 +49,7 @@ impl ServerConfig {
             list_timeout: Duration::from_secs(2),
             revisions: ServedRevisions::Both,
             telemetry: None,
+            peers: None,
         }
     }
 }

@@ -43,7 +43,9 @@
 //! - `session` identifies the client. Session ids contain the sealed session state, so replicas share no store.
 //! - `dispatch` finds the revision, reads the parameters and calls the method's handler.
 //! - `interaction` carries progress, log messages and input requests while a request runs, and suspends or cancels it.
+//! - `cluster` forwards what a client sends to one process and another process waits for.
 
+mod cluster;
 mod config;
 mod content_service;
 mod dispatch;
@@ -56,6 +58,7 @@ mod session;
 mod stdio;
 mod sync;
 
+pub use cluster::PEER_SERVICE_NAME;
 pub use config::{ServedRevisions, ServerConfig, ServerLimits};
 pub use content_service::{ContentCapabilities, ContentEvent, ContentKind, ContentRequest, ContentService};
 pub use endpoint::{Endpoint, Readiness};

@@ -13,6 +13,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
 use crate::{
+    cluster::CallsForPeers,
     config::ServerConfig,
     dispatch::served_endpoint::ServedEndpoint,
     endpoint::Endpoint,
@@ -34,9 +35,11 @@ pub struct McpServer {
     pub(crate) suspended_calls: Arc<SuspendedCalls>,
     pub(crate) clients: ClientRegistry,
     pub(crate) elicitations: PageElicitations,
-    /// A random number that distinguishes this process from others with the same keys: only this process can resume the calls
-    /// it suspended.
+    /// Distinguishes this process from others with the same keys: only this process can resume the calls it suspended. The number
+    /// by which its peers reach it, or a random one without peers.
     pub(crate) process_instance: u64,
+    /// Resumed calls whose clients are connected to other processes.
+    pub(crate) calls_for_peers: CallsForPeers,
     /// When this process started, in seconds since 1970.
     pub(crate) started_at: u64,
     is_draining: AtomicBool,
@@ -61,6 +64,7 @@ pub(crate) struct ShutdownSignal(watch::Receiver<bool>);
 impl McpServer {
     /// A server with one endpoint.
     pub fn new(config: ServerConfig, endpoint: Endpoint) -> Self {
+        let own_number = config.peers.as_ref().map(|peers| peers.own_number());
         Self {
             clients: ClientRegistry::new(config.limits.tracked_clients),
             config,
@@ -68,11 +72,12 @@ impl McpServer {
                 String::new(),
                 Arc::new(ServedEndpoint::new(String::new(), endpoint)),
             )])),
-            input_requests: Arc::default(),
+            input_requests: Arc::new(PendingInputRequests::new(own_number)),
             cancellations: Arc::default(),
             suspended_calls: Arc::default(),
             elicitations: PageElicitations::default(),
-            process_instance: fastrand::u64(..),
+            process_instance: own_number.unwrap_or_else(|| fastrand::u64(..)),
+            calls_for_peers: CallsForPeers::default(),
             started_at: unix_seconds(SystemTime::now()),
             is_draining: AtomicBool::new(false),
             shutdown: watch::Sender::new(false),

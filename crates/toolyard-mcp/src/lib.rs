@@ -19,7 +19,7 @@ mod wire_error;
 
 pub use framing::{Line, LineError, LineReader, WireLimits};
 pub use json::{FieldEdit, JsonObject, edit_fields, raw_field, text_field};
-pub use jsonrpc::{Message, RequestId, RpcError};
+pub use jsonrpc::{Message, RequestId, ResponseId, RpcError};
 pub use messages::{
     CallResult, DiscoverResult, InitializeResult, InputRequired, ListPage, Progress, ResultKind,
     ServerCapabilities, ServerDescription,

@@ -61,7 +61,7 @@ impl McpServer {
             && let Some(RequestState::Suspended { process_instance, call_id }) =
                 self.open_state(&incoming, sealed)
         {
-            return self.resume(&incoming, process_instance, call_id);
+            return self.resume(&incoming, sealed, process_instance, call_id);
         }
         let mut channel = self.open_channel(&incoming);
         // A server may request no input and only want its state back.

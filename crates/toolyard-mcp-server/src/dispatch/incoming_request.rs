@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use toolyard_core::{
-    CallerIdentity, ClientInfo, RevisionFamily,
+    CallerIdentity, ClientInfo, RawJson, RevisionFamily,
     telemetry::{SpanContext, Transport},
 };
 use toolyard_mcp::{JsonObject, RequestId, input_method::input_method};
@@ -72,7 +72,7 @@ impl IncomingRequest {
         }
     }
 
-    fn preferences(&self, server: &McpServer) -> NotificationPreferences {
+    pub(crate) fn preferences(&self, server: &McpServer) -> NotificationPreferences {
         let meta = self.params.meta.as_ref();
         let log_level = match self.peer.family() {
             RevisionFamily::Modern => meta.and_then(|meta| meta.log_level),
@@ -112,23 +112,39 @@ impl McpServer {
 
     pub(crate) fn open_state(&self, incoming: &IncomingRequest, sealed: &str) -> Option<RequestState> {
         let (keys, max_age) = (&self.config.session_keys, self.config.limits.suspended_call_timeout);
-        RequestState::open(keys, &incoming.scope(), &incoming.fingerprint(), sealed, max_age)
+        RequestState::open(keys, &incoming.scope(), &incoming.fingerprint().hash(), sealed, max_age)
     }
 
+    /// Resumes the call that the sealed state `sealed` names, in this process or in the one that suspended it.
     pub(crate) fn resume(
         &self,
         incoming: &IncomingRequest,
+        sealed: &str,
         process_instance: u64,
         call_id: u64,
     ) -> Result<RequestTask, Outcome> {
-        let suspended =
-            if process_instance == self.process_instance { self.suspended_calls.take(call_id) } else { None };
-        let task = suspended.ok_or_else(invalid_request_state)?;
-        task.channel.set_preferences(incoming.preferences(self));
-        if let Some(responses) = &incoming.params.input_responses {
+        let responses = incoming.params.input_responses.as_ref();
+        if process_instance == self.process_instance {
+            let task = self.take_suspended(call_id, incoming.preferences(self), responses);
+            return task.ok_or_else(invalid_request_state);
+        }
+        let peers = self.config.peers.as_ref().ok_or_else(invalid_request_state)?;
+        Ok(self.resume_at_peer(peers, process_instance, incoming, sealed))
+    }
+
+    /// Takes out a suspended call of this process and provides it with the responses of its client.
+    pub(crate) fn take_suspended(
+        &self,
+        call_id: u64,
+        preferences: NotificationPreferences,
+        responses: Option<&RawJson>,
+    ) -> Option<RequestTask> {
+        let task = self.suspended_calls.take(call_id)?;
+        task.channel.set_preferences(preferences);
+        if let Some(responses) = responses {
             task.channel.provide_responses(responses);
         }
-        Ok(task)
+        Some(task)
     }
 
     /// Suspends a call until its client provides input, and returns the input requests.

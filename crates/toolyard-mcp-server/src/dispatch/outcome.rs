@@ -199,6 +199,12 @@ pub(crate) fn invalid_request_state() -> Outcome {
     Outcome::invalid_params(message)
 }
 
+/// The error for a call that another process suspended or continued, and that process is gone.
+pub(crate) fn suspending_process_gone() -> Outcome {
+    let message = "invalid requestState: the server process that asked for input is gone; the outcome of the call is unknown";
+    Outcome::invalid_params(message)
+}
+
 pub(crate) fn error_without_id(code: i64, message: &str) -> MessageChunks {
     let error = RpcError { code, message: message.to_owned(), data: None };
     MessageChunks::single(&[r#"{"jsonrpc":"2.0","error":"#, error.to_raw().get(), "}"])

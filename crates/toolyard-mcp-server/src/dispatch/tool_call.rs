@@ -56,7 +56,7 @@ impl McpServer {
         {
             match self.open_state(&incoming, &sealed) {
                 Some(RequestState::Suspended { process_instance, call_id }) => {
-                    return self.resume(&incoming, process_instance, call_id);
+                    return self.resume(&incoming, &sealed, process_instance, call_id);
                 }
                 Some(RequestState::Upstream { source: upstream, state: upstream_state }) => {
                     (source, state) = (Some(upstream), upstream_state);

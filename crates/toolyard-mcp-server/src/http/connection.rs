@@ -275,8 +275,8 @@ impl Connection {
             Err(response) => return *response,
         };
         let server = &self.http.server;
-        let subscribed = server.clients.end_session(peer.session_number);
-        server.release_subscriptions(endpoint, subscribed);
+        server.end_session(endpoint, peer.session_number);
+        server.announce_ended_session(&endpoint.profile, peer.session_number);
         response::status(StatusCode::NO_CONTENT)
     }
 

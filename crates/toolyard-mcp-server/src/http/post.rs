@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use toolyard_core::{CallerIdentity, RevisionFamily, telemetry::Transport};
-use toolyard_mcp::{Message, RequestId, error_code};
+use toolyard_mcp::{Message, RequestId, ResponseId, error_code};
 
 use crate::{
     config::ServedRevisions,
@@ -65,7 +65,9 @@ impl Connection {
                     let call = (id, method, Params::read(params));
                     self.handle_request(&headers, endpoint, identity, accepted, call).await
                 }
-                Some(message) => self.handle_notification_or_response(&headers, endpoint, identity, message),
+                Some(message) => {
+                    self.handle_notification_or_response(&headers, endpoint, identity, message).await
+                }
                 None => response::status(StatusCode::BAD_REQUEST),
             },
             Err(error) => response::message(StatusCode::BAD_REQUEST, invalid_message(&error)),
@@ -73,7 +75,7 @@ impl Connection {
     }
 
     /// Handles notifications and responses to input requests.
-    fn handle_notification_or_response(
+    async fn handle_notification_or_response(
         &self,
         headers: &HeaderMap,
         endpoint: &Arc<ServedEndpoint>,
@@ -88,17 +90,17 @@ impl Connection {
         let server = &self.http.server;
         match (message, session_number) {
             (Message::Response { id: Some(id), outcome }, Some(session_number)) => {
-                if server.input_requests.resolve(session_number, id, outcome) {
+                if server.deliver_input_response(session_number, &id, outcome).await {
                     response::status(StatusCode::ACCEPTED)
                 } else {
-                    no_pending_request(Some(id))
+                    no_pending_request(Some(&id))
                 }
             }
-            (Message::Response { id, .. }, _) => no_pending_request(id),
+            (Message::Response { id, .. }, _) => no_pending_request(id.as_ref()),
             (Message::Notification { method, params: Some(params) }, Some(session_number))
                 if method == "notifications/cancelled" =>
             {
-                server.cancellations.cancel(session_number, &params);
+                server.cancel_request(session_number, &params);
                 response::status(StatusCode::ACCEPTED)
             }
             _ => response::status(StatusCode::ACCEPTED),
@@ -265,7 +267,7 @@ impl Connection {
         let mut responses = Vec::new();
         for message in messages {
             let Message::Request { id, method, params } = message else {
-                self.handle_notification_or_response(headers, endpoint, identity, message);
+                self.handle_notification_or_response(headers, endpoint, identity, message).await;
                 continue;
             };
             let (endpoint, owner_hash, peer) =
@@ -332,9 +334,9 @@ fn is_json(headers: &HeaderMap) -> bool {
     content_type.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
 }
 
-/// The error for a response to no pending request of this client and process.
-fn no_pending_request(id: Option<u64>) -> Response<ResponseBody> {
-    let text = match id {
+/// The error for a response to no pending request of this client.
+fn no_pending_request(id: Option<&ResponseId>) -> Response<ResponseBody> {
+    let text = match id.and_then(ResponseId::number) {
         Some(id) => format!("no pending request has id {id}"),
         None => "a response needs the id of a pending request".to_owned(),
     };

@@ -55,7 +55,11 @@ pub async fn serve_http(
     })
     .await;
     // Remaining requests are cut off when the runtime ends.
-    let _ = timeout(drain_timeout, permits.acquire_many(max_connections)).await;
+    let _ = timeout(drain_timeout, async {
+        let _ = permits.acquire_many(max_connections).await;
+        server.calls_for_peers.wait_until_none().await;
+    })
+    .await;
     Ok(())
 }
 

@@ -43,12 +43,16 @@ impl CancellationRegistry {
 
     /// Cancels the request of a client that the parameters of `notifications/cancelled` name.
     pub(crate) fn cancel(&self, session_number: u64, params: &RawJson) {
-        let Some(id) = raw_field(params, "requestId") else { return };
+        if let Some(id) = raw_field(params, "requestId") {
+            self.cancel_id(session_number, &id);
+        }
+    }
+
+    /// Cancels a request of a client. Returns false if this process has no such request.
+    pub(crate) fn cancel_id(&self, session_number: u64, id: &RawJson) -> bool {
         let channel =
             lock(&self.in_flight).get(&(session_number, id.get().to_owned())).and_then(Weak::upgrade);
-        if let Some(channel) = channel {
-            channel.cancel();
-        }
+        channel.inspect(|channel| channel.cancel()).is_some()
     }
 }
 

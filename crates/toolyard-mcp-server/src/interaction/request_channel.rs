@@ -236,7 +236,7 @@ impl RequestChannel {
         for request in requests {
             let pending = self.input_requests.register(self.peer.session_number);
             let params = params_with_key(request);
-            if !self.send(jsonrpc::request(pending.id, input_method(request.kind), &params)) {
+            if !self.send(jsonrpc::request_with_id(&pending.id, input_method(request.kind), &params)) {
                 return Err(CallInputError::Failed("too many unsent messages to the client".to_owned()));
             }
             sent.push(pending);

@@ -88,16 +88,16 @@ impl RequestState {
         keys.seal(&[scope.purpose(SEAL_PURPOSE).as_slice(), &request.hash()].concat(), payload)
     }
 
-    /// None if the state was not sealed for this scope and request, or is older than `max_age`.
+    /// None if the state was not sealed for this scope and the request with this [`RequestFingerprint::hash`], or is older than
+    /// `max_age`.
     pub(crate) fn open(
         keys: &SessionKeys,
         scope: &SessionScope<'_>,
-        request: &RequestFingerprint,
+        request_hash: &[u8; 32],
         sealed: &str,
         max_age: Duration,
     ) -> Option<Self> {
-        let payload =
-            keys.open(&[scope.purpose(SEAL_PURPOSE).as_slice(), &request.hash()].concat(), sealed)?;
+        let payload = keys.open(&[scope.purpose(SEAL_PURPOSE).as_slice(), request_hash].concat(), sealed)?;
         let (issued_at, payload) = payload.split_first_chunk()?;
         if unix_seconds(SystemTime::now()) > u64::from_be_bytes(*issued_at).saturating_add(max_age.as_secs())
         {
@@ -147,7 +147,7 @@ mod tests {
             let sign_in = RequestState::SignIn { source: source.clone(), id: format!("{call_id:x}") };
             for state in [sign_in, RequestState::Upstream { source, state }, RequestState::Suspended { process_instance: 1, call_id }] {
                 let sealed = state.seal(&keys, &scope, &request).unwrap();
-                let open = |scope: &SessionScope<'_>, request: &RequestFingerprint, max_age| RequestState::open(&keys, scope, request, &sealed, max_age);
+                let open = |scope: &SessionScope<'_>, request: &RequestFingerprint, max_age| RequestState::open(&keys, scope, &request.hash(), &sealed, max_age);
                 prop_assert_eq!(open(&scope, &request, HOUR), Some(state));
                 prop_assert_eq!(open(&scope, &fingerprint("tools/call", "echo", r#"{"a":1}"#), HOUR), None);
                 prop_assert_eq!(open(&scope, &fingerprint("tools/calle", "cho", "{}"), HOUR), None);

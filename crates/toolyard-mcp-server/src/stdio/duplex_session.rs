@@ -18,6 +18,7 @@ use crate::{
         served_endpoint::ServedEndpoint,
     },
     interaction::{
+        input_requests::WaitingProcess,
         request_channel::{NotificationPreferences, RequestChannel},
         request_task::{RequestTask, TaskEvent},
     },
@@ -105,7 +106,11 @@ impl DuplexSession {
                 self.server.cancellations.cancel(self.session_number, &params);
             }
             Message::Response { id: Some(id), outcome } => {
-                self.server.input_requests.resolve(self.session_number, id, outcome);
+                // The session has one connection, so this process asked.
+                if let Some(WaitingProcess::This { number }) = self.server.input_requests.waiting_process(&id)
+                {
+                    self.server.input_requests.resolve(self.session_number, number, outcome);
+                }
             }
             Message::Notification { .. } | Message::Response { id: None, .. } => {}
         }

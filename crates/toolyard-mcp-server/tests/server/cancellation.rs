@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{client::Client, test_server::TestServer};
 
-async fn wait_until(condition: impl Fn() -> bool) {
+pub(crate) async fn wait_until(condition: impl Fn() -> bool) {
     let waiting = async {
         while !condition() {
             tokio::time::sleep(Duration::from_millis(2)).await;

@@ -60,6 +60,11 @@ impl Client {
         self
     }
 
+    /// The same client, connected to another server.
+    pub(crate) fn at_address(&self, address: &str) -> Self {
+        Self { url: format!("http://{address}/mcp"), ..self.clone() }
+    }
+
     pub(crate) fn with_token(mut self, token: &str) -> Self {
         self.token = Some(token.to_owned());
         self

@@ -161,6 +161,15 @@ impl TestTools {
                     request_values(caller, &[input_request("second")]).await?
                 ))
             }
+            "ask_rounds" => ask_rounds(&arguments.to_value(), caller).await?,
+            "ask_then_slow" => {
+                request_values(caller, &[input_request("name")]).await?;
+                self.slow().await
+            }
+            "ask_then_fail" => {
+                let name = request_values(caller, &[input_request("name")]).await?;
+                return Err(ToolError::failed(format!("no {name}")).with_hint("ask somebody else"));
+            }
             "upstream" => upstream(call, caller),
             "send_text" => return send_text(&arguments.to_value(), caller).await,
             _ => return special_outcome(call.request.tool_name.as_str()),
@@ -242,6 +251,20 @@ async fn send_text(arguments: &Value, caller: &dyn Caller) -> Result<ToolOutput,
         }
         path => panic!("no path `{path}`"),
     })
+}
+
+/// Requests input as often as the arguments say, and reports progress and a log message after each response.
+async fn ask_rounds(arguments: &Value, caller: &dyn Caller) -> Result<ToolOutput, ToolError> {
+    let mut values = Vec::new();
+    for round in 0..arguments["rounds"].as_u64().unwrap() {
+        values.push(request_values(caller, &[input_request("name")]).await?);
+        caller.log(&RawJson::from(json!({"level": "error", "data": round})));
+        if caller.wants_progress() {
+            let progress = f64::from(u32::try_from(round).unwrap());
+            caller.progress(&CallProgress { progress, total: None, message: Some("a\nb".to_owned()) });
+        }
+    }
+    Ok(ToolOutput::text(values.join(" ")))
 }
 
 /// A tool of a modern server that requests input without waiting.

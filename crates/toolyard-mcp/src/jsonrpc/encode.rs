@@ -7,7 +7,15 @@ use crate::json::{JsonObject, push_quoted, quoted};
 
 /// A request.
 pub fn request(id: u64, method: &str, params: &JsonObject) -> Vec<u8> {
-    let mut head = format!(r#""id":{id},"method":"#);
+    message_with_params(format!(r#""id":{id},"method":"#), method, params)
+}
+
+/// A request whose id is a number or a string.
+pub fn request_with_id(id: &RequestId, method: &str, params: &JsonObject) -> Vec<u8> {
+    message_with_params(format!(r#""id":{},"method":"#, id.0.get()), method, params)
+}
+
+fn message_with_params(mut head: String, method: &str, params: &JsonObject) -> Vec<u8> {
     push_quoted(&mut head, method);
     message(&head, Some(("params", "{", params.fields(), "}")))
 }

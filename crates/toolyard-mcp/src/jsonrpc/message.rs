@@ -16,13 +16,40 @@ const MAX_NAME_BYTES: usize = 1_024;
 #[serde(transparent)]
 pub struct RequestId(pub RawJson);
 
+/// The id of a response: that of a request of this side, as the other side repeats it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ResponseId {
+    /// An integer, as most requests have.
+    Number(u64),
+    /// A string.
+    Text(String),
+}
+
+impl ResponseId {
+    /// The id, if it is an integer.
+    pub fn number(&self) -> Option<u64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Text(_) => None,
+        }
+    }
+
+    fn read(id: JsonText<'_>) -> Option<Self> {
+        match id.string() {
+            Some(text) => (text.len() <= MAX_NAME_BYTES).then(|| Self::Text(text.into_owned())),
+            // `1.0` is the id of no request.
+            None => id.number().map(Self::Number),
+        }
+    }
+}
+
 /// A message from the other side.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Message {
     /// A response to a request of this side.
     Response {
         /// The id of the request; none if the other side could not read it, or sent something else.
-        id: Option<u64>,
+        id: Option<ResponseId>,
         /// The raw result, or the error.
         outcome: Result<RawJson, RpcError>,
     },
@@ -166,8 +193,7 @@ impl<'t> Envelope<'t> {
             (None, Some(result)) => Ok(text.part(result)),
             (None, None) => return Err(WireError::NotJsonRpc("neither method nor result nor error")),
         };
-        // Requests have integer ids: `"1"` and `1.0` match none.
-        let id = self.id.and_then(JsonText::number);
+        let id = self.id.and_then(ResponseId::read);
         Ok(Message::Response { id, outcome })
     }
 }

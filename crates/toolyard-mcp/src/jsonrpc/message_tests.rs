@@ -21,7 +21,7 @@ fn raw(text: &str) -> RawJson {
 }
 
 fn response(id: impl Into<Option<u64>>, result: &str) -> Message {
-    Message::Response { id: id.into(), outcome: Ok(raw(result)) }
+    Message::Response { id: id.into().map(ResponseId::Number), outcome: Ok(raw(result)) }
 }
 
 fn error_of(text: &str) -> RpcError {
@@ -73,16 +73,20 @@ fn requests_and_notifications_keep_id_and_parameters() {
 }
 
 #[test]
-fn only_integer_ids_match_a_request() {
+fn the_id_of_a_response_is_an_integer_or_a_string() {
     assert_eq!(
         read(r#"{"jsonrpc":"2.0","id":18446744073709551615,"result":1}"#),
         Ok(response(u64::MAX, "1"))
     );
-    for id in ["\"1\"", "1.0", "1e0", "-1", "-0", "null", "true", "[1]", "{}", "18446744073709551616"] {
+    for id in ["1.0", "1e0", "-1", "-0", "null", "true", "[1]", "{}", "18446744073709551616"] {
         let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":1}}"#);
         assert_eq!(read(&text), Ok(response(None, "1")), "{id}");
     }
     assert_eq!(read(r#"{"jsonrpc":"2.0","result":1}"#), Ok(response(None, "1")));
+    let with_text_id = |id: &str| read(&format!(r#"{{"jsonrpc":"2.0","id":"{id}","result":1}}"#));
+    let id = Some(ResponseId::Text("1\n".to_owned()));
+    assert_eq!(with_text_id("1\\n"), Ok(Message::Response { id, outcome: Ok(raw("1")) }));
+    assert_eq!(with_text_id(&"1".repeat(MAX_NAME_BYTES + 1)), Ok(response(None, "1")));
 }
 
 #[test]
@@ -240,7 +244,9 @@ proptest! {
             match message {
                 Message::Response { id, outcome } => {
                     prop_assert_eq!(outcome.is_err(), failed);
-                    prop_assert_eq!(id, distinct.get("id").and_then(Value::as_u64));
+                    let text = distinct.get("id").and_then(Value::as_str).map(|text| ResponseId::Text(text.to_owned()));
+                    let number = distinct.get("id").and_then(Value::as_u64).map(ResponseId::Number);
+                    prop_assert_eq!(id, number.or(text));
                 }
                 Message::Request { id, .. } => prop_assert!(has_method && id.0.to_value() == distinct["id"]),
                 Message::Notification { .. } => prop_assert!(has_method),

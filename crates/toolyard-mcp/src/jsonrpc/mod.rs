@@ -4,6 +4,6 @@ mod encode;
 mod message;
 mod rpc_error;
 
-pub use encode::{error_response, notification, request, response};
-pub use message::{Message, RequestId};
+pub use encode::{error_response, notification, request, request_with_id, response};
+pub use message::{Message, RequestId, ResponseId};
 pub use rpc_error::RpcError;

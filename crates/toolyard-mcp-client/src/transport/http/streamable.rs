@@ -11,7 +11,7 @@ use reqwest::{
 };
 use tokio::{sync::oneshot, task::JoinSet};
 use toolyard_core::BoxFuture;
-use toolyard_mcp::{Message, WireLimits, versions::MODERN_REVISION};
+use toolyard_mcp::{Message, ResponseId, WireLimits, versions::MODERN_REVISION};
 
 use crate::{
     sync::lock,
@@ -238,7 +238,7 @@ impl HttpConnection {
         for message in Message::read(text, &self.client.limits)? {
             let other = match message {
                 Message::Response { id: response_id, outcome }
-                    if response.is_none() && is_response_to(id, response_id, &outcome) =>
+                    if response.is_none() && is_response_to(id, response_id.as_ref(), &outcome) =>
                 {
                     response = Some(outcome);
                     continue;
@@ -285,7 +285,8 @@ impl HttpConnection {
 
 /// Whether a response on the stream of a request is its own. An error without a usable id can only be about the message
 /// that was posted.
-fn is_response_to(request: u64, id: Option<u64>, outcome: &RpcOutcome) -> bool {
+fn is_response_to(request: u64, id: Option<&ResponseId>, outcome: &RpcOutcome) -> bool {
+    let id = id.and_then(ResponseId::number);
     id == Some(request) || (id.is_none() && outcome.is_err())
 }
 

@@ -150,7 +150,10 @@ impl PendingRequests {
     /// Delivers a message that came on the stream of one request.
     pub fn deliver_related(&self, message: Message, related_request: Option<u64>) {
         let message = match message {
-            Message::Response { id, outcome } => return self.resolve(id, Ok(outcome)),
+            // Requests have integer ids: `"1"` matches none.
+            Message::Response { id, outcome } => {
+                return self.resolve(id.and_then(|id| id.number()), Ok(outcome));
+            }
             Message::Request { id, method, params } => {
                 ServerMessage::Request { id, method, params, related_request }
             }
