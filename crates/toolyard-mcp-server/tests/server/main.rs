@@ -18,6 +18,7 @@ mod hostile;
 mod input_requests;
 mod legacy_sse;
 mod lists;
+mod malformed_peers;
 mod memory_cluster;
 mod modern_input_requests;
 mod reload;

@@ -13,6 +13,7 @@ use tokio::{
 use toolyard_mcp_server::{ServeError, serve_stdio};
 
 use crate::{
+    memory_cluster::MemoryCluster,
     test_server::ServerBuilder,
     tools::{TestTools, definitions},
 };
@@ -28,7 +29,11 @@ struct Pipe {
 
 impl Pipe {
     fn open() -> Self {
-        let (server, tools, _) = ServerBuilder::default().build_server();
+        Self::open_with(ServerBuilder::default())
+    }
+
+    fn open_with(builder: ServerBuilder) -> Self {
+        let (server, tools, _) = builder.build_server();
         let (client_end, server_end) = duplex(64 << 10);
         let (input, output) = split(server_end);
         let (stop, stopped) = oneshot::channel();
@@ -97,7 +102,13 @@ async fn calls_run_concurrently_and_send_notifications() {
 
 #[tokio::test]
 async fn input_requests_work_in_all_revisions() {
-    let mut pipe = Pipe::open();
+    check_input_requests(Pipe::open()).await;
+    let mut builder = ServerBuilder::default();
+    builder.config.peers = Some(Arc::<MemoryCluster>::default().peers(7));
+    check_input_requests(Pipe::open_with(builder)).await;
+}
+
+async fn check_input_requests(mut pipe: Pipe) {
     pipe.initialize().await;
     pipe.request(1, "tools/call", json!({"name": "ask"})).await;
     let input_request = pipe.receive().await;

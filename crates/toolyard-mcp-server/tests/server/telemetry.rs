@@ -7,6 +7,7 @@ use toolyard_core::telemetry::{Operation, OperationKind, RecordingTelemetry, Spa
 
 use crate::{
     client::{Client, MODERN_REVISION},
+    memory_cluster::MemoryCluster,
     test_server::{ServerBuilder, TestServer},
 };
 
@@ -172,6 +173,32 @@ async fn a_suspended_call_and_its_continuation_are_two_requests() {
     assert_eq!(operations[0].span.unwrap().parent, None);
     assert_eq!(operations[1].span.unwrap().parent, Some(PARENT.parse().unwrap()));
     server.close().await;
+}
+
+#[tokio::test]
+async fn a_call_that_another_server_continues_is_recorded_where_its_client_is() {
+    let cluster = Arc::<MemoryCluster>::default();
+    let (first, second): (Arc<RecordingTelemetry>, Arc<RecordingTelemetry>) = Default::default();
+    let start = async |number, telemetry: &Arc<RecordingTelemetry>| {
+        let mut builder = ServerBuilder::default();
+        builder.config.telemetry = Some(Arc::clone(telemetry) as _);
+        cluster.start(number, builder).await
+    };
+    let servers = [start(1, &first).await, start(2, &second).await];
+    let capabilities = json!({"elicitation": {"form": {}}});
+    let asked = Client::new(&servers[0].address).call(1, "ask_then_fail", capabilities.clone()).await;
+    recorded(&first, 1).await;
+    let responses = json!({"name": {"action": "accept", "content": {"value": "Ann"}}});
+    let params = json!({"name": "ask_then_fail", "arguments": {}, "requestState": asked.result()["requestState"],
+        "inputResponses": responses});
+    Client::new(&servers[1].address).request_modern(2, "tools/call", params, capabilities).await;
+    let operations = recorded(&second, 1).await;
+    let expected = ("tools/call", Some("ask_then_fail"), MODERN_REVISION, Some("tool_error"));
+    assert_eq!(operations.iter().map(describe).collect::<Vec<_>>(), [expected]);
+    assert!(first.operations().is_empty());
+    for server in servers {
+        server.close().await;
+    }
 }
 
 #[tokio::test]

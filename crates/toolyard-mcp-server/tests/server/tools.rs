@@ -156,10 +156,8 @@ impl TestTools {
             }
             "ask_twice" => {
                 let first = request_values(caller, &[input_request("first")]).await?;
-                ToolOutput::text(format!(
-                    "{first} {}",
-                    request_values(caller, &[input_request("second")]).await?
-                ))
+                let second = request_values(caller, &[input_request("second")]).await?;
+                ToolOutput::text(format!("{first} {second}"))
             }
             "ask_rounds" => ask_rounds(&arguments.to_value(), caller).await?,
             "ask_then_slow" => {
@@ -168,7 +166,7 @@ impl TestTools {
             }
             "ask_then_fail" => {
                 let name = request_values(caller, &[input_request("name")]).await?;
-                return Err(ToolError::failed(format!("no {name}")).with_hint("ask somebody else"));
+                return Err(ToolError::failed(format!("no {name}")));
             }
             "upstream" => upstream(call, caller),
             "send_text" => return send_text(&arguments.to_value(), caller).await,
