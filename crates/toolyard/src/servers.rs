@@ -29,6 +29,17 @@ pub struct ServersSetup {
     pub host_environment: Arc<dyn HostEnvironment>,
     /// Answers input requests of servers.
     pub input_handler: Arc<dyn InputHandler>,
+    /// Changes the tools of servers before they are registered; none by default.
+    pub tool_wrapper: Option<Arc<dyn ToolWrapper>>,
+}
+
+/// Changes the tools of servers before they are registered.
+pub trait ToolWrapper: Send + Sync {
+    /// The tools to register in place of all tools of this source.
+    fn wrap(&self, source: &SourceId, tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>>;
+
+    /// A source is removed.
+    fn remove(&self, source: &SourceId);
 }
 
 impl ServersSetup {
@@ -41,6 +52,7 @@ impl ServersSetup {
             guard: None,
             host_environment: Arc::new(EmptyEnvironment),
             input_handler: Arc::new(NoInputHandler),
+            tool_wrapper: None,
         }
     }
 
@@ -70,7 +82,7 @@ impl ServersSetup {
             working_directory: self.working_directory,
             guard: self.guard,
             cache,
-            registrar: Arc::new(HubRegistrar(Arc::clone(hub))),
+            registrar: Arc::new(HubRegistrar { hub: Arc::clone(hub), wrapper: self.tool_wrapper }),
             input: self.input_handler,
             host_environment: self.host_environment,
             limits: WireLimits::default(),
@@ -105,11 +117,24 @@ impl HostEnvironment for FixedEnvironment {
     }
 }
 
-struct HubRegistrar(Arc<ToolHub>);
+struct HubRegistrar {
+    hub: Arc<ToolHub>,
+    wrapper: Option<Arc<dyn ToolWrapper>>,
+}
+
+impl HubRegistrar {
+    fn wrapped(&self, source: &SourceId, tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
+        match &self.wrapper {
+            Some(wrapper) => wrapper.wrap(source, tools),
+            None => tools,
+        }
+    }
+}
 
 impl ToolRegistrar for HubRegistrar {
     fn replace(&self, source: SourceInfo, tools: Vec<Arc<dyn Tool>>) {
-        self.0.register(source, tools);
+        let tools = self.wrapped(&source.id, tools);
+        self.hub.register(source, tools);
     }
 
     fn replace_with_quarantined(
@@ -118,22 +143,26 @@ impl ToolRegistrar for HubRegistrar {
         tools: Vec<Arc<dyn Tool>>,
         quarantined: Vec<QuarantineNotice>,
     ) {
-        self.0.register_with_quarantined(source, tools, quarantined);
+        let tools = self.wrapped(&source.id, tools);
+        self.hub.register_with_quarantined(source, tools, quarantined);
     }
 
     fn name_user(&self, tool: &str) -> Option<NameUser> {
-        let snapshot = self.0.snapshot();
+        let snapshot = self.hub.snapshot();
         let mut users = snapshot.find(tool)?.all().filter(|user| user.source.info.kind != SourceKind::Mcp);
         let user = users.next()?;
-        let precedes_servers = user.priority < self.0.priority(SourceKind::Mcp);
+        let precedes_servers = user.priority < self.hub.priority(SourceKind::Mcp);
         Some(NameUser { source: user.source_id().clone(), precedes_servers })
     }
 
     fn report_ready(&self, source: &SourceId) {
-        self.0.report_ready(source);
+        self.hub.report_ready(source);
     }
 
     fn remove(&self, source: &SourceId) {
-        self.0.remove(source);
+        if let Some(wrapper) = &self.wrapper {
+            wrapper.remove(source);
+        }
+        self.hub.remove(source);
     }
 }

@@ -18,9 +18,7 @@ use toolyard_core::{
     Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec,
 };
 
-use super::{
-    OWNED_CALL_SERVICE, OwnedCallService, OwnedTools, OwnershipSettings, SessionKind, SessionOwners,
-};
+use super::{OWNED_CALL_SERVICE, OwnedCallService, OwnedTools, OwnershipSettings, SessionOwners};
 use crate::{
     ownership::owners::lock,
     remote_call::ToolCallService,
@@ -226,6 +224,10 @@ impl Tool for CounterTool {
     fn is_isolated(&self, _identity: Option<&CallerIdentity>) -> bool {
         self.is_isolated
     }
+
+    fn is_stateful(&self) -> bool {
+        true
+    }
 }
 
 /// A process, which ends with this value.
@@ -255,8 +257,7 @@ impl Process {
             world: Arc::clone(world),
         };
         let tools = Arc::new(OwnedTools::default());
-        let mut owned =
-            tools.replace(&"counter".into(), vec![Arc::new(counter)], &owners, &|| SessionKind::Stateful);
+        let mut owned = tools.replace(&"counter".into(), vec![Arc::new(counter)], &owners);
         let calls = Arc::new(ToolCallService::new(tools));
         peers.serve(OWNED_CALL_SERVICE, Arc::new(OwnedCallService::new(Arc::clone(&owners), calls)));
         let mut tasks = JoinSet::new();

@@ -24,15 +24,6 @@ const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// How long before the deadline of a call the search for an owner ends, so that the error can say that nothing was sent.
 const DEADLINE_MARGIN: Duration = Duration::from_millis(50);
 
-/// Whether a server remembers anything between two calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SessionKind {
-    /// It may: all calls go to one session, or to one per caller where callers are isolated.
-    Stateful,
-    /// It does not: every process calls it directly.
-    Stateless,
-}
-
 type ToolsBySource = HashMap<SourceId, HashMap<Arc<str>, Arc<OwnedTool>>>;
 
 /// The tools of stateful servers, as other processes find them here.
@@ -54,14 +45,12 @@ impl OwnedTools {
         source: &SourceId,
         tools: Vec<Arc<dyn Tool>>,
         owners: &Arc<SessionOwners>,
-        kind: &(impl Fn() -> SessionKind + Clone + Send + Sync + 'static),
     ) -> Vec<Arc<dyn Tool>> {
         let owned = tools.into_iter().map(|inner| {
             Arc::new(OwnedTool {
                 source: source.clone(),
                 definition: OnceLock::new(),
                 owners: Arc::clone(owners),
-                kind: Box::new(kind.clone()),
                 inner,
             })
         });
@@ -114,7 +103,6 @@ pub struct OwnedTool {
     /// The hash of its definition, computed at the first call because most tools are never called.
     definition: OnceLock<ContentHash>,
     owners: Arc<SessionOwners>,
-    kind: Box<dyn Fn() -> SessionKind + Send + Sync>,
     inner: Arc<dyn Tool>,
 }
 
@@ -143,7 +131,7 @@ impl OwnedTool {
         request: &ToolCallRequest,
         context: &CallContext,
     ) -> Result<ToolOutput, ToolError> {
-        if (self.kind)() == SessionKind::Stateless {
+        if !self.inner.is_stateful() {
             return self.inner.call(request, context).await;
         }
         let envelope = self.envelope(context);
@@ -304,6 +292,10 @@ impl Tool for OwnedTool {
 
     fn is_isolated(&self, identity: Option<&CallerIdentity>) -> bool {
         self.inner.is_isolated(identity)
+    }
+
+    fn is_stateful(&self) -> bool {
+        self.inner.is_stateful()
     }
 
     fn needs_conversation(&self) -> bool {

@@ -35,6 +35,12 @@ pub trait Tool: Send + Sync {
         false
     }
 
+    /// Whether the source may remember something between two calls. In a cluster, one process has the session with such a source,
+    /// and all others send their calls there.
+    fn is_stateful(&self) -> bool {
+        false
+    }
+
     /// Whether the tool works on the conversation that a call belongs to ([`Caller::conversation`](crate::Caller::conversation)).
     /// It is not offered to callers without one.
     fn needs_conversation(&self) -> bool {

@@ -144,6 +144,7 @@ fn with_operator_settings(old: Option<&ServerSettings>, new: &ServerSettings) ->
         // Trust was given to the replaced server.
         trusted: false,
         exclusive: old.exclusive,
+        stateless: old.stateless,
         strict: old.strict,
         hold_new_tools: old.hold_new_tools,
         revision: None,

@@ -25,6 +25,8 @@ pub struct McpServerConfig {
     pub trusted: bool,
     /// Whether a call that is not read-only excludes all other calls to the server.
     pub exclusive: bool,
+    /// Whether the server remembers nothing between two calls, so that every process of a cluster may have a session with it.
+    pub stateless: bool,
     /// Whether callers share an instance; when absent, they do if the server keeps no state.
     pub isolation: Option<IsolationSetting>,
     /// Whether new tool definitions need approval.
@@ -135,6 +137,7 @@ impl McpServerConfig {
             enabled: true,
             trusted: false,
             exclusive: false,
+            stateless: false,
             isolation: None,
             strict: false,
             hold_new_tools: true,

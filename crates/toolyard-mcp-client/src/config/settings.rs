@@ -55,6 +55,11 @@ pub struct ServerSettings {
     /// Whether a call that is not read-only excludes all other calls to the server.
     #[serde(skip_serializing_if = "is_false")]
     pub exclusive: bool,
+    /// Whether the server remembers nothing between two calls. In a cluster, every process then has a session of its own with it.
+    /// By default, one process has the session, and the others send their calls there, unless the server speaks MCP 2026-07-28 over
+    /// HTTP, which has no sessions.
+    #[serde(skip_serializing_if = "is_false")]
+    pub stateless: bool,
     /// Whether callers that are told apart share an instance of the server. By default, each has one of its own if the server
     /// is a program or has sessions (MCP revisions until 2025-11-25), and they share one otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -142,6 +147,7 @@ impl Default for ServerSettings {
             enabled: true,
             trusted: false,
             exclusive: false,
+            stateless: false,
             isolation: None,
             strict: false,
             hold_new_tools: true,
@@ -169,6 +175,7 @@ impl ServerSettings {
             enabled: self.enabled,
             trusted: self.trusted,
             exclusive: self.exclusive,
+            stateless: self.stateless,
             isolation: self.isolation,
             strict: self.strict,
             hold_new_tools: self.hold_new_tools,

@@ -12,7 +12,7 @@ use tokio::{
 use toolyard_core::{ContentHash, RevisionFamily, StoredDefinition, ToolError, telemetry::SpanContext};
 
 use crate::{
-    config::McpServerConfig,
+    config::{McpServerConfig, TransportConfig},
     content::server_content::{ContentLists, ServerContent},
     lifecycle::{
         back_channel::BackChannel,
@@ -157,6 +157,16 @@ impl ManagedServer {
             BackChannel::Legacy => Some(RevisionFamily::Legacy),
             BackChannel::Untested | BackChannel::Missing => state.revision_family,
         }
+    }
+
+    /// Whether the server may remember something between two calls: a program, or a session of an MCP revision that has sessions. The
+    /// tokens of callers stay in the process that they were presented to, so servers that need those are called from there.
+    pub fn is_stateful(&self) -> bool {
+        let has_sessions = match self.config.transport {
+            TransportConfig::Stdio { .. } => true,
+            TransportConfig::Http { .. } => self.revision_family() != Some(RevisionFamily::Modern),
+        };
+        has_sessions && !self.config.stateless && !self.config.has_tokens_per_caller()
     }
 
     /// The end of the server's stderr.

@@ -280,6 +280,10 @@ impl Tool for McpTool {
     fn is_isolated(&self, identity: Option<&CallerIdentity>) -> bool {
         self.server.is_isolated(identity)
     }
+
+    fn is_stateful(&self) -> bool {
+        self.server.is_stateful()
+    }
 }
 
 /// Whether clients and agents get an approved tool.

@@ -82,6 +82,9 @@ pub enum SettingsError {
     /// There are more than two session keys.
     #[error("[serve] session_keys: expected the current key and at most one previous key")]
     TooManySessionKeys,
+    /// There is no single way to prove to NATS who the gateway is.
+    #[error("[cluster] set one of `creds`, `nkey`, `token`, or `user` with `password`")]
+    ClusterCredentials,
     /// The lease on runs is too short or too long.
     #[error("[serve] run_lease: expected a duration from {min:?} to {max:?}")]
     InvalidRunLease {

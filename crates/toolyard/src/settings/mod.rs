@@ -4,6 +4,7 @@ mod agents;
 mod approvals;
 mod callers;
 mod calls;
+mod cluster;
 mod drain_period;
 mod error;
 mod isolation;
@@ -36,6 +37,7 @@ pub use calls::{
     CallSettings, CapabilitySettings, HintSettings, OutputBudgetSettings, PreferSetting, RoutingSettings,
     SynthesisSetting,
 };
+pub use cluster::{ClusterCredentials, ClusterSettings, DEFAULT_CLUSTER_PREFIX};
 pub use drain_period::DrainPeriod;
 pub use error::{ModelProblem, SettingsError};
 pub use isolation::IsolationSettings;
@@ -98,6 +100,8 @@ pub struct Settings {
     pub quotas: Vec<QuotaSettings>,
     /// What `toolyard serve` offers to clients, and how they authenticate.
     pub serve: ServeSettings,
+    /// Several gateways that serve the same tools together, connected by NATS.
+    pub cluster: Option<ClusterSettings>,
     /// Metrics and traces that Toolyard exports.
     pub telemetry: TelemetrySettings,
 }

@@ -8,7 +8,10 @@ use toolyard_mcp_client::config::ServerSettings;
 use super::{Settings, SettingsError, SettingsLayer, layers::ACCUMULATED_LISTS};
 
 /// Settings whose values are secrets, or may be. `*` stands for one name, `**` at the end for everything below.
-const SECRET_KEYS: [&str; 9] = [
+const SECRET_KEYS: [&str; 12] = [
+    "cluster.nkey",
+    "cluster.password",
+    "cluster.token",
     "serve.token",
     "serve.session_keys",
     "web_search.key",
@@ -20,7 +23,7 @@ const SECRET_KEYS: [&str; 9] = [
     "telemetry.otlp_headers.**",
 ];
 /// Settings that are URLs and may have a password.
-const URL_KEYS: [&str; 3] = ["store", "telemetry.otlp_endpoint", "models.*.url"];
+const URL_KEYS: [&str; 4] = ["cluster.nats", "store", "telemetry.otlp_endpoint", "models.*.url"];
 
 impl SettingsLayer {
     /// The settings of several files together, the lowest layer first, each with its origin. Literal secrets are left out.

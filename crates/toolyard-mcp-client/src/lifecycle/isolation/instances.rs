@@ -13,7 +13,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout_at},
 };
 
-use toolyard_core::CallerIdentity;
+use toolyard_core::{CallerIdentity, ContentHash};
 
 use super::pool::{Admission, InstanceId, InstanceKey, InstancePool, IsolationLimits, NewInstance, WaiterId};
 use crate::{
@@ -241,6 +241,15 @@ impl PrivateInstances {
         let mut state = lock(&self.0);
         for id in state.pool.stop_unused(server) {
             self.spawn_stop(&state, id, "its server was removed");
+        }
+        self.serve_waiting(&mut state);
+    }
+
+    /// Stops the instances of one caller of a server.
+    pub(super) fn stop_owner(self: &Arc<Self>, server: u64, owner: &ContentHash) {
+        let mut state = lock(&self.0);
+        for id in state.pool.stop_owner(server, owner) {
+            self.spawn_stop(&state, id, "another process of the cluster has the session");
         }
         self.serve_waiting(&mut state);
     }

@@ -294,6 +294,11 @@ impl InstancePool {
         self.stop_all(|instance| instance.is_of(server))
     }
 
+    /// Begins to stop the instances of one caller of a server.
+    pub(super) fn stop_owner(&mut self, server: u64, owner: &ContentHash) -> Vec<InstanceId> {
+        self.stop_all(|instance| instance.is_of(server) && instance.key.owner == *owner)
+    }
+
     /// Begins to stop the instances of a server without calls.
     pub(super) fn stop_unused(&mut self, server: u64) -> Vec<InstanceId> {
         let is_unused = |instance: &Instance| matches!(instance.phase, Phase::Active { calls: 0, .. });

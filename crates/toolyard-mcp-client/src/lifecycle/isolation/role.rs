@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use tokio::{sync::watch, time::Instant};
-use toolyard_core::{CallContext, CallerIdentity, ErrorKind, ToolError};
+use toolyard_core::{CallContext, CallerIdentity, ContentHash, ErrorKind, ToolError};
 
 use super::instances::PrivateInstances;
 use crate::{
@@ -124,6 +124,13 @@ impl ManagedServer {
     pub(in crate::lifecycle) async fn stop_private_instances(&self) {
         if let InstanceRole::Shared { number, private } = &self.role {
             private.stop_server(*number).await;
+        }
+    }
+
+    /// Stops the private instances of one caller ([`CallerIdentity::owner`]).
+    pub fn stop_instances_of(&self, owner: &ContentHash) {
+        if let InstanceRole::Shared { number, private } = &self.role {
+            private.stop_owner(*number, owner);
         }
     }
 

@@ -12,8 +12,10 @@ use toolyard::Toolyard;
 use toolyard_tools::skill::TrustState;
 
 use self::finding::{Finding, Severity};
+use toolyard_store::Engine;
+
 use crate::{
-    commands::setup::open,
+    commands::{serve::cluster, setup::open},
     config::CliContext,
     error::CliError,
     terminal::{Output, pluralize},
@@ -38,6 +40,7 @@ pub(super) async fn run(config: Option<&Path>, output: &Output) -> Result<(), Cl
             findings.extend(servers::check(&context, &toolyard));
             findings.extend(serve::check(&context, &toolyard));
             findings.extend(models::check(&context));
+            findings.extend(check_cluster(&context).await);
         }
         Err(failure) => findings
             .push(Finding::problem("settings", failure.message()).with_hint("no further checks were made")),
@@ -68,6 +71,32 @@ fn check_trust(context: &CliContext) -> Option<Finding> {
     let names = context.untrusted_settings.join(", ");
     let finding = Finding::note("settings", format!("ignored until trusted: {names}"));
     (!names.is_empty()).then(|| finding.with_hint("review it, then run: toolyard trust"))
+}
+
+async fn check_cluster(context: &CliContext) -> Option<Finding> {
+    let settings = context.settings.cluster.as_ref()?;
+    let is_shared = context.store.as_ref().is_some_and(|store| store.engine() == Engine::Postgres);
+    if !is_shared {
+        let detail = "[cluster] needs a PostgreSQL store that all gateways share";
+        let hint = "set `store = \"postgres://USER:PASSWORD@HOST/DATABASE\"`, or remove [cluster]";
+        return Some(Finding::problem("cluster", detail).with_hint(hint));
+    }
+    let connection = match cluster::connect(settings, context).await {
+        Ok(connection) => connection,
+        Err(error) => {
+            let finding = Finding::problem("cluster", error.message());
+            return Some(finding.with_hint("`toolyard serve --http` fails until this is fixed"));
+        }
+    };
+    let finding = match connection.round_trip().await {
+        Ok(()) => {
+            let ((version, _), addresses) = (connection.server(), connection.addresses());
+            Finding::ok("cluster", format!("NATS {version} at {addresses}"))
+        }
+        Err(error) => Finding::problem("cluster", error.to_string()),
+    };
+    connection.close().await;
+    Some(finding)
 }
 
 async fn check_store(context: &CliContext) -> Finding {

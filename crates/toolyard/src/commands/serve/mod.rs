@@ -2,6 +2,7 @@
 
 mod banner;
 mod callers;
+pub(super) mod cluster;
 mod console;
 mod drain;
 mod operator;
@@ -38,6 +39,7 @@ use toolyard_telemetry::metrics::Metrics;
 pub(super) use self::secrets::stored_token;
 use self::{
     callers::CallerAuthentication,
+    cluster::Cluster,
     operator::OperatorSettings,
     policies::{follow_stored_policies, record_policy_files},
     readiness::GatewayReadiness,
@@ -145,9 +147,12 @@ async fn run_http(
     let operator_secret = console::operator_secret()?;
     let sign_ins = sign_in::sign_ins(serve, own_address(address), &access)?;
     let credentials = sign_in::credentials(context, [secrets.token(), &operator_secret.0], sign_ins.clone());
-    let toolyard = open_for_clients(context, Some(&metrics), Arc::clone(&credentials)).await?;
+    let cluster = Cluster::join(context).await?;
+    let toolyard =
+        open_for_clients(context, Some(&metrics), Arc::clone(&credentials), cluster.as_ref()).await?;
     let readiness = Arc::new(GatewayReadiness::new(&toolyard, serve.required_servers.clone()));
-    let config = server_config(secrets.session_keys()?);
+    let mut config = server_config(secrets.session_keys()?);
+    config.peers = cluster.as_ref().map(Cluster::peers);
     let agents = agent_service(serve, &toolyard)?;
     let drain_period = drain::drain_period(serve, context.store.as_ref().map(Store::engine), is_interactive);
     let gateway = GatewayConfig {
@@ -159,6 +164,9 @@ async fn run_http(
     let main_tools = gateway.main_tools();
     let settings = Arc::new(OperatorSettings::new(context.reload().await?, arguments)?);
     let server = Arc::new(gateway.build(config));
+    if let Some(cluster) = &cluster {
+        cluster.serve(&server);
+    }
     let api = HttpApi::new(HttpApiConfig {
         agents: agents.clone(),
         main_tools: Some(main_tools.clone()),
@@ -198,7 +206,7 @@ async fn run_http(
         http: Some(RunningHttp { access, callers, readiness, main_tools, settings, is_interactive, hangups }),
         requests,
     };
-    gateway.serve(listener, http, drain_period, is_interactive, output).await
+    gateway.serve(listener, http, cluster.as_ref(), (drain_period, is_interactive), output).await
 }
 
 /// Refuses an address at which other machines could use the gateway without a token.
@@ -229,8 +237,8 @@ impl RunningGateway<'_> {
         mut self,
         listener: TcpListener,
         http: HttpConfig,
-        drain_period: Duration,
-        is_interactive: bool,
+        cluster: Option<&Cluster>,
+        (drain_period, is_interactive): (Duration, bool),
         output: &Output,
     ) -> Result<(), CliError> {
         let (toolyard, agents) = (self.toolyard, self.agents.clone());
@@ -260,7 +268,11 @@ impl RunningGateway<'_> {
             () = self.reload_when_asked() => Ok(()),
             () = follow_stored_policies(toolyard) => Ok(()),
             () = resume_orphaned_runs(agents.as_ref(), output) => Ok(()),
+            () = cluster::keep(cluster) => Ok(()),
         };
+        if let Some(cluster) = cluster {
+            cluster.leave().await;
+        }
         shut_down(toolyard, agents.as_ref(), drain_deadline.get().copied(), self.context, output).await?;
         ended.map_err(|error| CliError::failed(error.to_string()))
     }
@@ -277,7 +289,8 @@ async fn run_stdio(
         None => serve.main_profile(),
     };
     let requests = ReloadRequests::listen(&context.operator_file, &context.data_folder);
-    let toolyard = open_for_clients(context, None, Arc::new(ServerCredentials::new(context))).await?;
+    let credentials = Arc::new(ServerCredentials::new(context));
+    let toolyard = open_for_clients(context, None, credentials, None).await?;
     let keys = SessionKeys::random();
     let config = server_config(keys.map_err(|error| CliError::failed(error.to_string()))?);
     let agents = agent_service(serve, &toolyard)?.filter(|_| arguments.profile.is_none());
@@ -312,12 +325,18 @@ async fn open_for_clients(
     context: &CliContext,
     metrics: Option<&Arc<Metrics>>,
     credentials: Arc<ServerCredentials>,
+    cluster: Option<&Cluster>,
 ) -> Result<Toolyard, CliError> {
     record_policy_files(context).await?;
     let mut servers = servers_setup(context);
     servers.host_environment = credentials;
     servers.input_handler = Arc::new(ForwardInputToCaller);
-    build(gateway_builder(context, servers, metrics).lazy_past_requests()).await
+    servers.tool_wrapper = cluster.map(Cluster::tool_wrapper);
+    let toolyard = build(gateway_builder(context, servers, metrics).lazy_past_requests()).await?;
+    if let Some(cluster) = cluster {
+        cluster.set_servers(&toolyard);
+    }
+    Ok(toolyard)
 }
 
 /// The agents for clients: as configured, else if there is a model and the main profile is not restricted. Agents are limited

@@ -1,0 +1,342 @@
+"""Several gateways as one cluster, on a real NATS and PostgreSQL, without stickiness: each request goes to a random gateway.
+
+1. Callers count at a stateful server; each must see its own counter, whichever gateway answers.
+2. The gateway that owns sessions is killed; callers must be told that the state is gone, and be served again within the lease + 2 s.
+3. Questions of a call that entered at one gateway are answered through another one, in both MCP revisions.
+Prints one line per part, and fails if a promise does not hold.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+MODERN, LEGACY = "2026-07-28", "2025-11-25"
+LEASE = 10
+SETTINGS = """
+store = "{store}"
+
+[cluster]
+nats = "nats://127.0.0.1:{nats}"
+lease = "{lease}s"
+
+[serve]
+session_keys = ["${{SESSION_KEY}}"]
+drain = "0s"
+
+[serve.proxy_identity]
+subject_header = "X-Forwarded-User"
+trusted_addresses = ["127.0.0.0/8"]
+
+[isolation]
+max_instances = 200
+
+[servers.counter]
+command = "python3"
+args = ["{server}"]
+"""
+
+
+class Gateway:
+    """A gateway in a home folder of its own."""
+
+    def __init__(self, binary, home, store, nats):
+        home.mkdir()
+        file = home / "config/toolyard/toolyard.toml"
+        file.parent.mkdir(parents=True)
+        file.write_text(SETTINGS.format(store=store, nats=nats, lease=LEASE, server=FOLDER / "counter_server.py"))
+        environment = {"PATH": os.environ["PATH"], "HOME": str(home), "SESSION_KEY": "ab" * 32}
+        environment |= {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "CACHE")}
+        self.environment, self.home, self.binary = environment, home, binary
+        self.process = self.port = None
+
+    def command(self, *arguments):
+        done = subprocess.run([self.binary, *arguments], env=self.environment, cwd=self.home, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"toolyard {' '.join(arguments)}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def start(self):
+        log = open(self.home / "log", "w")
+        self.process = subprocess.Popen([self.binary, "serve", "--http", "127.0.0.1:0"], env=self.environment, cwd=self.home, stdout=log, stderr=log)
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            if found := re.search(r"serving at http://127\.0\.0\.1:(\d+)", (self.home / "log").read_text()):
+                self.port = int(found[1])
+                return
+            time.sleep(0.05)
+        sys.exit((self.home / "log").read_text())
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+def post(port, caller, message, revision, extra=()):
+    """Status, headers and JSON messages of the response."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": revision,
+        "X-Forwarded-User": caller,
+        **dict(extra),
+    }
+    connection.request("POST", "/mcp", json.dumps({"jsonrpc": "2.0", **message}), headers)
+    return connection, connection.getresponse()
+
+
+def messages_of(response):
+    """The JSON messages of a response, as they arrive."""
+    if "event-stream" not in (response.headers.get("Content-Type") or ""):
+        text = response.read()
+        if text:
+            yield json.loads(text)
+        return
+    for line in response:
+        if line.startswith(b"data: ") and line.strip() != b"data:":
+            yield json.loads(line[6:])
+
+
+def modern_call(port, caller, tool, extra_params=None):
+    capabilities = {"elicitation": {"form": {}}}
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
+        "io.modelcontextprotocol/clientInfo": {"name": "cluster-trial", "version": "1"},
+    }
+    params = {"name": tool, "arguments": {}, "_meta": meta, **(extra_params or {})}
+    message = {"id": random.randrange(1 << 40), "method": "tools/call", "params": params}
+    connection, response = post(port, caller, message, MODERN, {"Mcp-Method": "tools/call", "Mcp-Name": tool}.items())
+    try:
+        return list(messages_of(response))[-1]
+    finally:
+        connection.close()
+
+
+def text_of(answer):
+    content = answer.get("result", {}).get("content") or [{}]
+    return content[0].get("text", json.dumps(answer))
+
+
+class Counting:
+    """Callers that count through random gateways, and what they saw."""
+
+    def __init__(self, gateways, callers):
+        self.gateways, self.callers = gateways, callers
+        self.outcomes, self.problems, self.lock = Counter(), [], threading.Lock()
+        self.seen = {}
+        self.served_after = {}
+
+    def run(self, seconds, killed_at=None):
+        until = time.monotonic() + seconds
+        threads = [threading.Thread(target=self.count, args=(f"caller-{number}", until, killed_at)) for number in range(self.callers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def count(self, caller, until, killed_at):
+        told = False
+        while time.monotonic() < until:
+            gateway = random.choice([gateway for gateway in self.gateways if gateway.process.poll() is None])
+            try:
+                answer = modern_call(gateway.port, caller, "count")
+            except (OSError, http.client.HTTPException, ValueError, IndexError):
+                # The gateway was killed while it answered.
+                told = None
+                continue
+            text = text_of(answer)
+            with self.lock:
+                found = re.fullmatch(r"(\d+) (\d+)", text)
+                if not found:
+                    kind = "session lost" if "session with the server is gone" in text else "lost" if "lost" in text else "refused"
+                    self.outcomes[kind] += 1
+                    if kind == "refused" and len(self.problems) < 3:
+                        self.problems.append(text[:200])
+                    told = True if kind == "session lost" else (None if kind == "lost" else told)
+                    continue
+                process, count = found[1], int(found[2])
+                before = self.seen.get(caller)
+                if before and before[0] != process and told is False:
+                    self.outcomes["silent loss"] += 1
+                if before and before[0] == process and count <= before[1]:
+                    self.outcomes["inconsistent"] += 1
+                if any(other != caller and seen[0] == process for other, seen in self.seen.items()):
+                    self.outcomes["crossed"] += 1
+                self.outcomes["counted"] += 1
+                self.seen[caller] = (process, count)
+                if killed_at and before and before[0] != process:
+                    self.served_after.setdefault(caller, time.monotonic() - killed_at)
+                told = False
+            time.sleep(0.05)
+
+
+def ask_modern(gateways, caller, word):
+    """The question arrives in the result of the call; the call is repeated with the answer, at another gateway."""
+    one, other = random.sample(gateways, 2)
+    answer = modern_call(one.port, caller, "ask")
+    result = answer.get("result", {})
+    if result.get("resultType") != "input_required":
+        return f"no question: {json.dumps(answer)[:300]}"
+    responses = {key: {"action": "accept", "content": {"word": word}} for key in result["inputRequests"]}
+    again = {"inputResponses": responses, "requestState": result.get("requestState")}
+    return text_of(modern_call(other.port, caller, "ask", again))
+
+
+class LegacyClient:
+    """A session, which is valid at every gateway."""
+
+    def __init__(self, gateways, caller):
+        self.gateways, self.caller = gateways, caller
+        params = {
+            "protocolVersion": LEGACY,
+            "capabilities": {"elicitation": {"form": {}}},
+            "clientInfo": {"name": "cluster-trial", "version": "1"},
+        }
+        connection, response = post(gateways[0].port, caller, {"id": 1, "method": "initialize", "params": params}, LEGACY)
+        self.session = response.headers["Mcp-Session-Id"]
+        list(messages_of(response))
+        connection.close()
+        self.send(gateways[0], {"method": "notifications/initialized"})
+
+    def send(self, gateway, message):
+        connection, response = post(gateway.port, self.caller, message, LEGACY, [("Mcp-Session-Id", self.session)])
+        status = response.status
+        response.read()
+        connection.close()
+        return status
+
+    def ask(self, word):
+        """The question arrives on the stream of the call; the answer is a request of its own, to another gateway."""
+        one, other = random.sample(self.gateways, 2)
+        message = {"id": random.randrange(1 << 40), "method": "tools/call", "params": {"name": "ask", "arguments": {}}}
+        connection, response = post(one.port, self.caller, message, LEGACY, [("Mcp-Session-Id", self.session)])
+        try:
+            for received in messages_of(response):
+                if received.get("method") == "elicitation/create":
+                    answer = {"id": received["id"], "result": {"action": "accept", "content": {"word": word}}}
+                    status = self.send(other, answer)
+                    if status != 202:
+                        return f"the answer got status {status}"
+                elif received.get("id") == message["id"]:
+                    return text_of(received)
+            return "no result"
+        finally:
+            connection.close()
+
+
+def ask_all(gateways, questions):
+    """Half the questions in each revision, from several callers at once."""
+    wrong, right = [], Counter()
+
+    def run(number, count):
+        caller = f"asker-{number}"
+        legacy = LegacyClient(gateways, caller) if number % 2 else None
+        for question in range(count):
+            word = f"word-{number}-{question}"
+            got = legacy.ask(word) if legacy else ask_modern(gateways, caller, word)
+            if got == word:
+                right["legacy" if legacy else "modern"] += 1
+            else:
+                wrong.append(f"{'legacy' if legacy else 'modern'}: {got[:300]}")
+
+    workers = 4
+    threads = [threading.Thread(target=run, args=(number, questions // workers)) for number in range(workers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return right, wrong
+
+
+def start_nats(folder):
+    parts = Path(os.environ.get("TOOLYARD_PARTS") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "toolyard-parts")
+    ports = folder / "nats"
+    ports.mkdir()
+    process = subprocess.Popen(
+        [parts / "nats/bin/nats-server", "-a", "127.0.0.1", "-p", "-1", "--ports_file_dir", ports], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    until = time.monotonic() + 10
+    while time.monotonic() < until:
+        for file in ports.glob("*.ports"):
+            if text := file.read_text():
+                return process, int(json.loads(text)["nats"][0].rsplit(":", 1)[1])
+        time.sleep(0.05)
+    sys.exit("NATS does not start")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", default="toolyard")
+    parser.add_argument("--store", required=True, help="a PostgreSQL database of its own")
+    parser.add_argument("--callers", type=int, default=50)
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--questions", type=int, default=1000)
+    options = parser.parse_args()
+    random.seed(1)
+    failures = []
+    with tempfile.TemporaryDirectory(prefix="toolyard-cluster-") as folder:
+        folder = Path(folder)
+        nats, port = start_nats(folder)
+        gateways = [Gateway(options.binary, folder / f"gateway-{number}", options.store, port) for number in range(3)]
+        try:
+            gateways[0].command("servers", "test")
+            print("doctor:", next(line.strip() for line in gateways[0].command("doctor").splitlines() if "NATS" in line))
+            for gateway in gateways:
+                gateway.start()
+            time.sleep(2)
+
+            counting = Counting(gateways, options.callers)
+            counting.run(options.seconds)
+            print(f"counting: {options.callers} callers, 3 gateways: {dict(counting.outcomes)} {counting.problems}")
+            if set(counting.outcomes) != {"counted"}:
+                failures.append("counting")
+
+            right, wrong = ask_all(gateways, options.questions)
+            print(f"questions answered through another gateway: {sum(right.values())} of {options.questions} {dict(right)} {wrong[:3]}")
+            if sum(right.values()) != options.questions:
+                failures.append("questions")
+
+            owned = [gateway for gateway in gateways]
+            victim = random.choice(owned)
+            counting.outcomes.clear()
+            counting.problems.clear()
+            killed = time.monotonic()
+            victim.kill()
+            counting.run(LEASE + 8, killed)
+            slowest = max(counting.served_after.values(), default=0)
+            print(
+                f"owner killed: {dict(counting.outcomes)} {counting.problems}; {len(counting.served_after)} sessions moved, "
+                f"the last one served {slowest:.1f} s after the kill (lease {LEASE} s)"
+            )
+            lost = {"silent loss", "inconsistent", "crossed"} & set(counting.outcomes)
+            if lost or not counting.served_after or slowest > LEASE + 2 or not counting.outcomes["session lost"]:
+                failures.append("owner killed")
+        finally:
+            for gateway in gateways:
+                if gateway.process and gateway.process.poll() is None:
+                    gateway.process.terminate()
+            for gateway in gateways:
+                if gateway.process:
+                    gateway.process.wait(30)
+            nats.kill()
+            if failures and os.environ.get("KEEP_LOGS"):
+                for gateway in gateways:
+                    print((gateway.home / "log").read_text()[-3000:])
+    if failures:
+        sys.exit(f"failed: {', '.join(failures)}")
+
+
+main()

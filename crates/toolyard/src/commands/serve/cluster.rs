@@ -1,0 +1,183 @@
+//! A gateway that is one of several: connects to the others by NATS, and shares sessions with stateful servers.
+
+use std::{
+    str::FromStr as _,
+    sync::{Arc, OnceLock, Weak},
+};
+
+use toolyard::{
+    ToolWrapper, Toolyard,
+    settings::{ClusterCredentials, ClusterSettings, DEFAULT_CLUSTER_PREFIX, SettingsError},
+};
+use toolyard_cluster::{
+    ownership::{OWNED_CALL_SERVICE, OwnedCallService, OwnedTools, OwnershipSettings, SessionOwners},
+    remote_call::ToolCallService,
+};
+use toolyard_core::{ContentHash, Peers, SourceId, Tool};
+use toolyard_mcp_client::McpManager;
+use toolyard_mcp_server::{McpServer, PEER_SERVICE_NAME};
+use toolyard_nats::{NatsConnectError, NatsConnection, NatsCredentials, NatsPeers, NatsSettings};
+use toolyard_store::Engine;
+
+use crate::{config::CliContext, error::CliError};
+
+/// The sessions of the shared and the private instances of servers begin with this.
+const SESSION_PREFIX: &str = "mcp/";
+
+/// The cluster that this gateway belongs to.
+pub(super) struct Cluster {
+    peers: Arc<NatsPeers>,
+    owners: Arc<SessionOwners>,
+    tools: Arc<OwnedTools>,
+    servers: Arc<OnceLock<Weak<McpManager>>>,
+}
+
+impl Cluster {
+    /// Joins the cluster of the settings; none without `[cluster]`.
+    pub(super) async fn join(context: &CliContext) -> Result<Option<Self>, CliError> {
+        let Some(settings) = &context.settings.cluster else { return Ok(None) };
+        let store = context.store.as_ref().filter(|store| store.engine() == Engine::Postgres);
+        let Some(store) = store else {
+            return Err(CliError::failed("[cluster] needs a PostgreSQL store that all gateways share")
+                .with_hint("set `store = \"postgres://USER:PASSWORD@HOST/DATABASE\"`, or remove [cluster]"));
+        };
+        let connection = connect(settings, context).await?;
+        let mut number = [0; 8];
+        getrandom::fill(&mut number)
+            .map_err(|error| CliError::failed(format!("no random numbers: {error}")))?;
+        let peers = NatsPeers::join(connection, u64::from_be_bytes(number)).await.map_err(connect_error)?;
+        let peers = Arc::new(peers);
+        let servers: Arc<OnceLock<Weak<McpManager>>> = Arc::default();
+        let ended = Arc::clone(&servers);
+        let limits = OwnershipSettings { lease: settings.lease(), ..OwnershipSettings::default() };
+        let owners =
+            SessionOwners::new(Arc::clone(&peers) as _, Arc::new(store.clone()), limits, move |session| {
+                end_session(&ended, session)
+            });
+        let tools = Arc::new(OwnedTools::default());
+        let calls = Arc::new(ToolCallService::new(Arc::clone(&tools)));
+        let service = OwnedCallService::new(Arc::clone(&owners), calls);
+        peers.register(OWNED_CALL_SERVICE, Arc::new(service));
+        Ok(Some(Self { peers, owners, tools, servers }))
+    }
+
+    /// Sends calls of stateful servers to the owners of their sessions.
+    pub(super) fn tool_wrapper(&self) -> Arc<dyn ToolWrapper> {
+        Arc::new(ClusterTools { owners: Arc::clone(&self.owners), tools: Arc::clone(&self.tools) })
+    }
+
+    /// Sets whose sessions are ended when another gateway owns them.
+    pub(super) fn set_servers(&self, toolyard: &Toolyard) {
+        if let Some(servers) = toolyard.shared_servers() {
+            // Set once, right after the servers were made.
+            let _ = self.servers.set(Arc::downgrade(&servers));
+        }
+    }
+
+    pub(super) fn peers(&self) -> Arc<dyn Peers> {
+        Arc::clone(&self.peers) as _
+    }
+
+    /// Lets other gateways continue the calls of this server's clients, and the other way round.
+    pub(super) fn serve(&self, server: &Arc<McpServer>) {
+        self.peers.register(PEER_SERVICE_NAME, server.peer_service());
+    }
+
+    /// Renews the leases of sessions. Never completes.
+    pub(super) async fn keep(&self) {
+        Arc::clone(&self.owners).keep().await;
+    }
+
+    /// Leaves the cluster, after the last call.
+    pub(super) async fn leave(&self) {
+        self.peers.leave().await;
+        self.owners.release_all().await;
+        self.peers.connection().close().await;
+    }
+}
+
+/// Waits for ever without a cluster.
+pub(super) async fn keep(cluster: Option<&Cluster>) {
+    match cluster {
+        Some(cluster) => cluster.keep().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Connects to the NATS of the settings.
+pub(in crate::commands) async fn connect(
+    settings: &ClusterSettings,
+    context: &CliContext,
+) -> Result<NatsConnection, CliError> {
+    let nats = nats_settings(settings, context).map_err(|error| CliError::usage(error.to_string()))?;
+    NatsConnection::connect(&nats, "toolyard").await.map_err(connect_error)
+}
+
+fn nats_settings(settings: &ClusterSettings, context: &CliContext) -> Result<NatsSettings, SettingsError> {
+    let credentials = settings.credentials(|name| std::env::var(name).ok())?;
+    let folder = context.operator_file.parent().map(std::path::Path::to_owned).unwrap_or_default();
+    let file = |path: &std::path::PathBuf| folder.join(path);
+    let mut nats = NatsSettings::new(settings.servers());
+    nats.prefix = settings.prefix.clone().unwrap_or_else(|| DEFAULT_CLUSTER_PREFIX.to_owned());
+    nats.ca_file = settings.ca_file.as_ref().map(file);
+    nats.client_certificate = settings
+        .client_certificate
+        .as_ref()
+        .zip(settings.client_key.as_ref())
+        .map(|(certificate, key)| (file(certificate), file(key)));
+    nats.credentials = credentials.map(|credentials| match credentials {
+        ClusterCredentials::File(path) => NatsCredentials::File(file(&path)),
+        ClusterCredentials::Nkey(seed) => NatsCredentials::NkeySeed(seed),
+        ClusterCredentials::Password(user, password) => NatsCredentials::Password { user, password },
+        ClusterCredentials::Token(token) => NatsCredentials::Token(token),
+    });
+    Ok(nats)
+}
+
+fn connect_error(error: NatsConnectError) -> CliError {
+    let hint = match &error {
+        NatsConnectError::Settings(_) => "correct [cluster] in toolyard.toml",
+        NatsConnectError::Credentials { .. } => {
+            "[cluster] creds names the file; relative paths start at the settings file"
+        }
+        NatsConnectError::Unauthorized { .. } => {
+            "check `creds`, `nkey`, `token`, or `user` and `password` of [cluster]"
+        }
+        NatsConnectError::Unreachable { .. } => "start NATS, correct [cluster] nats, or remove [cluster]",
+    };
+    CliError::failed(error.to_string()).with_hint(hint)
+}
+
+/// Ends what this gateway has of a session that another one owns.
+fn end_session(servers: &OnceLock<Weak<McpManager>>, session: &str) {
+    let Some(manager) = servers.get().and_then(Weak::upgrade) else { return };
+    let Some(rest) = session.strip_prefix(SESSION_PREFIX) else { return };
+    match rest.split_once('/') {
+        Some((server, owner)) => {
+            if let (Some(server), Ok(owner)) = (manager.server(server), ContentHash::from_str(owner)) {
+                server.stop_instances_of(&owner);
+            }
+        }
+        None => {
+            if let (Some(server), Ok(runtime)) = (manager.server(rest), tokio::runtime::Handle::try_current())
+            {
+                runtime.spawn(async move { server.stop().await });
+            }
+        }
+    }
+}
+
+struct ClusterTools {
+    owners: Arc<SessionOwners>,
+    tools: Arc<OwnedTools>,
+}
+
+impl ToolWrapper for ClusterTools {
+    fn wrap(&self, source: &SourceId, tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
+        self.tools.replace(source, tools, &self.owners)
+    }
+
+    fn remove(&self, source: &SourceId) {
+        self.tools.remove(source);
+    }
+}
