@@ -4,10 +4,10 @@
 //! signs of activity) and ends with the outcome; the caller sends answers to input requests. A simple call is one message in
 //! each direction. Dropping the exchange cancels the call.
 //!
-//! - The side that waits: [`caller_side`]
-//! - The side that executes: [`executor_side`], with [`received_call`] (the request becomes a context), [`remote_caller`] (stands for
-//!   the caller there) and [`outbox`] (what it has to say)
-//! - The messages: [`wire`]
+//! - The side that waits: `caller_side`
+//! - The side that executes: `executor_side`, with `received_call` (the request becomes a context), `remote_caller` (stands for
+//!   the caller there) and `outbox` (what it has to say)
+//! - The messages: `wire`
 //!
 //! Messages are JSON. A receiver ignores kinds of messages and fields that it does not know, so that processes of two versions
 //! work together during an update. A change that an old receiver must not ignore gets a new version of requests; an

@@ -16,8 +16,8 @@ use super::{
 
 /// No call is executed longer than this, whatever its request says.
 const MAX_CALL_DURATION: Duration = Duration::from_secs(24 * 60 * 60);
-/// Shorter idle timeouts would have to be checked all the time.
-const MIN_IDLE_TIMEOUT: Duration = Duration::from_millis(10);
+/// How often a paused deadline is checked at most, however short the idle timeout is.
+const MIN_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How much earlier than its caller the executor ends a call, so that the caller gets its error instead of running out of time
 /// at the same moment.
 const OUTCOME_MARGIN: Duration = Duration::from_millis(20);
@@ -76,23 +76,22 @@ impl ReceivedCall {
     pub(super) fn next_check(&self, now: Instant) -> Instant {
         let deadline = self.deadline();
         self.context.extendable_deadline.as_ref().map_or(deadline, |extendable| {
-            let next_check = Instant::from_std(extendable.next_check(now.into_std()));
-            // The later of two deadlines counts, so an earlier one that has passed needs no check.
-            if next_check > now { next_check.min(deadline) } else { deadline }
+            deadline.min(now + extendable.idle_timeout().max(MIN_CHECK_INTERVAL))
         })
     }
 }
 
 /// The deadline of the caller, on the clock of this process and a little earlier.
 fn extendable_deadline(wire: &WireExtension, now: Instant) -> ExtendableDeadline {
-    let idle_timeout = duration(wire.idle_timeout_ms).max(MIN_IDLE_TIMEOUT);
+    let idle_timeout = duration(wire.idle_timeout_ms);
     let remaining = duration(wire.remaining_ms);
     let max_remaining = duration(wire.max_remaining_ms).max(remaining);
     // A part of the idle timeout may have passed already.
     let elapsed = idle_timeout.saturating_sub(remaining);
     let (start, elapsed) = now.checked_sub(elapsed).map_or((now, Duration::ZERO), |start| (start, elapsed));
-    let margin = margin(idle_timeout);
-    ExtendableDeadline::new(start.into_std(), idle_timeout - margin, max_remaining + elapsed - margin)
+    let margin = margin(remaining.min(idle_timeout));
+    let earlier = |duration: Duration| duration.saturating_sub(margin);
+    ExtendableDeadline::new(start.into_std(), earlier(idle_timeout), earlier(max_remaining + elapsed))
 }
 
 fn margin(duration: Duration) -> Duration {
