@@ -332,7 +332,7 @@ def main():
                 if gateway.process:
                     gateway.process.wait(30)
             nats.kill()
-            if failures and os.environ.get("KEEP_LOGS"):
+            if os.environ.get("KEEP_LOGS"):
                 for gateway in gateways:
                     print((gateway.home / "log").read_text()[-3000:])
     if failures:

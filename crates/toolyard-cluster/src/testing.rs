@@ -3,12 +3,15 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{Notify, mpsc},
     time::{Instant, sleep_until},
 };
 use toolyard_core::{BoxFuture, Exchange, PeerError, PeerService, Peers};
@@ -26,7 +29,39 @@ struct ClusterState {
 struct Process {
     services: HashMap<String, Arc<dyn PeerService>>,
     /// Whether the process was killed.
-    death: watch::Sender<bool>,
+    death: Death,
+}
+
+/// The death of a process. Unlike a `watch` channel, it wakes those that wait for it in the same order in every run.
+#[derive(Debug, Clone, Default)]
+pub struct Death(Arc<DeathState>);
+
+#[derive(Debug, Default)]
+struct DeathState {
+    has_happened: AtomicBool,
+    happens: Notify,
+}
+
+impl Death {
+    /// The process dies.
+    pub fn happen(&self) {
+        self.0.has_happened.store(true, Ordering::SeqCst);
+        self.0.happens.notify_waiters();
+    }
+
+    /// Whether the process is dead.
+    pub fn has_happened(&self) -> bool {
+        self.0.has_happened.load(Ordering::SeqCst)
+    }
+
+    /// Completes when the process dies.
+    pub async fn wait(&self) {
+        let mut happens = std::pin::pin!(self.0.happens.notified());
+        happens.as_mut().enable();
+        if !self.has_happened() {
+            happens.await;
+        }
+    }
 }
 
 /// One process of a [`MemoryCluster`].
@@ -43,9 +78,9 @@ impl MemoryCluster {
 
     /// Adds a process; one with this number that was there before counts as killed.
     pub fn join(&self, number: u64) -> Arc<MemoryPeers> {
-        let process = Process { services: HashMap::new(), death: watch::channel(false).0 };
+        let process = Process { services: HashMap::new(), death: Death::default() };
         if let Some(previous) = self.state().processes.insert(number, process) {
-            previous.death.send_replace(true);
+            previous.death.happen();
         }
         Arc::new(MemoryPeers { number, cluster: self.clone() })
     }
@@ -53,7 +88,7 @@ impl MemoryCluster {
     /// Kills a process: its exchanges are lost, what it serves is dropped, and it is not reached any more.
     pub fn kill(&self, number: u64) {
         if let Some(process) = self.state().processes.remove(&number) {
-            process.death.send_replace(true);
+            process.death.happen();
         }
     }
 
@@ -88,10 +123,10 @@ impl MemoryPeers {
             let other = state.processes.get(&process).ok_or_else(|| not_reached(process, "is not there"))?;
             let service =
                 other.services.get(service).ok_or_else(|| not_reached(process, "serves no such service"))?;
-            (Arc::clone(service), [own.death.subscribe(), other.death.subscribe()])
+            (Arc::clone(service), [own.death.clone(), other.death.clone()])
         };
         let (near, far) = MemoryExchange::pair(&self.cluster, &deaths);
-        let [_, mut death] = deaths;
+        let [_, death] = deaths;
         let arrival = self.cluster.arrival();
         tokio::spawn(async move {
             let serve = async {
@@ -99,8 +134,9 @@ impl MemoryPeers {
                 service.serve(request, Box::new(far)).await;
             };
             tokio::select! {
+                biased;
                 () = serve => {}
-                () = is_dead(&mut death) => {}
+                () = death.wait() => {}
             }
         });
         Ok(Box::new(near))
@@ -148,7 +184,7 @@ impl Peers for MemoryPeers {
 /// One end of an exchange.
 struct MemoryExchange {
     cluster: MemoryCluster,
-    deaths: [watch::Receiver<bool>; 2],
+    deaths: [Death; 2],
     sender: mpsc::UnboundedSender<(Instant, Vec<u8>)>,
     receiver: mpsc::UnboundedReceiver<(Instant, Vec<u8>)>,
     /// A message that is still on its way.
@@ -156,7 +192,7 @@ struct MemoryExchange {
 }
 
 impl MemoryExchange {
-    fn pair(cluster: &MemoryCluster, deaths: &[watch::Receiver<bool>; 2]) -> (Self, Self) {
+    fn pair(cluster: &MemoryCluster, deaths: &[Death; 2]) -> (Self, Self) {
         let (there, from_here) = mpsc::unbounded_channel();
         let (back, from_there) = mpsc::unbounded_channel();
         let end = |sender, receiver| Self {
@@ -170,7 +206,7 @@ impl MemoryExchange {
     }
 
     fn is_lost(&self) -> bool {
-        self.deaths.iter().any(|death| *death.borrow())
+        self.deaths.iter().any(Death::has_happened)
     }
 }
 
@@ -196,17 +232,12 @@ impl Exchange for MemoryExchange {
             };
             tokio::select! {
                 biased;
-                () = is_dead(own) => Err(PeerError::Lost("a process was killed".to_owned())),
-                () = is_dead(other) => Err(PeerError::Lost("a process was killed".to_owned())),
+                () = own.wait() => Err(PeerError::Lost("a process was killed".to_owned())),
+                () = other.wait() => Err(PeerError::Lost("a process was killed".to_owned())),
                 message = message => Ok(message),
             }
         })
     }
-}
-
-async fn is_dead(death: &mut watch::Receiver<bool>) {
-    // An error means that the process is gone, too.
-    let _ = death.wait_for(|is_dead| *is_dead).await;
 }
 
 impl fmt::Debug for MemoryCluster {

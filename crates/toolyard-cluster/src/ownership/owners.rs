@@ -44,7 +44,7 @@ pub struct SessionOwners {
     held: Mutex<HeldSessions>,
     /// The owners of sessions of other processes, as far as known.
     known: Mutex<HashMap<String, u64>>,
-    takes: Vec<tokio::sync::Mutex<()>>,
+    turns: Vec<tokio::sync::Mutex<()>>,
     /// Ends what this process has of a session that it no longer owns.
     end_session: Box<dyn Fn(&str) + Send + Sync>,
 }
@@ -64,6 +64,8 @@ pub(super) enum Admission {
     Admitted,
     /// The session that the caller has used is gone. It counts as told when [`SessionOwners::record_told`] says so.
     SessionLost(i64),
+    /// The lease ended meanwhile.
+    Expired,
 }
 
 impl fmt::Debug for SessionOwners {
@@ -88,7 +90,7 @@ impl SessionOwners {
             settings,
             held: Mutex::default(),
             known: Mutex::default(),
-            takes: (0..CONCURRENT_TAKES).map(|_| tokio::sync::Mutex::new(())).collect(),
+            turns: (0..CONCURRENT_TAKES).map(|_| tokio::sync::Mutex::new(())).collect(),
             end_session: Box::new(end_session),
         })
     }
@@ -113,10 +115,7 @@ impl SessionOwners {
 
     /// The fencing number of a session that this process owns or takes now, or its owner.
     pub(super) async fn take(&self, session: &str) -> Result<Location, StorageError> {
-        let _turn = match self.takes.get(turn_index(session)) {
-            Some(turn) => Some(turn.lock().await),
-            None => None,
-        };
+        let _turn = self.turn(session).await;
         if let Some(fence) = lock(&self.held).valid_fence(session, Instant::now()) {
             return Ok(Location::Here(fence));
         }
@@ -140,6 +139,14 @@ impl SessionOwners {
         Ok(Location::Here(lease.fence))
     }
 
+    /// Nobody else in this process takes or releases the session as long as the result exists.
+    async fn turn(&self, session: &str) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        match self.turns.get(turn_index(session)) {
+            Some(turn) => Some(turn.lock().await),
+            None => None,
+        }
+    }
+
     /// Admits a call of a caller to a session that this process owns.
     pub(super) async fn admit(
         &self,
@@ -159,8 +166,11 @@ impl SessionOwners {
                 }
             }
         }
-        lock(&self.held).record_user(session, fence, user);
-        Ok(Admission::Admitted)
+        let mut held = lock(&self.held);
+        held.record_user(session, fence, user);
+        // The store may have answered after the end of the lease.
+        let is_valid = held.valid_fence(session, Instant::now()) == Some(fence);
+        Ok(if is_valid { Admission::Admitted } else { Admission::Expired })
     }
 
     /// Records that a caller is being told of a lost session. Done by the process that the caller talks to, so that an answer that
@@ -213,8 +223,12 @@ impl SessionOwners {
         };
         let renewal = lock(&self.held).renew(&leases, asked_at, Instant::now());
         for lease in renewal.unknown {
-            // A failure is repeated with the next renewal.
-            let _ = self.leases.release_lease(&lease.name, lease.fence).await;
+            // It may be about to be held: the store knows of a lease before the process that takes it.
+            let _turn = self.turn(&lease.name).await;
+            if !self.held_last(&lease.name) {
+                // A failure is repeated with the next renewal.
+                let _ = self.leases.release_lease(&lease.name, lease.fence).await;
+            }
         }
         for session in renewal.expired {
             // Taken again if nobody else did, as after an outage of the store.
@@ -229,6 +243,7 @@ impl SessionOwners {
     }
 
     async fn release(&self, session: &str) {
+        let _turn = self.turn(session).await;
         let fence = lock(&self.held).remove(session);
         if let Some(fence) = fence {
             (self.end_session)(session);

@@ -80,17 +80,19 @@ impl OwnedCallService {
 
     async fn check(&self, envelope: &Envelope) -> Result<(), Refusal> {
         let Envelope { session, user, is_read_only } = envelope;
-        let unavailable = |reason: String| Refusal::StoreUnavailable { reason };
-        let admission = match self.owners.take(session).await {
-            Ok(Location::Here(fence)) => self.owners.admit(session, fence, user).await,
-            Ok(Location::There(owner)) => return Err(Refusal::Elsewhere { owner }),
-            Err(error) => Err(error),
-        };
-        match admission {
-            Ok(Admission::Admitted) => Ok(()),
-            Ok(Admission::SessionLost(fence)) => Err(Refusal::SessionLost { fence }),
-            Err(_) if *is_read_only && self.owners.held_last(session) => Ok(()),
-            Err(error) => Err(unavailable(error.to_string())),
+        loop {
+            let admission = match self.owners.take(session).await {
+                Ok(Location::Here(fence)) => self.owners.admit(session, fence, user).await,
+                Ok(Location::There(owner)) => return Err(Refusal::Elsewhere { owner }),
+                Err(error) => Err(error),
+            };
+            return match admission {
+                Ok(Admission::Admitted) => Ok(()),
+                Ok(Admission::Expired) => continue,
+                Ok(Admission::SessionLost(fence)) => Err(Refusal::SessionLost { fence }),
+                Err(_) if *is_read_only && self.owners.held_last(session) => Ok(()),
+                Err(error) => Err(Refusal::StoreUnavailable { reason: error.to_string() }),
+            };
         }
     }
 }

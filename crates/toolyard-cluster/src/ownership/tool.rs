@@ -141,12 +141,16 @@ impl OwnedTool {
         loop {
             match self.owners.locate(&envelope.session, &unreachable).await {
                 Ok(Location::Here(fence)) => {
-                    let admitted = self.owners.admit(&envelope.session, fence, &envelope.user).await;
-                    return match admitted {
-                        Ok(Admission::Admitted) => self.inner.call(request, context).await,
-                        Ok(Admission::SessionLost(fence)) => Err(self.session_lost(&envelope, fence).await),
-                        Err(error) => self.call_without_store(&envelope, &error, request, context).await,
-                    };
+                    match self.owners.admit(&envelope.session, fence, &envelope.user).await {
+                        Ok(Admission::Admitted) => return self.inner.call(request, context).await,
+                        Ok(Admission::SessionLost(fence)) => {
+                            return Err(self.session_lost(&envelope, fence).await);
+                        }
+                        Ok(Admission::Expired) => {}
+                        Err(error) => {
+                            return self.call_without_store(&envelope, &error, request, context).await;
+                        }
+                    }
                 }
                 Ok(Location::There(process)) => {
                     match self.forward(process, &envelope, request, context).await {

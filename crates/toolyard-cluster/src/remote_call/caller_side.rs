@@ -116,6 +116,7 @@ impl<'a> Relay<'a> {
         let mut is_silent = true;
         loop {
             let event = tokio::select! {
+                biased;
                 message = exchange.receive() => Event::Received(message),
                 (number, answer) = next_answer(&mut self.inputs), if !self.inputs.is_empty() => {
                     Event::Answered(number, answer)

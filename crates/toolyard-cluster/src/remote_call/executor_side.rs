@@ -133,6 +133,7 @@ where
         let wake_at =
             activity.next_at().map_or_else(|| call.next_check(now), |at| at.min(call.next_check(now)));
         let event = tokio::select! {
+            biased;
             outcome = &mut work => Event::Finished(outcome),
             message = exchange.receive() => Event::Received(message),
             () = call.outbox.ready() => Event::Wake,

@@ -36,6 +36,7 @@ async fn dropping_the_call_cancels_the_tool() {
     let context = within(seconds(60));
     let start = Instant::now();
     tokio::select! {
+        biased;
         outcome = cluster.call(&context) => panic!("{outcome:?}"),
         called = called => called.unwrap(),
     }
