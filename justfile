@@ -145,6 +145,10 @@ replicas-trial *ARGS:
 isolation-trial *ARGS:
     scripts/isolation-trial {{ ARGS }}
 
+# Three gateways as one cluster on NATS and PostgreSQL: counters per caller, a killed owner, questions (--callers N, --questions N)
+cluster-trial *ARGS:
+    scripts/cluster-trial {{ ARGS }}
+
 # Callers of one gateway must not receive words of others (bench/leaks)
 leak-trial *ARGS:
     scripts/leak-trial {{ ARGS }}

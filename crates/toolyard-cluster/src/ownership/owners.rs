@@ -19,6 +19,9 @@ use super::{
 /// Sessions that are taken at the same time; more wait for each other.
 const CONCURRENT_TAKES: usize = 64;
 
+/// Sessions of other processes whose owners are remembered.
+const MAX_KNOWN_OWNERS: usize = 100_000;
+
 /// How long sessions are held.
 #[derive(Debug, Clone, Copy)]
 pub struct OwnershipSettings {
@@ -188,7 +191,12 @@ impl SessionOwners {
     }
 
     pub(super) fn note_owner(&self, session: &str, owner: u64) {
-        lock(&self.known).insert(session.to_owned(), owner);
+        let mut known = lock(&self.known);
+        if known.len() >= MAX_KNOWN_OWNERS {
+            // Only a shortcut: the next call of each session asks around.
+            known.clear();
+        }
+        known.insert(session.to_owned(), owner);
     }
 
     pub(super) fn forget_owner(&self, session: &str) {
