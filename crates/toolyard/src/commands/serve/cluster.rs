@@ -45,14 +45,16 @@ impl Cluster {
         let mut number = [0; 8];
         getrandom::fill(&mut number)
             .map_err(|error| CliError::failed(format!("no random numbers: {error}")))?;
-        let peers = NatsPeers::join(connection, u64::from_be_bytes(number)).await.map_err(connect_error)?;
+        let peers = NatsPeers::join(connection, u64::from_be_bytes(number))
+            .await
+            .map_err(|error| connect_error(&error))?;
         let peers = Arc::new(peers);
         let servers: Arc<OnceLock<Weak<McpManager>>> = Arc::default();
         let ended = Arc::clone(&servers);
         let limits = OwnershipSettings { lease: settings.lease(), ..OwnershipSettings::default() };
         let owners =
             SessionOwners::new(Arc::clone(&peers) as _, Arc::new(store.clone()), limits, move |session| {
-                end_session(&ended, session)
+                end_session(&ended, session);
             });
         let tools = Arc::new(OwnedTools::default());
         let calls = Arc::new(ToolCallService::new(Arc::clone(&tools)));
@@ -110,7 +112,7 @@ pub(in crate::commands) async fn connect(
     context: &CliContext,
 ) -> Result<NatsConnection, CliError> {
     let nats = nats_settings(settings, context).map_err(|error| CliError::usage(error.to_string()))?;
-    NatsConnection::connect(&nats, "toolyard").await.map_err(connect_error)
+    NatsConnection::connect(&nats, "toolyard").await.map_err(|error| connect_error(&error))
 }
 
 fn nats_settings(settings: &ClusterSettings, context: &CliContext) -> Result<NatsSettings, SettingsError> {
@@ -134,8 +136,8 @@ fn nats_settings(settings: &ClusterSettings, context: &CliContext) -> Result<Nat
     Ok(nats)
 }
 
-fn connect_error(error: NatsConnectError) -> CliError {
-    let hint = match &error {
+fn connect_error(error: &NatsConnectError) -> CliError {
+    let hint = match error {
         NatsConnectError::Settings(_) => "correct [cluster] in toolyard.toml",
         NatsConnectError::Credentials { .. } => {
             "[cluster] creds names the file; relative paths start at the settings file"

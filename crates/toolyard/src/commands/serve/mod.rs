@@ -31,7 +31,7 @@ use toolyard::{
 use toolyard_core::JournalError;
 use toolyard_hub::{Budget, Profile, Surface};
 use toolyard_mcp_server::{
-    Access, HttpConfig, ServerConfig, SessionKeys, SharedAccessRules, serve_http, serve_stdio,
+    Access, HttpConfig, McpServer, ServerConfig, SessionKeys, SharedAccessRules, serve_http, serve_stdio,
 };
 use toolyard_store::Store;
 use toolyard_telemetry::metrics::Metrics;
@@ -151,8 +151,7 @@ async fn run_http(
     let toolyard =
         open_for_clients(context, Some(&metrics), Arc::clone(&credentials), cluster.as_ref()).await?;
     let readiness = Arc::new(GatewayReadiness::new(&toolyard, serve.required_servers.clone()));
-    let mut config = server_config(secrets.session_keys()?);
-    config.peers = cluster.as_ref().map(Cluster::peers);
+    let config = server_config(secrets.session_keys()?);
     let agents = agent_service(serve, &toolyard)?;
     let drain_period = drain::drain_period(serve, context.store.as_ref().map(Store::engine), is_interactive);
     let gateway = GatewayConfig {
@@ -163,10 +162,7 @@ async fn run_http(
     };
     let main_tools = gateway.main_tools();
     let settings = Arc::new(OperatorSettings::new(context.reload().await?, arguments)?);
-    let server = Arc::new(gateway.build(config));
-    if let Some(cluster) = &cluster {
-        cluster.serve(&server);
-    }
+    let server = build_server(gateway, config, cluster.as_ref());
     let api = HttpApi::new(HttpApiConfig {
         agents: agents.clone(),
         main_tools: Some(main_tools.clone()),
@@ -187,9 +183,7 @@ async fn run_http(
         ..HttpConfig::new(Access::Open)
     };
     banner::print(address, arguments, serve, &secrets, output);
-    for note in replicas::notes(serve, context.store.as_ref(), arguments.no_auth) {
-        output.message(&format!("  note: {}; {}", note.detail, note.hint));
-    }
+    print_replica_notes(serve, arguments, context, output);
     if agents.is_some() {
         banner::print_agents(address, &toolyard, output);
     }
@@ -207,6 +201,26 @@ async fn run_http(
         requests,
     };
     gateway.serve(listener, http, cluster.as_ref(), (drain_period, is_interactive), output).await
+}
+
+/// The server of a gateway, which may be one of a cluster.
+fn build_server(
+    gateway: GatewayConfig,
+    mut config: ServerConfig,
+    cluster: Option<&Cluster>,
+) -> Arc<McpServer> {
+    config.peers = cluster.map(Cluster::peers);
+    let server = Arc::new(gateway.build(config));
+    if let Some(cluster) = cluster {
+        cluster.serve(&server);
+    }
+    server
+}
+
+fn print_replica_notes(serve: &ServeSettings, arguments: &ServeArgs, context: &CliContext, output: &Output) {
+    for note in replicas::notes(serve, context.store.as_ref(), arguments.no_auth) {
+        output.message(&format!("  note: {}; {}", note.detail, note.hint));
+    }
 }
 
 /// Refuses an address at which other machines could use the gateway without a token.
