@@ -9,6 +9,7 @@ use std::{
 
 use async_nats::{
     Client,
+    connection::State,
     service::{PingResponse, Service, ServiceExt as _},
 };
 use futures_util::StreamExt as _;
@@ -78,6 +79,7 @@ impl Members {
             match tokio::time::timeout(pause, answers.next()).await {
                 Ok(Some(answer)) => self.hear(&answer.payload),
                 Ok(None) => return,
+                Err(_elapsed) if client.connection_state() != State::Connected => {}
                 // Nobody pinged lately.
                 Err(_elapsed) => {
                     let _ = client.publish_with_reply(ping.clone(), alive.clone(), Vec::new().into()).await;

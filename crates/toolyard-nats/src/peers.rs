@@ -100,7 +100,7 @@ impl NatsPeers {
         Ok(Self { connection, number, table, services, members, _tasks: tasks })
     }
 
-    /// Sets what this process does for its peers under a name of letters and digits.
+    /// Sets what this process does for its peers under a name without dots and spaces.
     pub fn register(&self, name: &str, service: Arc<dyn PeerService>) {
         lock(&self.services.0).insert(name.to_owned(), service);
     }
@@ -141,6 +141,9 @@ impl Peers for NatsPeers {
     fn notify_all(&self, service: &str, message: Vec<u8>) {
         let (client, subject) = (self.connection.client().clone(), self.table.subjects.notice(service));
         let sender = format!("{:016x}", self.number);
+        if !self.connection.is_connected() {
+            return;
+        }
         // A notice may get lost, so nobody waits for its sending.
         tokio::spawn(async move { drop(client.publish_with_reply(subject, sender, message.into()).await) });
     }

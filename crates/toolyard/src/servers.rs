@@ -36,7 +36,7 @@ pub struct ServersSetup {
 /// Changes the tools of servers before they are registered.
 pub trait ToolWrapper: Send + Sync {
     /// The tools to register in place of all tools of this source.
-    fn wrap(&self, source: &SourceId, tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>>;
+    fn wrap(&self, source: &SourceInfo, tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>>;
 
     /// A source is removed.
     fn remove(&self, source: &SourceId);
@@ -123,7 +123,7 @@ struct HubRegistrar {
 }
 
 impl HubRegistrar {
-    fn wrapped(&self, source: &SourceId, tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
+    fn wrapped(&self, source: &SourceInfo, tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
         match &self.wrapper {
             Some(wrapper) => wrapper.wrap(source, tools),
             None => tools,
@@ -133,7 +133,7 @@ impl HubRegistrar {
 
 impl ToolRegistrar for HubRegistrar {
     fn replace(&self, source: SourceInfo, tools: Vec<Arc<dyn Tool>>) {
-        let tools = self.wrapped(&source.id, tools);
+        let tools = self.wrapped(&source, tools);
         self.hub.register(source, tools);
     }
 
@@ -143,7 +143,7 @@ impl ToolRegistrar for HubRegistrar {
         tools: Vec<Arc<dyn Tool>>,
         quarantined: Vec<QuarantineNotice>,
     ) {
-        let tools = self.wrapped(&source.id, tools);
+        let tools = self.wrapped(&source, tools);
         self.hub.register_with_quarantined(source, tools, quarantined);
     }
 

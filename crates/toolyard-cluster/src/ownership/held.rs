@@ -17,7 +17,10 @@ struct HeldSession {
     fence: i64,
     /// Until when no other process can have taken the session.
     valid_until: Instant,
+    /// When the latest call began or ended.
     last_used: Instant,
+    /// Calls under way.
+    calls: usize,
     /// The callers that have used a session of this name, with the fencing number of the latest one.
     users: HashMap<String, i64>,
 }
@@ -67,7 +70,7 @@ impl HeldSessions {
     /// later moment.
     pub(super) fn begin(&mut self, lease: &SessionLease, users: HashMap<String, i64>, asked_at: Instant) {
         let valid_until = asked_at + lease.remaining;
-        let session = HeldSession { fence: lease.fence, valid_until, last_used: asked_at, users };
+        let session = HeldSession { fence: lease.fence, valid_until, last_used: asked_at, calls: 0, users };
         self.0.insert(lease.name.clone(), session);
     }
 
@@ -89,10 +92,9 @@ impl HeldSessions {
         renewal
     }
 
-    /// How a caller stands to a session, which is used now.
-    pub(super) fn standing(&mut self, name: &str, user: &str, now: Instant) -> Standing {
-        let Some(session) = self.0.get_mut(name) else { return Standing::New };
-        session.last_used = now;
+    /// How a caller stands to a session.
+    pub(super) fn standing(&self, name: &str, user: &str) -> Standing {
+        let Some(session) = self.0.get(name) else { return Standing::New };
         match session.users.get(user) {
             Some(fence) if *fence == session.fence => Standing::Known,
             Some(_) => Standing::Lost,
@@ -107,6 +109,38 @@ impl HeldSessions {
         }
     }
 
+    /// Begins a call in a session that this process may act on now.
+    pub(super) fn begin_call(&mut self, name: &str, fence: i64, now: Instant) -> bool {
+        let session = self.0.get_mut(name);
+        let Some(session) = session.filter(|session| session.fence == fence && now < session.valid_until)
+        else {
+            return false;
+        };
+        session.calls += 1;
+        session.last_used = now;
+        true
+    }
+
+    /// Ends a call. The session may have been lost, or taken again, meanwhile.
+    pub(super) fn end_call(&mut self, name: &str, now: Instant) {
+        if let Some(session) = self.0.get_mut(name) {
+            session.calls = session.calls.saturating_sub(1);
+            session.last_used = now;
+        }
+    }
+
+    /// How many calls are under way.
+    pub(super) fn calls(&self) -> usize {
+        self.0.values().map(|session| session.calls).sum()
+    }
+
+    /// Whether nobody used a session for this long.
+    pub(super) fn is_unused_for(&self, name: &str, idle: Duration, now: Instant) -> bool {
+        let is_unused =
+            |session: &HeldSession| session.calls == 0 && now.duration_since(session.last_used) >= idle;
+        self.0.get(name).is_some_and(is_unused)
+    }
+
     /// Removes a session, and returns its fencing number.
     pub(super) fn remove(&mut self, name: &str) -> Option<i64> {
         self.0.remove(name).map(|session| session.fence)
@@ -114,8 +148,7 @@ impl HeldSessions {
 
     /// The sessions that nobody used for this long.
     pub(super) fn unused_for(&self, idle: Duration, now: Instant) -> Vec<String> {
-        let is_unused = |session: &HeldSession| now.duration_since(session.last_used) >= idle;
-        self.0.iter().filter(|(_, session)| is_unused(session)).map(|(name, _)| name.clone()).collect()
+        self.0.keys().filter(|name| self.is_unused_for(name, idle, now)).cloned().collect()
     }
 
     /// The names of all sessions.
@@ -164,14 +197,26 @@ mod tests {
     async fn a_session_goes_on_only_if_nobody_else_had_it() {
         let (mut held, now) = (HeldSessions::default(), Instant::now());
         held.begin(&lease(3), HashMap::from([("alice".to_owned(), 2)]), now);
-        assert_eq!(held.standing("counter", "alice", now), Standing::Lost);
-        assert_eq!(held.standing("counter", "bob", now), Standing::New);
+        assert_eq!(held.standing("counter", "alice"), Standing::Lost);
+        assert_eq!(held.standing("counter", "bob"), Standing::New);
         held.record_user("counter", 3, "bob");
         held.record_user("counter", 2, "carol");
         assert!(held.resume(&lease(4), now), "the store was away, and nobody took the lease");
-        assert_eq!(held.standing("counter", "bob", now), Standing::Known);
-        assert_eq!(held.standing("counter", "alice", now), Standing::Lost);
-        assert_eq!(held.standing("counter", "carol", now), Standing::New);
+        assert_eq!(held.standing("counter", "bob"), Standing::Known);
+        assert_eq!(held.standing("counter", "alice"), Standing::Lost);
+        assert_eq!(held.standing("counter", "carol"), Standing::New);
         assert!(!held.resume(&lease(6), now), "another process had it");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_with_a_call_is_in_use() {
+        let (mut held, start) = (HeldSessions::default(), Instant::now());
+        held.begin(&lease(1), HashMap::new(), start);
+        assert!(!held.begin_call("counter", 2, start) && !held.begin_call("counter", 1, start + LEASE));
+        assert!(held.begin_call("counter", 1, start));
+        assert!(held.unused_for(LEASE, start + 2 * LEASE).is_empty() && held.calls() == 1);
+        held.end_call("counter", start + 2 * LEASE);
+        assert!(held.unused_for(LEASE, start + 2 * LEASE).is_empty());
+        assert_eq!(held.unused_for(LEASE, start + 3 * LEASE), ["counter"]);
     }
 }

@@ -17,4 +17,4 @@ mod tool;
 
 pub use owners::{OwnershipSettings, SessionOwners};
 pub use service::{OWNED_CALL_SERVICE, OwnedCallService};
-pub use tool::{OwnedTool, OwnedTools};
+pub use tool::{OwnedTool, OwnedTools, SESSION_PREFIX};

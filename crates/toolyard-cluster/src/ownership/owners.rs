@@ -4,12 +4,15 @@ use std::{
     collections::HashMap,
     fmt,
     hash::{DefaultHasher, Hash as _, Hasher as _},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use tokio::time::Instant;
-use toolyard_core::{Peers, SessionLeases, StorageError};
+use toolyard_core::{BoxFuture, Peers, SessionLease, SessionLeases, StorageError};
 
 use super::{
     held::{HeldSessions, Standing},
@@ -21,6 +24,11 @@ const CONCURRENT_TAKES: usize = 64;
 
 /// Sessions of other processes whose owners are remembered.
 const MAX_KNOWN_OWNERS: usize = 100_000;
+
+/// How long the end of a session may take before another one begins.
+const MAX_END: Duration = Duration::from_secs(5);
+/// How often it is checked whether calls are under way.
+const DRAIN_POLL: Duration = Duration::from_millis(50);
 
 /// How long sessions are held.
 #[derive(Debug, Clone, Copy)]
@@ -49,22 +57,27 @@ pub struct SessionOwners {
     known: Mutex<HashMap<String, u64>>,
     turns: Vec<tokio::sync::Mutex<()>>,
     /// Ends what this process has of a session that it no longer owns.
-    end_session: Box<dyn Fn(&str) + Send + Sync>,
+    end_session: EndSession,
+    /// Whether this process takes no more sessions, because it ends.
+    is_closing: AtomicBool,
 }
+
+type EndSession = Box<dyn Fn(&str) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// Where a call must go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Location {
     /// This process owns the session, with this fencing number.
     Here(i64),
-    /// This process owns the session or may take it.
+    /// Another process owns the session, or should take it.
     There(u64),
 }
 
 /// Whether a caller may use a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Admission {
-    Admitted,
+    /// The call may begin, and is under way as long as this exists.
+    Admitted(SessionUse),
     /// The session that the caller has used is gone. It counts as told when [`SessionOwners::record_told`] says so.
     SessionLost(i64),
     /// The lease ended meanwhile.
@@ -78,13 +91,13 @@ impl fmt::Debug for SessionOwners {
 }
 
 impl SessionOwners {
-    /// The owners of sessions, as the store's leases say. `end_session` is called with the name of each session that this process must
-    /// not use any more.
+    /// The owners of sessions, as the store's leases say. `end_session` gets the name of each session that this process must not use any
+    /// more, and completes when nothing of it is left.
     pub fn new(
         peers: Arc<dyn Peers>,
         leases: Arc<dyn SessionLeases>,
         settings: OwnershipSettings,
-        end_session: impl Fn(&str) + Send + Sync + 'static,
+        end_session: impl Fn(&str) -> BoxFuture<'static, ()> + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new(Self {
             holder: format!("{:016x}", peers.own_number()),
@@ -95,7 +108,22 @@ impl SessionOwners {
             known: Mutex::default(),
             turns: (0..CONCURRENT_TAKES).map(|_| tokio::sync::Mutex::new(())).collect(),
             end_session: Box::new(end_session),
+            is_closing: AtomicBool::new(false),
         })
+    }
+
+    /// An answer of the store, or an error when it does not come within half a lease.
+    async fn bounded<T>(
+        &self,
+        answer: impl Future<Output = Result<T, StorageError>>,
+    ) -> Result<T, StorageError> {
+        let limit = self.settings.lease / 2;
+        match tokio::time::timeout(limit, answer).await {
+            Ok(answer) => answer,
+            Err(_elapsed) => {
+                Err(StorageError::with_unknown_outcome(format!("no answer within {} s", limit.as_secs_f64())))
+            }
+        }
     }
 
     /// Where to send a call of a session. Processes in `unreachable` were tried in vain.
@@ -123,23 +151,40 @@ impl SessionOwners {
             return Ok(Location::Here(fence));
         }
         let asked_at = Instant::now();
-        let lease = self.leases.take_lease(session, &self.holder, self.settings.lease).await?;
+        let mut lease = self.take_lease(session).await?;
         if lease.holder != self.holder {
-            self.lose(session);
+            self.lose(session).await;
             let owner = u64::from_str_radix(&lease.holder, 16)
                 .map_err(|_| StorageError::new(format!("the lease of `{session}` has no valid holder")))?;
             self.note_owner(session, owner);
             return Ok(Location::There(owner));
         }
         if !lock(&self.held).resume(&lease, asked_at) {
-            let users = self.leases.session_users(session).await?;
             // What this process had of an earlier session is not what the others have seen since.
-            self.lose(session);
-            lock(&self.held).begin(&lease, users.into_iter().collect(), asked_at);
+            self.lose(session).await;
+            let mut users: HashMap<String, i64> =
+                self.bounded(self.leases.session_users(session)).await?.into_iter().collect();
+            if users.values().any(|fence| *fence == lease.fence) {
+                // A release of this process failed: callers have used a session under this number that has ended.
+                self.bounded(self.leases.release_lease(session, lease.fence)).await?;
+                lease = self.take_lease(session).await?;
+                users.extend(self.bounded(self.leases.session_users(session)).await?);
+            }
+            if lease.holder != self.holder {
+                return Err(StorageError::new("another process took the session meanwhile"));
+            }
+            lock(&self.held).begin(&lease, users, asked_at);
             tracing::info!(session, fence = lease.fence, "session taken");
         }
         lock(&self.known).remove(session);
         Ok(Location::Here(lease.fence))
+    }
+
+    async fn take_lease(&self, session: &str) -> Result<SessionLease, StorageError> {
+        if self.is_closing.load(Ordering::SeqCst) {
+            return Err(StorageError::new("this process is shutting down"));
+        }
+        self.bounded(self.leases.take_lease(session, &self.holder, self.settings.lease)).await
     }
 
     /// Nobody else in this process takes or releases the session as long as the result exists.
@@ -152,18 +197,18 @@ impl SessionOwners {
 
     /// Admits a call of a caller to a session that this process owns.
     pub(super) async fn admit(
-        &self,
+        self: &Arc<Self>,
         session: &str,
         fence: i64,
         user: &str,
     ) -> Result<Admission, StorageError> {
-        let standing = lock(&self.held).standing(session, user, Instant::now());
+        let standing = lock(&self.held).standing(session, user);
         match standing {
-            Standing::Known => return Ok(Admission::Admitted),
-            Standing::New => self.leases.record_session_user(session, fence, user).await?,
+            Standing::Known => {}
+            Standing::New => self.bounded(self.leases.record_session_user(session, fence, user)).await?,
             Standing::Lost => {
                 // The process that the caller talks to records that it was told.
-                let users = self.leases.session_users(session).await?;
+                let users = self.bounded(self.leases.session_users(session)).await?;
                 if !users.iter().any(|(known, seen)| known == user && *seen == fence) {
                     return Ok(Admission::SessionLost(fence));
                 }
@@ -172,22 +217,27 @@ impl SessionOwners {
         let mut held = lock(&self.held);
         held.record_user(session, fence, user);
         // The store may have answered after the end of the lease.
-        let is_valid = held.valid_fence(session, Instant::now()) == Some(fence);
-        Ok(if is_valid { Admission::Admitted } else { Admission::Expired })
+        if held.begin_call(session, fence, Instant::now()) {
+            drop(held);
+            Ok(Admission::Admitted(SessionUse { owners: Arc::clone(self), session: session.to_owned() }))
+        } else {
+            Ok(Admission::Expired)
+        }
     }
 
     /// Records that a caller is being told of a lost session. Done by the process that the caller talks to, so that an answer that
     /// gets lost between processes is not the only one.
     pub(super) async fn record_told(&self, session: &str, fence: i64, user: &str) {
-        if let Err(error) = self.leases.record_session_user(session, fence, user).await {
+        if let Err(error) = self.bounded(self.leases.record_session_user(session, fence, user)).await {
             tracing::warn!(session, %error, "a caller will be told once more that its session is lost");
         }
     }
 
-    /// Whether this process has held a session and cannot know whether it still does, because the store does not answer. No other
-    /// process can take the session then, unless the store answers that one.
-    pub(super) fn held_last(&self, session: &str) -> bool {
-        lock(&self.held).has(session)
+    /// Whether this caller has used a session that this process held when the store answered last. No other process can take the
+    /// session without the store.
+    pub(super) fn was_used_here(&self, session: &str, user: &str) -> bool {
+        let held = lock(&self.held);
+        held.has(session) && held.standing(session, user) == Standing::Known
     }
 
     pub(super) fn note_owner(&self, session: &str, owner: u64) {
@@ -203,10 +253,18 @@ impl SessionOwners {
         lock(&self.known).remove(session);
     }
 
-    fn lose(&self, session: &str) {
-        if lock(&self.held).remove(session).is_some() {
+    async fn lose(&self, session: &str) {
+        let was_held = lock(&self.held).remove(session).is_some();
+        if was_held {
             tracing::warn!(session, "session lost to another process");
-            (self.end_session)(session);
+            self.end(session).await;
+        }
+    }
+
+    /// Ends what this process has of a session, before anybody begins a new one.
+    async fn end(&self, session: &str) {
+        if tokio::time::timeout(MAX_END, (self.end_session)(session)).await.is_err() {
+            tracing::warn!(session, "a session that belongs to another process does not end");
         }
     }
 
@@ -225,7 +283,8 @@ impl SessionOwners {
         if lock(&self.held).is_empty() {
             return;
         }
-        let leases = match self.leases.renew_leases(&self.holder, self.settings.lease).await {
+        let renewal = self.bounded(self.leases.renew_leases(&self.holder, self.settings.lease)).await;
+        let leases = match renewal {
             Ok(leases) => leases,
             Err(error) => return tracing::warn!(%error, "the leases of sessions cannot be renewed"),
         };
@@ -233,9 +292,10 @@ impl SessionOwners {
         for lease in renewal.unknown {
             // It may be about to be held: the store knows of a lease before the process that takes it.
             let _turn = self.turn(&lease.name).await;
-            if !self.held_last(&lease.name) {
+            let is_held = lock(&self.held).has(&lease.name);
+            if !is_held {
                 // A failure is repeated with the next renewal.
-                let _ = self.leases.release_lease(&lease.name, lease.fence).await;
+                let _ = self.bounded(self.leases.release_lease(&lease.name, lease.fence)).await;
             }
         }
         for session in renewal.expired {
@@ -246,27 +306,60 @@ impl SessionOwners {
         }
         let unused = lock(&self.held).unused_for(self.settings.idle, Instant::now());
         for session in unused {
-            self.release(&session).await;
+            let _turn = self.turn(&session).await;
+            // It may have been used meanwhile.
+            let is_unused = lock(&self.held).is_unused_for(&session, self.settings.idle, Instant::now());
+            if is_unused {
+                self.release(&session).await;
+            }
         }
     }
 
+    /// Must be called in turn.
     async fn release(&self, session: &str) {
-        let _turn = self.turn(session).await;
         let fence = lock(&self.held).remove(session);
         if let Some(fence) = fence {
-            (self.end_session)(session);
-            if let Err(error) = self.leases.release_lease(session, fence).await {
+            self.end(session).await;
+            if let Err(error) = self.bounded(self.leases.release_lease(session, fence)).await {
                 tracing::warn!(session, %error, "the lease of a session cannot be released; it ends by itself");
             }
         }
+    }
+
+    /// Takes no more sessions, and waits until no call is under way, at most for this long.
+    pub async fn drain(&self, limit: Duration) {
+        self.is_closing.store(true, Ordering::SeqCst);
+        let until = Instant::now() + limit;
+        while lock(&self.held).calls() > 0 && Instant::now() < until {
+            tokio::time::sleep(DRAIN_POLL).await;
+        }
+    }
+
+    /// Whether this process takes no more sessions.
+    pub(super) fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::SeqCst)
     }
 
     /// Releases all sessions, so that others need not wait for the end of their leases.
     pub async fn release_all(&self) {
         let sessions = lock(&self.held).names();
         for session in sessions {
+            let _turn = self.turn(&session).await;
             self.release(&session).await;
         }
+    }
+}
+
+/// A call in a session of this process.
+#[derive(Debug)]
+pub(super) struct SessionUse {
+    owners: Arc<SessionOwners>,
+    session: String,
+}
+
+impl Drop for SessionUse {
+    fn drop(&mut self) {
+        lock(&self.owners.held).end_call(&self.session, Instant::now());
     }
 }
 

@@ -5,7 +5,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use toolyard_core::{BoxFuture, Exchange, PeerService};
 
-use super::owners::{Admission, Location, SessionOwners};
+use super::{
+    owners::{Admission, Location, SessionOwners, SessionUse},
+    tool::OwnedTools,
+};
+use crate::remote_call::ToolCallService;
 
 /// The name of the service.
 pub const OWNED_CALL_SERVICE: &str = "owned-call";
@@ -30,6 +34,8 @@ pub(super) enum Refusal {
     Elsewhere { owner: u64 },
     /// The session that the caller has used is gone.
     SessionLost { fence: i64 },
+    /// This process does not have the server, or is shutting down. Another one should take the session.
+    NotServed,
     /// The store does not say who owns the session.
     StoreUnavailable { reason: String },
 }
@@ -69,17 +75,22 @@ impl Refusal {
 /// Makes the calls that other processes forward to this one as the owner of a session.
 pub struct OwnedCallService {
     owners: Arc<SessionOwners>,
+    tools: Arc<OwnedTools>,
     calls: Arc<dyn PeerService>,
 }
 
 impl OwnedCallService {
-    /// A service that hands calls of sessions that this process owns to `calls`.
-    pub fn new(owners: Arc<SessionOwners>, calls: Arc<dyn PeerService>) -> Self {
-        Self { owners, calls }
+    /// A service that calls these tools in sessions that this process owns.
+    pub fn new(owners: Arc<SessionOwners>, tools: Arc<OwnedTools>) -> Self {
+        let calls = Arc::new(ToolCallService::new(Arc::clone(&tools)));
+        Self { owners, tools, calls }
     }
 
-    async fn check(&self, envelope: &Envelope) -> Result<(), Refusal> {
+    async fn check(&self, envelope: &Envelope) -> Result<Option<SessionUse>, Refusal> {
         let Envelope { session, user, is_read_only } = envelope;
+        if self.owners.is_closing() || !self.tools.has_session(session) {
+            return Err(Refusal::NotServed);
+        }
         loop {
             let admission = match self.owners.take(session).await {
                 Ok(Location::Here(fence)) => self.owners.admit(session, fence, user).await,
@@ -87,10 +98,10 @@ impl OwnedCallService {
                 Err(error) => Err(error),
             };
             return match admission {
-                Ok(Admission::Admitted) => Ok(()),
+                Ok(Admission::Admitted(session_use)) => Ok(Some(session_use)),
                 Ok(Admission::Expired) => continue,
                 Ok(Admission::SessionLost(fence)) => Err(Refusal::SessionLost { fence }),
-                Err(_) if *is_read_only && self.owners.held_last(session) => Ok(()),
+                Err(_) if *is_read_only && self.owners.was_used_here(session, user) => Ok(None),
                 Err(error) => Err(Refusal::StoreUnavailable { reason: error.to_string() }),
             };
         }
@@ -111,7 +122,7 @@ impl PeerService for OwnedCallService {
                 return tracing::warn!("a malformed call of another process was refused");
             };
             match self.check(&envelope).await {
-                Ok(()) => Arc::clone(&self.calls).serve(call.to_vec(), exchange).await,
+                Ok(_session_use) => Arc::clone(&self.calls).serve(call.to_vec(), exchange).await,
                 // A caller that is gone needs no answer.
                 Err(refusal) => drop(exchange.send_last(refusal.encode()).await),
             }

@@ -13,14 +13,13 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 use toolyard_core::{
-    BoxFuture, CallContext, CallerIdentity, ErrorKind, RawJson, SessionLease, SessionLeases, StorageError,
-    Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec,
+    BoxFuture, CallContext, CallerIdentity, ErrorKind, RawJson, SessionLease, SessionLeases, SourceInfo,
+    SourceKind, StorageError, Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec,
 };
 
 use super::{OWNED_CALL_SERVICE, OwnedCallService, OwnedTools, OwnershipSettings, SessionOwners};
 use crate::{
     ownership::owners::lock,
-    remote_call::ToolCallService,
     testing::{Death, MemoryCluster, MemoryPeers},
 };
 
@@ -265,6 +264,7 @@ impl Process {
         let leases = Arc::clone(&world.leases) as Arc<dyn SessionLeases>;
         let owners = SessionOwners::new(Arc::clone(&peers) as _, leases, settings, move |session| {
             lock(&ended).remove(session);
+            Box::pin(std::future::ready(()))
         });
         let counter = CounterTool {
             spec: ToolSpec::new("count", "Counts."),
@@ -274,9 +274,9 @@ impl Process {
             world: Arc::clone(world),
         };
         let tools = Arc::new(OwnedTools::default());
-        let mut owned = tools.replace(&"counter".into(), vec![Arc::new(counter)], &owners);
-        let calls = Arc::new(ToolCallService::new(tools));
-        peers.serve(OWNED_CALL_SERVICE, Arc::new(OwnedCallService::new(Arc::clone(&owners), calls)));
+        let source = SourceInfo::new("counter", SourceKind::Mcp);
+        let mut owned = tools.replace(&source, vec![Arc::new(counter)], &owners);
+        peers.serve(OWNED_CALL_SERVICE, Arc::new(OwnedCallService::new(Arc::clone(&owners), tools)));
         let mut tasks = JoinSet::new();
         let is_silent: Arc<Mutex<Option<Instant>>> = Arc::default();
         let silent = Arc::clone(&is_silent);

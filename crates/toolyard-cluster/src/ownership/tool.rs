@@ -10,7 +10,7 @@ use std::{
 use tokio::time::{Instant, sleep};
 use toolyard_core::{
     BoxFuture, CallContext, CallerIdentity, ContentHash, ErrorKind, Exchange, NameClaim, PeerError, SourceId,
-    SourceSignal, StorageError, Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec,
+    SourceInfo, SourceSignal, StorageError, Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec,
 };
 
 use super::{
@@ -19,6 +19,8 @@ use super::{
 };
 use crate::remote_call::{CallTarget, LocalTools, await_outcome, encode_request};
 
+/// The names of sessions begin with this, followed by the server and, where callers are isolated, the caller.
+pub const SESSION_PREFIX: &str = "mcp/";
 /// Pause between two attempts to reach the owner of a session.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// How long before the deadline of a call the search for an owner ends, so that the error can say that nothing was sent.
@@ -42,23 +44,31 @@ impl OwnedTools {
     /// Replaces the tools of a source by tools whose calls go to the owner of its session, and returns those.
     pub fn replace(
         &self,
-        source: &SourceId,
+        source: &SourceInfo,
         tools: Vec<Arc<dyn Tool>>,
         owners: &Arc<SessionOwners>,
     ) -> Vec<Arc<dyn Tool>> {
         let owned = tools.into_iter().map(|inner| {
             Arc::new(OwnedTool {
-                source: source.clone(),
+                source: source.id.clone(),
+                is_trusted: source.trusted,
                 definition: OnceLock::new(),
                 owners: Arc::clone(owners),
                 inner,
             })
         });
-        let by_name: HashMap<Arc<str>, Arc<OwnedTool>> =
-            owned.map(|tool| (Arc::clone(&tool.spec().name), tool)).collect();
-        let tools = by_name.values().map(|tool| Arc::clone(tool) as Arc<dyn Tool>).collect();
-        self.write().insert(source.clone(), by_name);
-        tools
+        let owned: Vec<Arc<OwnedTool>> = owned.collect();
+        let by_name = owned.iter().map(|tool| (Arc::clone(&tool.spec().name), Arc::clone(tool))).collect();
+        self.write().insert(source.id.clone(), by_name);
+        owned.into_iter().map(|tool| tool as Arc<dyn Tool>).collect()
+    }
+
+    /// Whether this process has the server of a session.
+    pub(super) fn has_session(&self, session: &str) -> bool {
+        let server = session.strip_prefix(SESSION_PREFIX).unwrap_or(session);
+        let server = server.split_once('/').map_or(server, |(server, _)| server);
+        let by_source = self.by_source.read().unwrap_or_else(PoisonError::into_inner);
+        by_source.contains_key(&SourceId::from(server))
     }
 
     /// Removes the tools of a source.
@@ -103,6 +113,7 @@ pub struct OwnedTool {
     /// The hash of its definition, computed at the first call because most tools are never called.
     definition: OnceLock<ContentHash>,
     owners: Arc<SessionOwners>,
+    is_trusted: bool,
     inner: Arc<dyn Tool>,
 }
 
@@ -142,7 +153,9 @@ impl OwnedTool {
             match self.owners.locate(&envelope.session, &unreachable).await {
                 Ok(Location::Here(fence)) => {
                     match self.owners.admit(&envelope.session, fence, &envelope.user).await {
-                        Ok(Admission::Admitted) => return self.inner.call(request, context).await,
+                        Ok(Admission::Admitted(_session_use)) => {
+                            return self.inner.call(request, context).await;
+                        }
                         Ok(Admission::SessionLost(fence)) => {
                             return Err(self.session_lost(&envelope, fence).await);
                         }
@@ -164,6 +177,11 @@ impl OwnedTool {
                         Forwarded::Refused(Refusal::Elsewhere { owner }) => {
                             self.owners.note_owner(&envelope.session, owner);
                         }
+                        Forwarded::Refused(Refusal::NotServed) => {
+                            self.owners.forget_owner(&envelope.session);
+                            unreachable.push(process);
+                            problem = Some("it does not serve this server".to_owned());
+                        }
                         Forwarded::NotReached(reason) => {
                             self.owners.forget_owner(&envelope.session);
                             unreachable.push(process);
@@ -184,13 +202,17 @@ impl OwnedTool {
         let identity = context.identity.as_deref().filter(|identity| identity.is_distinguished());
         let user = identity.map(|identity| identity.owner().to_string()).unwrap_or_default();
         let is_isolated = self.inner.is_isolated(context.identity.as_deref());
-        let session =
-            if is_isolated { format!("mcp/{}/{user}", self.source) } else { format!("mcp/{}", self.source) };
+        let session = if is_isolated {
+            format!("{SESSION_PREFIX}{}/{user}", self.source)
+        } else {
+            format!("{SESSION_PREFIX}{}", self.source)
+        };
         Envelope { session, user, is_read_only: self.is_read_only() }
     }
 
+    /// Whether calls change nothing, as far as the tool is believed.
     fn is_read_only(&self) -> bool {
-        self.inner.spec().hints.read_only == Some(true)
+        self.is_trusted && self.inner.spec().hints.read_only == Some(true)
     }
 
     async fn forward(
@@ -232,7 +254,7 @@ impl OwnedTool {
         request: &ToolCallRequest,
         context: &CallContext,
     ) -> Result<ToolOutput, ToolError> {
-        if envelope.is_read_only && self.owners.held_last(&envelope.session) {
+        if envelope.is_read_only && self.owners.was_used_here(&envelope.session, &envelope.user) {
             return self.inner.call(request, context).await;
         }
         Err(self.store_unavailable(&error.to_string()))

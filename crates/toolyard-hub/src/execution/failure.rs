@@ -19,9 +19,10 @@ impl CandidateFailure {
         Self { error, had_no_effect, repeatable: candidate.hints.repeatable() }
     }
 
-    /// Whether another candidate may be called after this failure: it had no effect, or repeating the call does no harm.
+    /// Whether another candidate may be called after this failure: it had no effect, or repeating the call does no harm. A caller
+    /// must learn of a lost session from its own call.
     pub(crate) fn allows_next_candidate(&self) -> bool {
-        self.had_no_effect || self.repeatable
+        self.error.kind() != ErrorKind::SessionLost && (self.had_no_effect || self.repeatable)
     }
 }
 

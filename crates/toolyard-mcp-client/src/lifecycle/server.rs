@@ -347,6 +347,11 @@ impl ManagedServer {
         tokio::join!(self.stop_instance(), self.stop_private_instances());
     }
 
+    /// Stops the instance that callers share, and not the private ones.
+    pub async fn stop_shared(&self) {
+        self.stop_instance().await;
+    }
+
     async fn stop_instance(&self) {
         let start = {
             let mut state = lock(&self.state);

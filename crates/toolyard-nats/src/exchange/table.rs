@@ -16,7 +16,7 @@ use tokio::{
     sync::{Notify, mpsc},
     time::Instant,
 };
-use toolyard_core::PeerError;
+use toolyard_core::{Exchange as _, PeerError};
 
 use crate::{
     connection::NatsConnection,
@@ -119,9 +119,13 @@ impl ExchangeTable {
         };
         let sent = client.publish_with_reply(subject, exchange.link().own_subject.clone(), frame).await;
         sent.map_err(|error| PeerError::NotReached(error.to_string()))?;
-        if is_long {
-            use toolyard_core::Exchange as _;
-            exchange.send(request).await?;
+        if is_long && exchange.send(request).await.is_err() {
+            // Without the whole request, nothing was done.
+            let reason = match exchange.receive().await {
+                Err(PeerError::NotReached(reason) | PeerError::Lost(reason)) => reason,
+                Ok(_) => "it ended the exchange".to_owned(),
+            };
+            return Err(PeerError::NotReached(reason));
         }
         Ok(exchange)
     }
@@ -222,11 +226,12 @@ impl ExchangeTable {
         loop {
             interval.tick().await;
             let links: Vec<Arc<Link>> = lock(&self.links).values().cloned().collect();
-            for link in links {
-                if let Some(remote) = link.tick(Instant::now()) {
-                    // A failure shows as silence.
-                    let _ = self.send_frame(&link, &remote, FrameKind::Heartbeat, &[]).await;
-                }
+            let now = Instant::now();
+            let due: Vec<_> = links.iter().filter_map(|link| Some((link, link.tick(now)?))).collect();
+            // While the connection is lost, sending would wait for it.
+            for (link, remote) in due.into_iter().filter(|_| self.connection.is_connected()) {
+                // A failure shows as silence.
+                let _ = self.send_frame(link, &remote, FrameKind::Heartbeat, &[]).await;
             }
         }
     }

@@ -45,7 +45,7 @@ pub struct ClusterSettings {
     /// The first part of all NATS subjects; `toolyard` by default. Clusters that share a NATS need different ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// How long the sessions of a gateway that died stay without an owner, at most; `10s` by default.
+    /// How long the sessions of a gateway that died stay without an owner, at most; from `1s` to `1h`, `10s` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<DurationSetting>,
 }
@@ -85,8 +85,16 @@ impl ClusterSettings {
     }
 
     /// How long a session without a sign of life of its owner stays with it.
-    pub fn lease(&self) -> Duration {
-        self.lease.map_or(DEFAULT_LEASE, |lease| lease.0)
+    ///
+    /// # Errors
+    /// If it is not between one second and one hour.
+    pub fn lease(&self) -> Result<Duration, SettingsError> {
+        let lease = self.lease.map_or(DEFAULT_LEASE, |lease| lease.0);
+        if (Duration::from_secs(1)..=Duration::from_hours(1)).contains(&lease) {
+            Ok(lease)
+        } else {
+            Err(SettingsError::ClusterLease)
+        }
     }
 
     /// How this gateway proves who it is.
@@ -132,7 +140,9 @@ mod tests {
     fn servers_are_separated_by_commas() {
         let settings = settings(r#"nats = "nats://a:4222, nats://b:4222,""#);
         assert_eq!(settings.servers(), ["nats://a:4222", "nats://b:4222"]);
-        assert_eq!(settings.lease(), Duration::from_secs(10));
+        assert_eq!(settings.lease().unwrap(), Duration::from_secs(10));
+        let short = ClusterSettings { lease: Some(DurationSetting(Duration::from_millis(1))), ..settings };
+        assert!(short.lease().is_err());
     }
 
     #[test]

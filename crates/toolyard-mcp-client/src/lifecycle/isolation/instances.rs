@@ -245,13 +245,22 @@ impl PrivateInstances {
         self.serve_waiting(&mut state);
     }
 
-    /// Stops the instances of one caller of a server.
-    pub(super) fn stop_owner(self: &Arc<Self>, server: u64, owner: &ContentHash) {
-        let mut state = lock(&self.0);
-        for id in state.pool.stop_owner(server, owner) {
-            self.spawn_stop(&state, id, "another process of the cluster has the session");
-        }
-        self.serve_waiting(&mut state);
+    /// Stops the instances of one caller of a server and waits until they have ended.
+    pub(super) async fn stop_owner(self: &Arc<Self>, server: u64, owner: &ContentHash) {
+        let ended: Vec<_> = {
+            let mut state = lock(&self.0);
+            let stopped = state.pool.stop_owner(server, owner);
+            for id in &stopped {
+                self.spawn_stop(&state, *id, "another process of the cluster has the session");
+            }
+            self.serve_waiting(&mut state);
+            stopped.into_iter().filter_map(|id| state.ended(id)).collect()
+        };
+        // An error means that the runtime is shutting down.
+        join_all(
+            ended.into_iter().map(|mut ended| async move { drop(ended.wait_for(|ended| *ended).await) }),
+        )
+        .await;
     }
 
     /// Stops all instances of a server and waits until they have ended.

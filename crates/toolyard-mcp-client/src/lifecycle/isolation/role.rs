@@ -128,9 +128,9 @@ impl ManagedServer {
     }
 
     /// Stops the private instances of one caller ([`CallerIdentity::owner`]).
-    pub fn stop_instances_of(&self, owner: &ContentHash) {
+    pub async fn stop_instances_of(&self, owner: &ContentHash) {
         if let InstanceRole::Shared { number, private } = &self.role {
-            private.stop_owner(*number, owner);
+            private.stop_owner(*number, owner).await;
         }
     }
 

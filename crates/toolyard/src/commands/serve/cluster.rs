@@ -3,17 +3,17 @@
 use std::{
     str::FromStr as _,
     sync::{Arc, OnceLock, Weak},
+    time::Duration,
 };
 
 use toolyard::{
     ToolWrapper, Toolyard,
     settings::{ClusterCredentials, ClusterSettings, DEFAULT_CLUSTER_PREFIX, SettingsError},
 };
-use toolyard_cluster::{
-    ownership::{OWNED_CALL_SERVICE, OwnedCallService, OwnedTools, OwnershipSettings, SessionOwners},
-    remote_call::ToolCallService,
+use toolyard_cluster::ownership::{
+    OWNED_CALL_SERVICE, OwnedCallService, OwnedTools, OwnershipSettings, SESSION_PREFIX, SessionOwners,
 };
-use toolyard_core::{ContentHash, Peers, SourceId, Tool};
+use toolyard_core::{ContentHash, Peers, SourceId, SourceInfo, Tool};
 use toolyard_mcp_client::McpManager;
 use toolyard_mcp_server::{McpServer, PEER_SERVICE_NAME};
 use toolyard_nats::{NatsConnectError, NatsConnection, NatsCredentials, NatsPeers, NatsSettings};
@@ -21,8 +21,8 @@ use toolyard_store::Engine;
 
 use crate::{config::CliContext, error::CliError};
 
-/// The sessions of the shared and the private instances of servers begin with this.
-const SESSION_PREFIX: &str = "mcp/";
+/// How long leaving the cluster may take; what is left ends with its lease.
+const MAX_LEAVE: Duration = Duration::from_secs(10);
 
 /// The cluster that this gateway belongs to.
 pub(super) struct Cluster {
@@ -51,14 +51,14 @@ impl Cluster {
         let peers = Arc::new(peers);
         let servers: Arc<OnceLock<Weak<McpManager>>> = Arc::default();
         let ended = Arc::clone(&servers);
-        let limits = OwnershipSettings { lease: settings.lease(), ..OwnershipSettings::default() };
+        let lease = settings.lease().map_err(|error| CliError::usage(error.to_string()))?;
+        let limits = OwnershipSettings { lease, ..OwnershipSettings::default() };
         let owners =
             SessionOwners::new(Arc::clone(&peers) as _, Arc::new(store.clone()), limits, move |session| {
-                end_session(&ended, session);
+                Box::pin(end_session(Arc::clone(&ended), session.to_owned()))
             });
         let tools = Arc::new(OwnedTools::default());
-        let calls = Arc::new(ToolCallService::new(Arc::clone(&tools)));
-        let service = OwnedCallService::new(Arc::clone(&owners), calls);
+        let service = OwnedCallService::new(Arc::clone(&owners), Arc::clone(&tools));
         peers.register(OWNED_CALL_SERVICE, Arc::new(service));
         Ok(Some(Self { peers, owners, tools, servers }))
     }
@@ -90,11 +90,21 @@ impl Cluster {
         Arc::clone(&self.owners).keep().await;
     }
 
+    /// Lets other gateways take the sessions that this one would get from now on, and waits for calls that it makes for others.
+    pub(super) async fn drain(&self, limit: Duration) {
+        self.peers.leave().await;
+        self.owners.drain(limit).await;
+    }
+
     /// Leaves the cluster, after the last call.
     pub(super) async fn leave(&self) {
-        self.peers.leave().await;
-        self.owners.release_all().await;
-        self.peers.connection().close().await;
+        let leaving = async {
+            self.owners.release_all().await;
+            self.peers.connection().close().await;
+        };
+        if tokio::time::timeout(MAX_LEAVE, leaving).await.is_err() {
+            tracing::warn!("leaving the cluster took too long; the leases of sessions end by themselves");
+        }
     }
 }
 
@@ -151,19 +161,18 @@ fn connect_error(error: &NatsConnectError) -> CliError {
 }
 
 /// Ends what this gateway has of a session that another one owns.
-fn end_session(servers: &OnceLock<Weak<McpManager>>, session: &str) {
+async fn end_session(servers: Arc<OnceLock<Weak<McpManager>>>, session: String) {
     let Some(manager) = servers.get().and_then(Weak::upgrade) else { return };
     let Some(rest) = session.strip_prefix(SESSION_PREFIX) else { return };
     match rest.split_once('/') {
         Some((server, owner)) => {
             if let (Some(server), Ok(owner)) = (manager.server(server), ContentHash::from_str(owner)) {
-                server.stop_instances_of(&owner);
+                server.stop_instances_of(&owner).await;
             }
         }
         None => {
-            if let (Some(server), Ok(runtime)) = (manager.server(rest), tokio::runtime::Handle::try_current())
-            {
-                runtime.spawn(async move { server.stop().await });
+            if let Some(server) = manager.server(rest) {
+                server.stop_shared().await;
             }
         }
     }
@@ -175,7 +184,7 @@ struct ClusterTools {
 }
 
 impl ToolWrapper for ClusterTools {
-    fn wrap(&self, source: &SourceId, tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
+    fn wrap(&self, source: &SourceInfo, tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
         self.tools.replace(source, tools, &self.owners)
     }
 

@@ -285,9 +285,12 @@ impl RunningGateway<'_> {
             () = cluster::keep(cluster) => Ok(()),
         };
         if let Some(cluster) = cluster {
-            cluster.leave().await;
+            cluster.drain(remaining(drain_deadline.get().copied())).await;
         }
         shut_down(toolyard, agents.as_ref(), drain_deadline.get().copied(), self.context, output).await?;
+        if let Some(cluster) = cluster {
+            cluster.leave().await;
+        }
         ended.map_err(|error| CliError::failed(error.to_string()))
     }
 }
@@ -433,6 +436,10 @@ fn print_orphaned_runs(found: OrphanedRuns, output: &Output) {
             pluralize(found.not_resumed, "interrupted run")
         ));
     }
+}
+
+fn remaining(deadline: Option<Instant>) -> Duration {
+    deadline.map_or(Duration::ZERO, |deadline| deadline.saturating_duration_since(Instant::now()))
 }
 
 /// Releases the runs of agents, then stops the servers; another signal ends the waiting.
