@@ -306,12 +306,16 @@ impl SessionOwners {
         }
         let unused = lock(&self.held).unused_for(self.settings.idle, Instant::now());
         for session in unused {
-            let _turn = self.turn(&session).await;
-            // It may have been used meanwhile.
-            let is_unused = lock(&self.held).is_unused_for(&session, self.settings.idle, Instant::now());
-            if is_unused {
-                self.release(&session).await;
-            }
+            self.release_if_unused(&session, self.settings.idle).await;
+        }
+    }
+
+    async fn release_if_unused(&self, session: &str, idle: Duration) {
+        let _turn = self.turn(session).await;
+        // It may have been used meanwhile.
+        let is_unused = lock(&self.held).is_unused_for(session, idle, Instant::now());
+        if is_unused {
+            self.release(session).await;
         }
     }
 
@@ -326,11 +330,22 @@ impl SessionOwners {
         }
     }
 
-    /// Takes no more sessions, and waits until no call is under way, at most for this long.
+    /// Takes no more sessions, and releases those that it has when their calls have ended, at most for this long.
     pub async fn drain(&self, limit: Duration) {
         self.is_closing.store(true, Ordering::SeqCst);
-        let until = Instant::now() + limit;
-        while lock(&self.held).calls() > 0 && Instant::now() < until {
+        let (until, mut next_renewal) = (Instant::now() + limit, Instant::now());
+        loop {
+            let idle = lock(&self.held).unused_for(Duration::ZERO, Instant::now());
+            for session in idle {
+                self.release_if_unused(&session, Duration::ZERO).await;
+            }
+            if lock(&self.held).is_empty() || Instant::now() >= until {
+                return;
+            }
+            if Instant::now() >= next_renewal {
+                self.renew().await;
+                next_renewal = Instant::now() + self.settings.lease / 4;
+            }
             tokio::time::sleep(DRAIN_POLL).await;
         }
     }

@@ -238,9 +238,12 @@ impl WriteConnection {
             None => self.connect().await?,
         };
         let outcome = run_in_transaction(&mut connection, self.engine, jobs).await;
-        // The state of a failed connection is unknown; the next commit opens a new one.
         if matches!(outcome, Ok(()) | Err(TransactionError::Job(_))) {
             self.connection = Some(connection);
+        } else {
+            // The state of a failed connection is unknown, and its durability setting must not reach others by the pool. The next
+            // commit opens a new one.
+            drop(connection.detach());
         }
         outcome.map_err(|failure| match failure {
             TransactionError::Job(error) | TransactionError::Connection(error) => error,

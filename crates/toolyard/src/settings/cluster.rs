@@ -97,6 +97,18 @@ impl ClusterSettings {
         }
     }
 
+    /// The client certificate and its key.
+    ///
+    /// # Errors
+    /// If only one of them is set.
+    pub fn client_certificate(&self) -> Result<Option<(PathBuf, PathBuf)>, SettingsError> {
+        match (self.client_certificate.clone(), self.client_key.clone()) {
+            (Some(certificate), Some(key)) => Ok(Some((certificate, key))),
+            (None, None) => Ok(None),
+            _ => Err(SettingsError::ClusterCertificate),
+        }
+    }
+
     /// How this gateway proves who it is.
     ///
     /// # Errors
@@ -143,6 +155,8 @@ mod tests {
         assert_eq!(settings.lease().unwrap(), Duration::from_secs(10));
         let short = ClusterSettings { lease: Some(DurationSetting(Duration::from_millis(1))), ..settings };
         assert!(short.lease().is_err());
+        let half = ClusterSettings { client_key: Some("key.pem".into()), ..short };
+        assert!(half.client_certificate().is_err());
     }
 
     #[test]

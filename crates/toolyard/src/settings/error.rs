@@ -85,6 +85,9 @@ pub enum SettingsError {
     /// There is no single way to prove to NATS who the gateway is.
     #[error("[cluster] set one of `creds`, `nkey`, `token`, or `user` with `password`")]
     ClusterCredentials,
+    /// A certificate without its key, or the other way round.
+    #[error("[cluster] set both of `client_certificate` and `client_key`, or none")]
+    ClusterCertificate,
     /// The lease on sessions is too short or too long.
     #[error("[cluster] lease: expected a duration between 1s and 1h")]
     ClusterLease,

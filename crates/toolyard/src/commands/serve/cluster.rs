@@ -132,11 +132,8 @@ fn nats_settings(settings: &ClusterSettings, context: &CliContext) -> Result<Nat
     let mut nats = NatsSettings::new(settings.servers());
     nats.prefix = settings.prefix.clone().unwrap_or_else(|| DEFAULT_CLUSTER_PREFIX.to_owned());
     nats.ca_file = settings.ca_file.as_ref().map(file);
-    nats.client_certificate = settings
-        .client_certificate
-        .as_ref()
-        .zip(settings.client_key.as_ref())
-        .map(|(certificate, key)| (file(certificate), file(key)));
+    let certificate = settings.client_certificate()?;
+    nats.client_certificate = certificate.map(|(certificate, key)| (file(&certificate), file(&key)));
     nats.credentials = credentials.map(|credentials| match credentials {
         ClusterCredentials::File(path) => NatsCredentials::File(file(&path)),
         ClusterCredentials::Nkey(seed) => NatsCredentials::NkeySeed(seed),
