@@ -144,7 +144,7 @@ fn the_fingerprint_covers_every_value_and_its_position() {
 fn the_schema_lists_every_field() {
     let schema = schemars::schema_for!(ServerSettings).to_value();
     let fields: Vec<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
-    insta::assert_snapshot!(fields.join(" "), @"command args cwd inherit url transport enabled trusted exclusive isolation strict hold_new_tools revision startup_timeout call_timeout idle_stop tools without_tools env headers oauth");
+    insta::assert_snapshot!(fields.join(" "), @"command args cwd inherit url transport enabled trusted exclusive stateless isolation strict hold_new_tools revision startup_timeout call_timeout idle_stop tools without_tools env headers oauth");
     assert_eq!(schema["additionalProperties"], false);
 }
 
