@@ -50,7 +50,10 @@ impl NatsExchange {
         }
         let lost = || Arrival::Lost("messages came faster than they were read".to_owned());
         let (message, over) = match self.arrivals.recv().await.unwrap_or_else(lost) {
-            Arrival::Received(Received::Nothing) => return Ok(Some(Vec::new())),
+            // The table keeps frames that are no message yet.
+            Arrival::Received(Received::Nothing) => {
+                (None, Err(PeerError::Lost("a message is incomplete".to_owned())))
+            }
             Arrival::Received(Received::Message(message)) => return Ok(Some(message)),
             Arrival::Received(Received::LastMessage(message)) => (Some(message), Ok(())),
             Arrival::Received(Received::End) => (None, Ok(())),
