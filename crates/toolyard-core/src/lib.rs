@@ -116,6 +116,7 @@ pub use ports::{
         RevisionFamily, ServerRecord, Servers, SkillDescriptionCache, StoredDefinition, TrustDecision,
     },
     storage_error::StorageError,
+    stored_settings::{SettingsVersion, StoredSettings},
     synthesizer::{SynthesisError, SynthesisInput, SynthesisRequest, Synthesizer},
 };
 pub use quota::window::{WindowLimit, WindowUse};

@@ -43,16 +43,15 @@
 //! | `runs` | run logs and approvals |
 //! | `audit` | the hash-chained audit log |
 //! | `history`, `past_requests`, `result_shapes`, `argument_examples`, `example_requests` | what routing, search and planning learn from earlier calls |
-//! | `results`, `conversations`, `agents`, `callers`, `policies`, `servers`, `session_key` | whole results, conversations, agents, callers with API keys, policies, servers and trust decisions, the key of session ids |
+//! | `operator` | what the operator keeps in the store: agents, callers with API keys, policies, settings |
+//! | `results`, `conversations`, `servers`, `session_key` | whole results, conversations, servers and trust decisions, the key of session ids |
 //! | `quota_budgets` | budgets of quotas that replicas share |
 //! | `session_leases` | which replica owns a session with a stateful server, and who has used it |
 //! | `maintenance`, `transfer` | check, vacuum and backup; export and import |
 //! | `sql` | engines, migrations and the group-commit writer |
 
-mod agents;
 mod argument_examples;
 mod audit;
-mod callers;
 mod conversations;
 mod error;
 mod example_requests;
@@ -61,8 +60,8 @@ mod journal;
 mod large_text;
 mod location;
 mod maintenance;
+mod operator;
 mod past_requests;
-mod policies;
 mod quota_budgets;
 mod result_shapes;
 mod results;

@@ -21,4 +21,5 @@ pub(crate) mod results;
 pub(crate) mod run_log;
 pub(crate) mod servers;
 pub(crate) mod storage_error;
+pub(crate) mod stored_settings;
 pub(crate) mod synthesizer;

@@ -117,6 +117,8 @@ pub enum SettingOrigin {
     Default,
     /// A settings file.
     File,
+    /// The settings in the store.
+    Store,
     /// An argument of the command.
     CommandLine,
 }

@@ -17,6 +17,7 @@ mod policies;
 mod quotas;
 mod records;
 mod session_leases;
+mod stored_settings;
 
 use std::{
     collections::HashSet,
@@ -36,7 +37,7 @@ use toolyard_core::{
     PastRequest, PastRequests, PolicyStore as _, RawJson, Resolution, ResultRef, ResultShape,
     ResultShapes as _, Results, ResultsError, RevisionFamily, RunId, RunLog, RunState, ServerRecord, Servers,
     SkillDescriptionCache, SourceId, StepStart, StepState, StoredCaller, StoredDefinition, StoredKey,
-    ToolExampleRequests, TrustDecision,
+    StoredSettings as _, ToolExampleRequests, TrustDecision,
 };
 use toolyard_store::{
     AuditConfig, AuditQuery, AuditVerification, Engine, Location, ResultRetention, Store, StoreError,
@@ -52,6 +53,7 @@ use policies::*;
 use quotas::*;
 use records::*;
 use session_leases::*;
+use stored_settings::*;
 
 on_both_engines!(
     two_processes_never_get_more_than_the_budget,
@@ -91,6 +93,8 @@ on_both_engines!(
     callers_are_added_get_other_keys_and_are_revoked_for_ever,
     callers_survive_export_and_import,
     policies_are_set_replaced_removed_and_audited,
+    settings_have_versions_and_changes_are_audited,
+    of_concurrent_changes_one_wins,
     runs_are_listed_page_by_page,
     runs_of_an_owner_are_listed_page_by_page,
     conversations_are_stored_and_queried,

@@ -43,8 +43,8 @@ use self::{
 use crate::cli::SearchModelCommand;
 use crate::{
     cli::{
-        CallersCommand, Cli, Command, ModelsCommand, PromptArgs, RunsCommand, SecretsCommand, ServersCommand,
-        SettingsCommand, SkillsCommand, StoreCommand, ToolsCommand,
+        CallersCommand, Cli, Command, ModelsCommand, PolicyCommand, PromptArgs, RunsCommand, SecretsCommand,
+        ServersCommand, SettingsCommand, SkillsCommand, StoreCommand, ToolsCommand,
     },
     completion,
     config::CliContext,
@@ -85,6 +85,12 @@ fn is_decision(command: &Command) -> bool {
                 | ServersCommand::Logout { .. }
         ),
         Command::Callers(command) => !matches!(command, CallersCommand::List),
+        Command::Policy(command) => {
+            matches!(command, PolicyCommand::Set { .. } | PolicyCommand::Remove { .. })
+        }
+        Command::Settings(command) => {
+            matches!(command, SettingsCommand::Store { .. } | SettingsCommand::Restore { .. })
+        }
         Command::Runs(command) => matches!(
             command,
             RunsCommand::Resume(_)
@@ -108,13 +114,17 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
         return Ok(());
     }
     if matches!(cli.command, Command::Doctor) {
-        return doctor::run(cli.config.as_deref(), output).await;
+        return Box::pin(doctor::run(cli.config.as_deref(), output)).await;
     }
     if is_decision(&cli.command) && process_guard::is_started_by_source() {
         return Err(CliError::denied("refused: a process of a server or skill may not decide for you")
             .with_hint("run the command in a terminal of your own"));
     }
-    let context = CliContext::load(cli.config.as_deref()).await?;
+    let repairs = matches!(&cli.command, Command::Settings(command) if command.repairs_stored_settings());
+    let context = match repairs {
+        true => CliContext::load_without_stored_settings(cli.config.as_deref()).await?,
+        false => CliContext::load(cli.config.as_deref()).await?,
+    };
     if let [_, ..] = context.untrusted_settings.as_slice() {
         let names = context.untrusted_settings.join(", ");
         output.message(&format!("note: ignored until trusted: {names}. Review it, then run: toolyard trust"));
@@ -134,7 +144,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
         Command::Servers(command) => servers::run(command, &context, output).await,
         Command::Secrets(command) => secrets::run(command, &context, output).await,
         Command::Import(arguments) => import::run(arguments, &context, output).await,
-        Command::Serve(arguments) => serve::run(arguments, &context, output).await,
+        Command::Serve(arguments) => Box::pin(serve::run(arguments, &context, output)).await,
         Command::Callers(command) => callers::run(command, &context, output).await,
         Command::Top(arguments) => top::run(arguments, &context, output).await,
         Command::Open(arguments) => open::run(&arguments, &context, output).await,
@@ -153,8 +163,8 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
         }
         Command::Chat(arguments) => chat::run(arguments, &context, output).await,
         Command::Call(arguments) => Box::pin(call::run(arguments, &context, output)).await,
-        Command::Settings(SettingsCommand::Show { all }) => settings::show(all, &context, output),
-        Command::Doctor | Command::Settings(SettingsCommand::Schema) | Command::Completions { .. } => Ok(()),
+        Command::Settings(command) => settings::run(command, &context, output).await,
+        Command::Doctor | Command::Completions { .. } => Ok(()),
     }
 }
 

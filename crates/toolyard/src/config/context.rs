@@ -12,7 +12,9 @@ use toolyard_mcp_client::config::{McpServerConfig, ServerSettings};
 use toolyard_store::{Location, Store};
 use toolyard_tools::skill::{SkillFolder, SkillScope};
 
-use super::{HashedFile, StoredSecrets, UntrustedFile, server_files::ServerCollection};
+use super::{
+    HashedFile, StoredSecrets, UntrustedFile, server_files::ServerCollection, stored_settings::StoredLayer,
+};
 use crate::{error::CliError, terminal::progress::with_progress};
 
 const SETTINGS_FILE: &str = "toolyard.toml";
@@ -33,8 +35,10 @@ pub(crate) struct CliContext {
     pub(crate) settings: Settings,
     /// The files that were read, the operator's first.
     pub(crate) settings_files: Vec<PathBuf>,
-    /// The settings of each file that take effect, the lowest layer first.
+    /// The settings of the store and of each file that take effect, the lowest layer first.
     layers: Vec<SettingsLayer>,
+    /// The version of the settings in the store; 0 if nothing was ever stored, none if they are not used.
+    pub(crate) stored_settings_version: Option<i64>,
     /// Project settings that are ignored because their file is not trusted.
     pub(crate) untrusted_settings: Vec<String>,
     /// Project files that `toolyard trust` would trust.
@@ -67,7 +71,12 @@ pub(crate) struct CliContext {
 impl CliContext {
     /// Finds settings (`--config`, then the current folder and its ancestors, then the user's folder) and opens the store.
     pub(crate) async fn load(config: Option<&Path>) -> Result<Self, CliError> {
-        Self::load_with_stores(config, None).await
+        Self::load_with_stores(config, None, false).await
+    }
+
+    /// Like [`load`](Self::load) without the settings in the store, to repair them.
+    pub(crate) async fn load_without_stored_settings(config: Option<&Path>) -> Result<Self, CliError> {
+        Self::load_with_stores(config, None, true).await
     }
 
     /// The settings of all files, each with its origin, without secrets.
@@ -79,7 +88,7 @@ impl CliContext {
     /// Reads all settings files again. The stores stay the same, even if the files name others.
     pub(crate) async fn reload(&self) -> Result<Self, CliError> {
         let reloaded =
-            Self::load_with_stores(self.config.as_deref(), Some(self.operator_store.clone())).await?;
+            Self::load_with_stores(self.config.as_deref(), Some(self.operator_store.clone()), false).await?;
         Ok(Self { store: self.store.clone(), ..reloaded })
     }
 
@@ -87,10 +96,10 @@ impl CliContext {
     async fn load_with_stores(
         config: Option<&Path>,
         operator_store: Option<Option<Store>>,
+        ignores_stored_settings: bool,
     ) -> Result<Self, CliError> {
         let opens_stores = operator_store.is_none();
-        let current_folder = std::env::current_dir()
-            .map_err(|error| CliError::failed(format!("failed to find the current folder: {error}")))?;
+        let current_folder = current_folder()?;
         let user_folders = user_folders()?;
         let user_file = Some(user_folders.config_dir().join(SETTINGS_FILE)).filter(|file| file.is_file());
         let project_file = match config {
@@ -104,27 +113,29 @@ impl CliContext {
             Some(store) => store,
             None => open_store(operator.settings(), operator_file.as_deref(), &data_folder).await?,
         };
+        let stored = match ignores_stored_settings {
+            true => StoredLayer::ignored(operator.settings()),
+            false => StoredLayer::read(operator.settings(), operator_store.as_ref()).await?,
+        };
+        let own =
+            OwnSettings::new(stored.layer, operator, operator_file.as_deref(), &user_folders.config_dir());
         // A file that came with a project has fewer rights than the user's own.
         let (file, store) = (project_file.as_ref(), operator_store.as_ref());
-        let project_settings = ProjectSettings::read(file, &operator, store, opens_stores).await?;
-        let (layers, mut settings) = project_settings.merge(&operator)?;
+        let project_settings = ProjectSettings::read(file, &own.layers, store, opens_stores).await?;
+        let (layers, mut settings) = project_settings.merge(&own.layers)?;
         let project_path = file.map(HashedFile::path);
         let project = project_folder(&current_folder, project_path);
         let mut collected = ServerCollection::default();
-        if config.is_none() {
-            collected.add_mcp_json(&user_folders.config_dir().join("mcp.json"));
-        }
-        collected.add_settings(operator.settings(), operator_file.as_deref());
-        collected.mark_as_own();
+        let mcp_json = config.is_none().then(|| user_folders.config_dir().join("mcp.json"));
+        own.add_servers(&mut collected, mcp_json.as_deref());
         if config.is_none() {
             project_settings.add_servers(&mut collected, file, &project, store).await?;
         }
         let ProjectSettings { layer: project_layer, store, .. } = project_settings;
-        let settings_files =
-            [operator_file.as_deref(), project_path].into_iter().flatten().map(Path::to_owned).collect();
+        let settings_files = [operator_file.as_deref(), project_path];
         let skills = skill_folders(&user_folders.config_dir(), &project);
         let mut paths = SettingsPaths { skills, ..SettingsPaths::default() };
-        paths.add(operator.settings(), operator_file.as_deref(), SkillScope::User);
+        own.layers.iter().for_each(|layer| paths.add(layer.settings(), Some(&own.file), SkillScope::User));
         paths.add(project_layer.settings(), project_path, SkillScope::Project);
         settings.policy.files = std::mem::take(&mut paths.policies);
         let environment = skill_variables(&settings.skills.environment);
@@ -136,8 +147,9 @@ impl CliContext {
         };
         Ok(Self {
             settings,
-            settings_files,
+            settings_files: settings_files.into_iter().flatten().map(Path::to_owned).collect(),
             layers,
+            stored_settings_version: stored.version,
             untrusted_settings: collected.untrusted_settings,
             untrusted_files: collected.untrusted_files,
             servers: collected.servers.into_values().collect(),
@@ -155,6 +167,11 @@ impl CliContext {
             operator_store,
             config: config.map(Path::to_owned),
         })
+    }
+
+    /// Whether the settings in the store have a server of this name.
+    pub(crate) fn is_stored_server(&self, name: &str) -> bool {
+        self.layers.iter().any(|layer| layer.is_stored() && layer.settings().servers.contains_key(name))
     }
 
     /// The secrets that settings refer to.
@@ -193,6 +210,11 @@ impl CliContext {
     }
 }
 
+fn current_folder() -> Result<PathBuf, CliError> {
+    std::env::current_dir()
+        .map_err(|error| CliError::failed(format!("failed to find the current folder: {error}")))
+}
+
 /// The folders of settings and data in the user's home.
 fn user_folders() -> Result<impl AppStrategy, CliError> {
     let app = AppStrategyArgs { app_name: "toolyard".to_owned(), ..AppStrategyArgs::default() };
@@ -200,6 +222,36 @@ fn user_folders() -> Result<impl AppStrategy, CliError> {
         CliError::failed(format!("failed to find your home folder: {error}"))
             .with_hint("set the environment variable HOME")
     })
+}
+
+/// The user's own settings: those in the store, and those of the operator's file above them.
+struct OwnSettings {
+    layers: [SettingsLayer; 2],
+    /// What relative paths are relative to: the operator's file, which may not exist.
+    file: PathBuf,
+}
+
+impl OwnSettings {
+    fn new(
+        stored: SettingsLayer,
+        operator: SettingsLayer,
+        file: Option<&Path>,
+        config_folder: &Path,
+    ) -> Self {
+        let file = file.map_or_else(|| config_folder.join(SETTINGS_FILE), Path::to_owned);
+        Self { layers: [stored, operator], file }
+    }
+
+    /// Adds their servers, and those of the user's mcp.json between them.
+    fn add_servers(&self, collected: &mut ServerCollection, mcp_json: Option<&Path>) {
+        let [stored, operator] = &self.layers;
+        collected.add_settings(stored.settings(), Some(&self.file));
+        if let Some(file) = mcp_json {
+            collected.add_mcp_json(file);
+        }
+        collected.add_settings(operator.settings(), Some(&self.file));
+        collected.mark_as_own();
+    }
 }
 
 /// What counts of a project's settings file.
@@ -226,14 +278,14 @@ impl ProjectSettings {
     /// The whole file if it is trusted, otherwise its unprivileged keys.
     async fn read(
         file: Option<&HashedFile>,
-        operator: &SettingsLayer,
+        own_layers: &[SettingsLayer],
         operator_store: Option<&Store>,
         opens_stores: bool,
     ) -> Result<Self, CliError> {
         let Some(file) = file else { return Ok(Self::none(operator_store)) };
         let layer = SettingsLayer::parse(file.text(), file.path())?;
         let (unprivileged, mut keys) = layer.clone().without_privileged_keys()?;
-        keys.extend(unprivileged.overridden_keys(operator));
+        keys.extend(own_layers.iter().flat_map(|layer| unprivileged.overridden_keys(layer)));
         if keys.is_empty() {
             return Ok(Self { layer: unprivileged, ..Self::none(operator_store) });
         }
@@ -269,10 +321,11 @@ impl ProjectSettings {
         Ok(())
     }
 
-    /// All layers, the lowest first, and their settings: a trusted project is above the operator, any other below.
-    fn merge(&self, operator: &SettingsLayer) -> Result<(Vec<SettingsLayer>, Settings), SettingsError> {
-        let (operator, project) = (operator.clone(), self.layer.clone());
-        let layers = if self.untrusted.is_none() { vec![operator, project] } else { vec![project, operator] };
+    /// All layers, the lowest first, and their settings: a trusted project is above the user's own, any other below.
+    fn merge(&self, own: &[SettingsLayer]) -> Result<(Vec<SettingsLayer>, Settings), SettingsError> {
+        let mut layers = own.to_vec();
+        let position = if self.untrusted.is_none() { layers.len() } else { 0 };
+        layers.insert(position, self.layer.clone());
         let settings = SettingsLayer::merge(&layers)?;
         Ok((layers, settings))
     }

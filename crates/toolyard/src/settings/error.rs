@@ -53,6 +53,9 @@ pub enum SettingsError {
         /// A variable of the right kind.
         example: &'static str,
     },
+    /// The settings in the store have a key that only a file can set.
+    #[error("`{0}` can only be set in a file, not in the store")]
+    OnlyInFiles(&'static str),
     /// `store` is neither a URL nor a path.
     #[error("store: expected `postgres://USER:PASSWORD@HOST/DATABASE` or the path of a SQLite file")]
     InvalidStoreLocation,

@@ -26,6 +26,7 @@ mod settings_api;
 mod stdio;
 mod stopping;
 mod stored_policies;
+mod stored_settings;
 #[path = "../servers/test_home.rs"]
 mod test_home;
 mod tool_calls;

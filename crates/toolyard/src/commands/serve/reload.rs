@@ -1,4 +1,5 @@
-//! Reloads the settings on SIGHUP, and when the user or a command such as `toolyard servers add` changed the operator's file.
+//! Reloads the settings on SIGHUP, and when the user or a command such as `toolyard servers add` changed the operator's file or the
+//! settings in the store.
 //! Connections, calls and runs go on; settings that cannot be used change nothing.
 
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use super::{
 use crate::{
     cli::ServeArgs,
     commands::models::tool_calling_cache,
-    config::{CliContext, record_decision, running_hubs::ReloadRequests},
+    config::{CliContext, StoredSettingsWatch, record_decision, running_hubs::ReloadRequests},
     error::CliError,
     terminal::{logging::SETTINGS_TARGET, progress::HangupSignals},
 };
@@ -61,6 +62,8 @@ struct SettingsInEffect {
     skill_folders: Vec<std::path::PathBuf>,
     /// Problems of servers that were there before.
     server_problems: Vec<String>,
+    /// The version of the settings in the store.
+    stored_version: Option<i64>,
 }
 
 impl RunningGateway<'_> {
@@ -72,9 +75,11 @@ impl RunningGateway<'_> {
             profiles: self.all_profiles(&serve).unwrap_or_default(),
             skill_folders: skill_folders(self.context),
             server_problems: self.context.server_problems.clone(),
+            stored_version: self.context.stored_settings_version,
         };
+        let mut watch = StoredSettingsWatch::default();
         loop {
-            self.next_request().await;
+            let new_version = self.next_request(&watch, in_effect.stored_version).await;
             self.requests.note_reload();
             match Box::pin(reload(self, &in_effect)).await {
                 Ok((report, next)) => {
@@ -82,6 +87,9 @@ impl RunningGateway<'_> {
                     tracing::info!(target: SETTINGS_TARGET, "settings reloaded{}", describe(&report));
                 }
                 Err(error) => {
+                    if let Some(version) = new_version {
+                        watch.note_failure(version);
+                    }
                     let hint = error.hint().map(|hint| format!("; hint: {hint}")).unwrap_or_default();
                     tracing::error!(
                         target: SETTINGS_TARGET,
@@ -95,7 +103,8 @@ impl RunningGateway<'_> {
 }
 
 impl RunningGateway<'_> {
-    async fn next_request(&mut self) {
+    /// Waits for a reason to reload. Returns the new version of the settings in the store if that is it.
+    async fn next_request(&mut self, watch: &StoredSettingsWatch, version: Option<i64>) -> Option<i64> {
         // On stdio, SIGHUP ends the process; on a terminal, it means that the terminal was closed.
         let hangups = self.http.as_mut().filter(|http| !http.is_interactive).map(|http| &mut http.hangups);
         let hangup = async {
@@ -105,8 +114,9 @@ impl RunningGateway<'_> {
             }
         };
         tokio::select! {
-            () = hangup => {}
-            () = self.requests.next() => {}
+            () = hangup => None,
+            () = self.requests.next() => None,
+            version = watch.changed(self.context.operator_store.as_ref(), version) => Some(version),
         }
     }
 
@@ -148,6 +158,7 @@ async fn reload(
         profiles: gateway.all_profiles(&serve)?,
         skill_folders: skill_folders(&context),
         server_problems: context.server_problems.clone(),
+        stored_version: context.stored_settings_version,
     };
     let rules = match &gateway.http {
         Some(http) => {

@@ -1,5 +1,7 @@
 //! `toolyard servers edit`, `enable`, `disable`, `trust` and `untrust`: changes settings of one server and preserves the rest
-//! of the file.
+//! of the file, or of the settings in the store.
+
+use std::path::PathBuf;
 
 use toml::{Table, Value};
 use toolyard::Settings;
@@ -8,23 +10,23 @@ use toolyard_mcp_client::{
     config::{STORED_SECRET_PREFIX, ServerSettings, change_server},
 };
 
-use super::edit::{print_change, print_reload_note};
+use super::edit::{missing, missing_hint, print_change, print_reload_note};
 use crate::{
     cli::EditServerArgs,
-    config::{CliContext, operator_file},
+    config::{CliContext, SettingsDocument, SettingsPlace},
     error::CliError,
     terminal::{Output, confirm, read_secret},
 };
 
 /// Sets whether a server is used.
 pub(super) async fn set_enabled(
-    name: &str,
+    (name, is_stored): (&str, bool),
     is_enabled: bool,
     context: &CliContext,
     output: &Output,
 ) -> Result<(), CliError> {
     let action = if is_enabled { "enabled" } else { "disabled" };
-    change(name, action, context, output, |settings| {
+    change((name, is_stored), action, context, output, |settings| {
         settings.enabled = is_enabled;
         Ok(())
     })
@@ -33,7 +35,7 @@ pub(super) async fn set_enabled(
 
 /// Sets whether the effects that a server states are believed.
 pub(super) async fn set_trusted(
-    name: &str,
+    (name, is_stored): (&str, bool),
     is_trusted: bool,
     yes: bool,
     context: &CliContext,
@@ -49,7 +51,7 @@ pub(super) async fn set_trusted(
         }
     }
     let action = if is_trusted { "trusted" } else { "no longer trusted" };
-    change(name, action, context, output, |settings| {
+    change((name, is_stored), action, context, output, |settings| {
         settings.trusted = is_trusted;
         Ok(())
     })
@@ -63,7 +65,7 @@ pub(super) async fn edit(
 ) -> Result<(), CliError> {
     let name = &arguments.name;
     let mut secret = None;
-    change(name, "changed", context, output, |settings| {
+    change((name, arguments.store), "changed", context, output, |settings| {
         let mut edited = edit_settings(settings, &arguments.set, &arguments.unset)?;
         if let Some(variable) = &arguments.secret {
             refer_to_secret(&mut edited, name, variable)?;
@@ -79,20 +81,21 @@ pub(super) async fn edit(
 
 /// Changes a server of the operator's settings.
 async fn change(
-    name: &str,
+    (name, is_stored): (&str, bool),
     action: &str,
     context: &CliContext,
     output: &Output,
     change: impl FnOnce(&mut ServerSettings) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
-    let (file, text) = operator_file::read(context)?;
-    let Some(mut settings) = Settings::parse(&text, &file)?.servers.remove(name) else {
+    let document = SettingsDocument::read(is_stored, context).await?;
+    let path = PathBuf::from(document.place.to_string());
+    let Some(mut settings) = Settings::parse(&document.text, &path)?.servers.remove(name) else {
         let is_elsewhere = context.servers.iter().any(|server| server.id.as_str() == name);
-        let hint = match is_elsewhere {
+        let hint = missing_hint(name, is_stored, context).unwrap_or(match is_elsewhere {
             true => "change servers of a project or an mcp.json in that file",
             false => "list servers: toolyard servers list",
-        };
-        return Err(CliError::usage(format!("{} has no server `{name}`", file.display())).with_hint(hint));
+        });
+        return Err(CliError::usage(missing(&document.place, name)).with_hint(hint));
     };
     let before = settings.clone();
     change(&mut settings)?;
@@ -101,12 +104,15 @@ async fn change(
     for warning in settings.warnings(name) {
         output.message(&format!("note: {warning}"));
     }
-    let text = change_server(&text, name, &settings).map_err(|error| invalid(&error))?;
-    if let (Some(text), false) = (text, settings == before) {
-        operator_file::write(&file, &text, &format!("server {name} {action}"), context).await?;
-    }
-    print_change(output, "server", name, action, &file);
-    print_reload_note(context, output);
+    let text = change_server(&document.text, name, &settings).map_err(|error| invalid(&error))?;
+    let place: SettingsPlace = match text {
+        Some(text) if settings != before => {
+            document.replace(&text, &format!("server {name} {action}"), context).await?
+        }
+        _ => document.place,
+    };
+    print_change(output, "server", name, action, &place);
+    print_reload_note(&place, context, output);
     Ok(())
 }
 

@@ -1,6 +1,6 @@
-//! `toolyard servers add` and `remove`: edits the user's settings file and preserves the rest of it.
+//! `toolyard servers add` and `remove`: edits the user's settings file, or the settings in the store, and preserves the rest.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::json;
 use toolyard_core::SourceId;
@@ -11,7 +11,7 @@ use toolyard_mcp_client::{
 
 use crate::{
     cli::AddServerArgs,
-    config::{CliContext, operator_file, running_hubs::reload_note},
+    config::{CliContext, SettingsDocument, SettingsPlace, running_hubs::reload_note},
     error::CliError,
     terminal::Output,
 };
@@ -33,30 +33,36 @@ pub(super) async fn add(
         strict: server.strict,
         ..ServerSettings::default()
     };
-    let (file, text) = operator_file::read(context)?;
+    let document = SettingsDocument::read(server.store, context).await?;
     let invalid = |error: &dyn std::fmt::Display| CliError::usage(error.to_string());
     settings.clone().into_config(&server.name, &context.config_folder).map_err(|error| invalid(&error))?;
-    let text = add_server(&text, &server.name, &settings).map_err(|error| invalid(&error))?;
+    let text = add_server(&document.text, &server.name, &settings).map_err(|error| invalid(&error))?;
     for warning in settings.warnings(&server.name) {
         output.message(&format!("note: {warning}"));
     }
-    operator_file::write(&file, &text, &format!("server {} added", server.name), context).await?;
-    print_change(output, "server", &server.name, "added", &file);
-    print_reload_note(context, output);
+    let place = document.replace(&text, &format!("server {} added", server.name), context).await?;
+    print_change(output, "server", &server.name, "added", &place);
+    print_reload_note(&place, context, output);
     output.message(&format!("  hint: test it: toolyard servers test {}", server.name));
     Ok(())
 }
 
 /// Removes a server from the user's settings and from the cache.
-pub(super) async fn remove(name: &str, context: &CliContext, output: &Output) -> Result<(), CliError> {
-    let (file, text) = operator_file::read(context)?;
-    let new_text = remove_server(&text, name)
-        .map_err(|error| CliError::failed(format!("{}: {error}", file.display())))?;
+pub(super) async fn remove(
+    name: &str,
+    is_stored: bool,
+    context: &CliContext,
+    output: &Output,
+) -> Result<(), CliError> {
+    let document = SettingsDocument::read(is_stored, context).await?;
+    let new_text = remove_server(&document.text, name)
+        .map_err(|error| CliError::failed(format!("{}: {error}", document.place)))?;
     let Some(new_text) = new_text else {
-        return Err(CliError::usage(format!("{} has no server `{name}`", file.display()))
-            .with_hint("remove servers of a project or an mcp.json from that file"));
+        let hint = missing_hint(name, is_stored, context)
+            .unwrap_or("remove servers of a project or an mcp.json from that file");
+        return Err(CliError::usage(missing(&document.place, name)).with_hint(hint));
     };
-    operator_file::write(&file, &new_text, &format!("server {name} removed"), context).await?;
+    let place = document.replace(&new_text, &format!("server {name} removed"), context).await?;
     let mut others = context.server_settings.clone();
     others.remove(name);
     context.stored_secrets().remove_unused(&context.server_settings, &others)?;
@@ -64,20 +70,43 @@ pub(super) async fn remove(name: &str, context: &CliContext, output: &Output) ->
         let removed = ServerCache::new(Arc::new(store.clone())).remove(&SourceId::from(name)).await;
         removed.map_err(|error| CliError::failed(error.to_string()))?;
     }
-    print_change(output, "server", name, "removed", &file);
-    print_reload_note(context, output);
+    print_change(output, "server", name, "removed", &place);
+    print_reload_note(&place, context, output);
     Ok(())
 }
 
-pub(crate) fn print_change(output: &Output, kind: &str, name: &str, action: &str, file: &Path) {
-    let data = json!({kind: name, "action": action, "file": file});
-    output.report(&data, &format!("{action} {name}: {}", file.display()));
+pub(super) fn missing(place: &SettingsPlace, name: &str) -> String {
+    match place {
+        SettingsPlace::File(file) => format!("{} has no server `{name}`", file.display()),
+        SettingsPlace::Store { .. } => format!("the settings in the store have no server `{name}`"),
+    }
 }
 
-/// Says that running hubs take a change over.
-pub(crate) fn print_reload_note(context: &CliContext, output: &Output) {
-    if let Some(note) = reload_note(context) {
-        output.message(&note);
+/// Where a server is that the file or the store does not have.
+pub(super) fn missing_hint(name: &str, is_stored: bool, context: &CliContext) -> Option<&'static str> {
+    match (is_stored, context.is_stored_server(name)) {
+        (true, _) => Some("show what is stored: toolyard settings stored"),
+        (false, true) => Some("it is in the store: add --store"),
+        (false, false) => None,
+    }
+}
+
+pub(crate) fn print_change(output: &Output, kind: &str, name: &str, action: &str, place: &SettingsPlace) {
+    let mut data = json!({kind: name, "action": action});
+    place.describe(&mut data);
+    output.report(&data, &format!("{action} {name}: {place}"));
+}
+
+/// Says who takes a change over.
+pub(crate) fn print_reload_note(place: &SettingsPlace, context: &CliContext, output: &Output) {
+    match place {
+        SettingsPlace::File(_) => reload_note(context).iter().for_each(|note| output.message(note)),
+        SettingsPlace::Store { .. } if context.stored_settings_version.is_some() => {
+            output.message("  gateways of this store follow within seconds");
+        }
+        SettingsPlace::Store { .. } => {
+            output.message("  hint: a gateway uses it if its toolyard.toml has `stored_settings = true`");
+        }
     }
 }
 

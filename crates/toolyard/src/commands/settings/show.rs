@@ -33,6 +33,7 @@ fn row(setting: &SettingValue) -> [String; 3] {
     let origin = match setting.origin {
         SettingOrigin::Default => "default".to_owned(),
         SettingOrigin::File => setting.file.clone().unwrap_or_default(),
+        SettingOrigin::Store => "store".to_owned(),
         SettingOrigin::CommandLine => "command line".to_owned(),
     };
     [setting.key.clone(), value, origin]
