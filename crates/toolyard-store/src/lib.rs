@@ -47,7 +47,7 @@
 //! | `results`, `conversations`, `servers`, `session_key` | whole results, conversations, servers and trust decisions, the key of session ids |
 //! | `quota_budgets` | budgets of quotas that replicas share |
 //! | `session_leases` | which replica owns a session with a stateful server, and who has used it |
-//! | `maintenance`, `transfer` | check, vacuum and backup; export and import |
+//! | `maintenance`, `retention`, `transfer` | check, vacuum and backup; removal of old data; export and import |
 //! | `sql` | engines, migrations and the group-commit writer |
 
 mod argument_examples;
@@ -65,6 +65,7 @@ mod past_requests;
 mod quota_budgets;
 mod result_shapes;
 mod results;
+mod retention;
 mod runs;
 mod servers;
 mod session_key;
@@ -81,6 +82,7 @@ pub use location::Location;
 pub use maintenance::HealthReport;
 pub use past_requests::StoredPastRequests;
 pub use results::ResultRetention;
+pub use retention::{Removed, Retention};
 pub use sql::Engine;
 pub use store::{Clock, Store};
 pub use transfer::TransferError;

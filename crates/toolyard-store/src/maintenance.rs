@@ -8,7 +8,7 @@ use sqlx::{Executor as _, Row as _};
 use crate::{
     audit::verify::AuditVerification,
     error::StoreError,
-    results::ResultRetention,
+    retention::{Removed, Retention},
     session_leases::ENDED_LEASE_RETENTION,
     sql::{Engine, TABLES, connect::create_private_file, statement},
     store::Store,
@@ -64,17 +64,17 @@ impl Store {
         Ok(messages.into_iter().filter(|message| message != "ok").collect())
     }
 
-    /// Deletes expired results and leases that ended long ago, and returns free space to the file system; returns the number of
-    /// deleted results.
-    pub async fn vacuum(&self, retention: ResultRetention) -> Result<u64, StoreError> {
-        let deleted = self.expire_results(retention).await?;
+    /// Removes what is too old, and leases that ended long ago, and returns free space to the file system. `by` says who does it, for
+    /// the audit log.
+    pub async fn vacuum(&self, retention: &Retention, by: &str) -> Result<Removed, StoreError> {
+        let removed = self.apply_retention(retention, by).await?;
         self.purge_session_leases(ENDED_LEASE_RETENTION).await?;
         let sql = match self.engine() {
             Engine::Sqlite => "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)",
             Engine::Postgres => "VACUUM",
         };
         self.pool().execute(sqlx::raw_sql(sql)).await?;
-        Ok(deleted)
+        Ok(removed)
     }
 
     /// Copies a SQLite store to a new file while others continue to write.

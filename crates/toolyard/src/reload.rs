@@ -177,6 +177,12 @@ impl Toolyard {
         Ok(true)
     }
 
+    /// How long the store keeps what it has, by the settings in effect.
+    #[cfg(feature = "store")]
+    pub fn retention(&self) -> toolyard_store::Retention {
+        self.reloadable.current_settings.load().retention.retention()
+    }
+
     #[cfg(feature = "store")]
     fn quota_budgets(&self) -> Option<Arc<dyn toolyard_core::QuotaBudgets>> {
         Some(Arc::new(self.store()?.clone()))

@@ -36,6 +36,8 @@ pub enum AuditedDecision {
     ChangePolicy,
     /// A stored secret is set or removed, or the key of stored secrets is changed.
     ChangeSecret,
+    /// Old audit records are removed.
+    RemoveRecords,
     /// A request of a run, such as a tool call, is approved.
     Approve,
     /// A request of a run is denied.
@@ -56,6 +58,7 @@ impl AuditedDecision {
             Self::ChangeCaller => "change caller",
             Self::ChangePolicy => "change policy",
             Self::ChangeSecret => "change secret",
+            Self::RemoveRecords => "remove audit records",
             Self::Approve => "approve",
             Self::Deny => "deny",
         }

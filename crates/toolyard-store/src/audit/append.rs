@@ -23,7 +23,7 @@ const CHECKPOINT_INTERVAL: i64 = 1_000;
 /// Record counts for which an insert statement exists.
 const CHUNK_SIZES: [usize; 3] = [128, 16, 1];
 const VALUES_PER_RECORD: usize = 12;
-const DAY_MILLIS: i64 = 24 * 60 * 60 * 1_000;
+pub(crate) const DAY_MILLIS: i64 = 24 * 60 * 60 * 1_000;
 
 /// Redacted records that are appended together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -166,13 +166,18 @@ async fn is_new(connection: &mut AnyConnection, batch: &AuditBatch) -> Result<bo
 }
 
 /// The number and hash of a row of `audit_head` or `audit_checkpoints`.
-pub(super) fn read_link(row: &AnyRow) -> Result<(i64, ContentHash), StoreError> {
+pub(crate) fn read_link(row: &AnyRow) -> Result<(i64, ContentHash), StoreError> {
     Ok((row.try_get("number")?, read_hash(row, "hash")?))
 }
 
-/// Creates the PostgreSQL partition of a day, counted from 1970.
+/// The PostgreSQL partition of a day, counted from 1970.
+pub(crate) fn partition_name(day: i64) -> String {
+    if day < 0 { format!("audit_before_{}", day.unsigned_abs()) } else { format!("audit_{day}") }
+}
+
+/// Creates the PostgreSQL partition of a day.
 pub(crate) async fn create_partition(connection: &mut AnyConnection, day: i64) -> Result<(), StoreError> {
-    let name = if day < 0 { format!("audit_before_{}", day.unsigned_abs()) } else { format!("audit_{day}") };
+    let name = partition_name(day);
     let sql = format!(
         "CREATE TABLE IF NOT EXISTS {name} PARTITION OF audit FOR VALUES FROM ({day}) TO ({})",
         day.saturating_add(1)

@@ -12,7 +12,7 @@ use crate::{error::StoreError, store::Store};
 pub enum AuditVerification {
     /// Every record is as it was written.
     Intact {
-        /// The number of records.
+        /// The number of records, with those that [`apply_retention`](Store::apply_retention) removed.
         records: i64,
         /// The hash of the last record. Kept elsewhere, it later proves that no record before it was changed.
         head: ContentHash,
@@ -35,6 +35,39 @@ impl Store {
         &self,
         known_head: Option<(i64, ContentHash)>,
     ) -> Result<AuditVerification, StoreError> {
+        loop {
+            let base = self.audit_base().await?;
+            let verification = self.verify_after(base, known_head).await?;
+            // Records that are removed meanwhile seem to be missing.
+            let is_intact = matches!(verification, AuditVerification::Intact { .. });
+            if is_intact || self.audit_base().await? == base {
+                return Ok(verification);
+            }
+        }
+    }
+
+    /// Verifies the records after the last one that was removed.
+    async fn verify_after(
+        &self,
+        base: Option<(i64, ContentHash)>,
+        known_head: Option<(i64, ContentHash)>,
+    ) -> Result<AuditVerification, StoreError> {
+        let (base_number, base_hash) = base.unwrap_or((0, ContentHash::from([0; 32])));
+        match known_head {
+            Some((number, hash)) if number == base_number && hash != base_hash && base.is_some() => {
+                return Ok(broken(
+                    number,
+                    "the chain was rewritten: the record does not match the known head",
+                ));
+            }
+            Some((number, _)) if number < base_number => {
+                return Ok(broken(
+                    number,
+                    "the record was removed by [retention]: compare with a later head",
+                ));
+            }
+            _ => {}
+        }
         // A record, its checkpoint and the head that covers it are committed together and never change again. Read in this
         // order, no checkpoint is later than the head, and every record up to the head is there.
         let query = sqlx::query("SELECT number, hash FROM audit_checkpoints");
@@ -42,7 +75,7 @@ impl Store {
         checkpoints.extend(known_head);
         let head = sqlx::query("SELECT number, hash FROM audit_head").fetch_one(self.pool()).await?;
         let (head_number, head_hash) = read_link(&head)?;
-        let (mut number, mut previous, mut lost) = (0, ContentHash::from([0; 32]), 0);
+        let (mut number, mut previous, mut lost) = (base_number, base_hash, 0);
         loop {
             let sql = "SELECT * FROM audit WHERE number > $1 AND number <= $2 ORDER BY number LIMIT 10000";
             let rows = self.fetch_all(sqlx::query(sql).bind(number).bind(head_number)).await?;

@@ -112,6 +112,7 @@ pub(crate) const TABLES: &[Table] = &[
     Table { name: "session_leases", columns: "name TEXT, holder TEXT, fence INTEGER, lease_until INTEGER" },
     Table { name: "session_users", columns: "name TEXT, caller TEXT, fence INTEGER" },
     Table { name: "audit_writers", columns: "writer TEXT, batch INTEGER" },
+    Table { name: "audit_removals", columns: "number INTEGER, hash TEXT, at INTEGER" },
     Table { name: "audit_checkpoints", columns: "number INTEGER, hash TEXT, at INTEGER" },
 ];
 

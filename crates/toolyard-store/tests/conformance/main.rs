@@ -16,6 +16,7 @@ mod maintenance;
 mod policies;
 mod quotas;
 mod records;
+mod retention;
 mod session_leases;
 mod stored_settings;
 
@@ -40,8 +41,8 @@ use toolyard_core::{
     StoredSettings as _, ToolExampleRequests, TrustDecision,
 };
 use toolyard_store::{
-    AuditConfig, AuditQuery, AuditVerification, Engine, Location, ResultRetention, Store, StoreError,
-    StoredAudit, StoredExampleRequests, StoredHistory, StoredPastRequests,
+    AuditConfig, AuditQuery, AuditVerification, Engine, Location, ResultRetention, Retention, Store,
+    StoreError, StoredAudit, StoredExampleRequests, StoredHistory, StoredPastRequests,
 };
 
 use agents::*;
@@ -52,6 +53,7 @@ use maintenance::*;
 use policies::*;
 use quotas::*;
 use records::*;
+use retention::*;
 use session_leases::*;
 use stored_settings::*;
 
@@ -93,6 +95,8 @@ on_both_engines!(
     callers_are_added_get_other_keys_and_are_revoked_for_ever,
     callers_survive_export_and_import,
     policies_are_set_replaced_removed_and_audited,
+    old_audit_records_are_removed_and_the_rest_stays_verifiable,
+    ended_runs_are_removed_and_unclear_ones_are_kept,
     settings_have_versions_and_changes_are_audited,
     of_concurrent_changes_one_wins,
     runs_are_listed_page_by_page,

@@ -86,7 +86,7 @@ pub(crate) async fn a_store_is_checked_vacuumed_and_backed_up(engine: Engine) {
     let health = store.check().await.unwrap();
     assert!(health.is_healthy(), "{health:?}");
     assert!(health.rows.contains(&("results", 1)));
-    store.vacuum(ResultRetention::default()).await.unwrap();
+    store.vacuum(&Retention::default(), "test").await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy.db");
     match engine {

@@ -216,7 +216,7 @@ pub(crate) async fn ended_session_leases_are_purged_with_their_users(engine: Eng
     let_time_pass(&mut connection, DAY * 29).await;
     assert_eq!(held_by(&store.take_lease("held", "one", DAY * 9).await.unwrap()), ("one", 2));
     assert_eq!(store.purge_leases(DAY * 30).await, Ok(0));
-    store.vacuum(ResultRetention::default()).await.unwrap();
+    store.vacuum(&Retention::default(), "test").await.unwrap();
     assert_eq!(store.session_users("expired").await.unwrap().len(), 2);
     assert_eq!(store.purge_leases(DAY * 28).await, Ok(2));
     for name in ["expired", "released"] {
@@ -226,7 +226,7 @@ pub(crate) async fn ended_session_leases_are_purged_with_their_users(engine: Eng
     assert_eq!(store.session_users("held").await.unwrap().len(), 2, "a lease that is held stays");
 
     let_time_pass(&mut connection, DAY * 31).await;
-    store.vacuum(ResultRetention::default()).await.unwrap();
+    store.vacuum(&Retention::default(), "test").await.unwrap();
     assert_eq!(held_by(&store.take_lease("expired", "one", LONG).await.unwrap()), ("one", 1));
     assert_eq!(
         held_by(&store.take_lease("held", "one", LONG).await.unwrap()),

@@ -90,7 +90,12 @@ async fn verify(expected: Option<&str>, store: &Store, output: &Output) -> Resul
     match verdict {
         AuditVerification::Intact { records, head, lost } => {
             if !output.is_json() {
-                output.line(&format!("{records} records, none missing or altered"));
+                let removed = store.removed_audit_records().await?;
+                let note = match removed {
+                    0 => String::new(),
+                    removed => format!("; the first {removed} were removed by [retention]"),
+                };
+                output.line(&format!("{records} records, none missing or altered{note}"));
                 if lost > 0 {
                     output.line(&format!("{lost} calls have no record, as the records themselves say"));
                 }

@@ -135,7 +135,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
         Command::Policy(command) => Box::pin(policy::run(command, &context, output)).await,
         Command::Quotas => quotas::run(require_store(&context)?, &context, output).await,
         Command::Models(command) => models::run(command, &context, output).await,
-        Command::Store(command) => store::run(command, require_store(&context)?, output).await,
+        Command::Store(command) => store::run(command, require_store(&context)?, &context, output).await,
         Command::Lexicon(command) => lexicon::run(command, &context, output).await,
         #[cfg(feature = "embedding")]
         Command::SearchModel(command) => search_model::run(command, &context, output).await,

@@ -6,16 +6,21 @@ use std::{
 };
 
 use serde_json::json;
-use toolyard_store::{AuditVerification, ResultRetention, Store, TransferError};
+use toolyard_store::{AuditVerification, Removed, Store, TransferError};
 
 use crate::{
     cli::StoreCommand,
-    config::files::create_private,
+    config::{CliContext, current_user, files::create_private},
     error::CliError,
     terminal::{Output, progress::with_progress},
 };
 
-pub(super) async fn run(command: StoreCommand, store: &Store, output: &Output) -> Result<(), CliError> {
+pub(super) async fn run(
+    command: StoreCommand,
+    store: &Store,
+    context: &CliContext,
+    output: &Output,
+) -> Result<(), CliError> {
     match command {
         StoreCommand::Check => check(store, output).await,
         StoreCommand::Export { file } => {
@@ -35,8 +40,12 @@ pub(super) async fn run(command: StoreCommand, store: &Store, output: &Output) -
             Ok(())
         }
         StoreCommand::Vacuum => {
-            let deleted = with_progress("the store", store.vacuum(ResultRetention::default())).await??;
-            print_count(output, "deleted", deleted);
+            let (retention, by) = (context.settings.retention.retention(), current_user());
+            let removed = with_progress("the store", store.vacuum(&retention, &by)).await??;
+            let Removed { audit_records, runs, results } = removed;
+            let data = json!({"deleted": results, "runs": runs, "audit_records": audit_records});
+            let text = format!("deleted {results} results, {runs} runs and {audit_records} audit records");
+            output.report(&data, &text);
             Ok(())
         }
         StoreCommand::Backup { file } => {

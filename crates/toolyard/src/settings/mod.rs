@@ -14,6 +14,7 @@ mod policy;
 mod quotas;
 #[cfg(feature = "gateway")]
 mod report;
+mod retention;
 mod serve;
 mod telemetry;
 mod web_search;
@@ -45,6 +46,7 @@ pub use layers::SettingsLayer;
 pub use models::{ModelSecrets, ModelSettings, PriceSettings, ToolCallingSetting};
 pub use policy::{PolicyDefault, PolicySettings};
 pub use quotas::{AmountPerWindow, MoneyPerWindow, QuotaDimension, QuotaSettings};
+pub use retention::{RetentionPeriod, RetentionSettings};
 pub use serve::{ProfileSettings, ServeSettings, SessionKeyPair, SurfaceSetting};
 pub use telemetry::{MetricsSetting, TelemetrySettings};
 pub use web_search::{SearchEngine, WebSearchSettings};
@@ -106,6 +108,8 @@ pub struct Settings {
     pub serve: ServeSettings,
     /// Several gateways that serve the same tools together, connected by NATS.
     pub cluster: Option<ClusterSettings>,
+    /// How long the store keeps audit records, runs and results.
+    pub retention: RetentionSettings,
     /// Metrics and traces that Toolyard exports.
     pub telemetry: TelemetrySettings,
 }

@@ -10,6 +10,7 @@ mod policies;
 mod readiness;
 mod reload;
 pub(super) mod replicas;
+mod retention;
 mod secrets;
 mod server_log;
 mod sign_in;
@@ -283,6 +284,7 @@ impl RunningGateway<'_> {
             () = follow_stored_policies(toolyard) => Ok(()),
             () = resume_orphaned_runs(agents.as_ref(), output) => Ok(()),
             () = cluster::keep(cluster) => Ok(()),
+            () = retention::keep(toolyard) => Ok(()),
         };
         if let Some(cluster) = cluster {
             cluster.drain(remaining(drain_deadline.get().copied())).await;
