@@ -149,6 +149,10 @@ isolation-trial *ARGS:
 cluster-trial *ARGS:
     scripts/cluster-trial {{ ARGS }}
 
+# 1, 2 and 4 workers behind one gateway: calls per second of a tool that waits 20 ms (--concurrency N, --seconds S)
+worker-trial *ARGS:
+    scripts/worker-trial {{ ARGS }}
+
 # Callers of one gateway must not receive words of others (bench/leaks)
 leak-trial *ARGS:
     scripts/leak-trial {{ ARGS }}

@@ -4,8 +4,10 @@
 //!
 //! - [`remote_call`]: a tool call that enters at one process and is executed by another
 //! - [`ownership`]: one owner for each session with a stateful server
+//! - [`workers`]: processes that serve their own tools to gateways
 
 pub mod ownership;
 pub mod remote_call;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod workers;

@@ -16,6 +16,8 @@ use tokio::{
 };
 use toolyard_core::{BoxFuture, Exchange, PeerError, PeerService, Peers};
 
+pub use crate::workers::testing::MemoryWorkers;
+
 /// Processes that reach each other in memory. Clones are the same cluster.
 #[derive(Clone, Default)]
 pub struct MemoryCluster(Arc<Mutex<ClusterState>>);

@@ -51,7 +51,7 @@
 //! | secrets | [`redact()`], [`redact_json`], [`SecretValues`] |
 //! | unsafe characters | [`sanitize`], [`escape_unsafe`], [`find_unsafe`], [`text::sanitize_json`], module [`text`] |
 //! | ports | [`Journal`], [`RunLog`], [`Approvals`], [`Audit`], [`History`], [`PastRequests`], [`Results`], [`ResultShapes`], [`ArgumentExamples`], [`ExampleRequests`], [`Servers`], [`Conversations`], [`AgentDefinitions`], [`Authenticator`], [`CallerStore`], [`Synthesizer`] |
-//! | clusters | [`SessionLeases`], [`Peers`], [`Exchange`] |
+//! | clusters | [`SessionLeases`], [`Peers`], [`Exchange`], [`WorkerNetwork`], [`WorkerTransport`] |
 //!
 //! A port is a trait that the hub or the agent needs and another crate implements: `toolyard-store` implements most of
 //! them, a language model implements [`Synthesizer`].
@@ -75,6 +75,7 @@ pub use clock::unix_millis;
 pub use cluster::{
     leases::{SessionLease, SessionLeases},
     peers::{Exchange, PeerError, PeerService, Peers},
+    workers::{WorkerEndpoint, WorkerNetwork, WorkerObserver, WorkerTransport},
 };
 pub use hash::{ContentHash, InvalidHash};
 pub use json::{

@@ -50,6 +50,6 @@ pub use api::{AuthenticatedCaller, HttpApi, HttpApiConfig, MetricsAccess, Operat
 pub use bridge::{ForwardInputToCaller, LocalSkills, ServerContentBridge};
 pub use endpoint::GatewayConfig;
 pub use sign_in::{InvalidPublicUrl, PublicUrl, SignInRequest, SignIns, is_sign_in_path};
-pub use surface::{HubService, MainTools};
+pub use surface::{HubService, MainTools, tool_definition};
 /// Counts what [`HttpApiConfig::metrics`] shows.
 pub use toolyard_telemetry::metrics::{Metrics, StoreGauges};

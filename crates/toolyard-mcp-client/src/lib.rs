@@ -68,8 +68,8 @@ pub use crate::{
         tool::{McpTool, ToolOffer},
     },
     pinning::{
-        ApprovedTool, CacheError, MemoryServerStore, NameUser, NameUsers, QuarantinedTool, RejectedTool,
-        ServerCache, ServerPins, ToolApprovals,
+        ApprovedTool, CacheError, MemoryServerStore, NameUser, NameUsers, PinnedSource, QuarantinedTool,
+        RejectedTool, ServerCache, ServerPins, ToolApprovals,
     },
     process_guard::guard::{GuardProgram, run_guard},
     secret_text::SecretText,

@@ -2,15 +2,20 @@
 //!
 //! [`NatsConnection`] connects, [`NatsPeers`] implements [`toolyard_core::Peers`] on it. NATS only carries messages: who owns
 //! what is decided by leases in the store, so that a message that gets lost or comes late harms nothing.
+//!
+//! [`NatsWorker`] is the side of a process that serves its tools to gateways; [`NatsPeers`] is also the side of the gateway.
 
 mod connection;
 mod exchange;
 mod members;
 mod peers;
+mod services;
 mod settings;
 mod subjects;
 mod sync;
+mod worker;
 
 pub use connection::{NatsConnectError, NatsConnection};
 pub use peers::NatsPeers;
 pub use settings::{InvalidNatsSettings, NatsCredentials, NatsSettings};
+pub use worker::{NatsWorker, is_worker_group};

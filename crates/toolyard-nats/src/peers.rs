@@ -1,52 +1,36 @@
 //! [`NatsPeers`]: the processes of a cluster, reached over NATS.
 
 use std::{
-    collections::HashMap,
     fmt,
     sync::{Arc, Mutex},
 };
 
-use async_nats::{Message, Subject};
-use bytes::Bytes;
 use futures_util::StreamExt as _;
-use tokio::{
-    sync::{Semaphore, mpsc},
-    task::JoinSet,
+use tokio::task::JoinSet;
+use toolyard_core::{
+    BoxFuture, Exchange, PeerError, PeerService, Peers, WorkerEndpoint, WorkerNetwork, WorkerObserver,
 };
-use toolyard_core::{BoxFuture, Exchange, PeerError, PeerService, Peers};
 
 use crate::{
     connection::{NatsConnectError, NatsConnection},
-    exchange::{
-        frame::{Frame, FrameKind},
-        table::ExchangeTable,
-    },
+    exchange::table::{ExchangeTable, send_all},
     members::Members,
-    subjects::{Subjects, last_part},
+    services::{Services, serve_requests},
+    subjects::{Subjects, WorkerSubjects, last_part, worker_announcements, worker_roll_call},
     sync::lock,
+    worker::{CATALOGUE_SERVICE, is_worker_group},
 };
-
-/// Exchanges that are served at once; more are refused, and their callers try again.
-const MAX_SERVED_EXCHANGES: usize = 16 << 10;
 
 /// The processes of a cluster.
 pub struct NatsPeers {
     connection: NatsConnection,
     number: u64,
+    subjects: Subjects,
     table: Arc<ExchangeTable>,
     services: Arc<Services>,
     members: Arc<Members>,
-    /// Ends with this value.
-    _tasks: JoinSet<()>,
-}
-
-#[derive(Default)]
-struct Services(Mutex<HashMap<String, Arc<dyn PeerService>>>);
-
-impl Services {
-    fn find(&self, name: &str) -> Option<Arc<dyn PeerService>> {
-        lock(&self.0).get(name).cloned()
-    }
+    /// End with this value.
+    tasks: Mutex<JoinSet<()>>,
 }
 
 impl fmt::Debug for NatsPeers {
@@ -62,15 +46,15 @@ impl NatsPeers {
     /// If NATS does not accept the subscriptions.
     pub async fn join(connection: NatsConnection, number: u64) -> Result<Self, NatsConnectError> {
         let subjects = Subjects::new(Arc::clone(connection.prefix()), number);
-        let (table, outbox) = ExchangeTable::new(connection.clone(), subjects.clone());
+        let (table, outbox) = ExchangeTable::new(connection.clone(), subjects.own_exchanges());
         let services = Arc::new(Services::default());
         let client = connection.client();
         let failed = |error: &dyn fmt::Display| NatsConnectError::Unreachable {
             servers: connection.addresses().to_owned(),
             reason: error.to_string(),
         };
-        let mut exchanges =
-            client.subscribe(subjects.own_exchanges()).await.map_err(|error| failed(&error))?;
+        let exchanges = format!("{}.*", subjects.own_exchanges());
+        let mut exchanges = client.subscribe(exchanges).await.map_err(|error| failed(&error))?;
         let requests = client.subscribe(subjects.own_requests()).await.map_err(|error| failed(&error))?;
         let mut notices = client.subscribe(subjects.notices()).await.map_err(|error| failed(&error))?;
         let members = Members::join(client, &subjects, number).await.map_err(|error| failed(&error))?;
@@ -96,13 +80,43 @@ impl NatsPeers {
         tasks.spawn(serve_requests(requests, Arc::clone(&table), Arc::clone(&services)));
         tasks.spawn(Arc::clone(&table).keep_alive());
         tasks.spawn(send_all(client.clone(), outbox));
-        tasks.spawn(Arc::clone(&members).watch(client.clone(), subjects));
-        Ok(Self { connection, number, table, services, members, _tasks: tasks })
+        tasks.spawn(Arc::clone(&members).watch(client.clone(), subjects.clone()));
+        Ok(Self { connection, number, subjects, table, services, members, tasks: Mutex::new(tasks) })
     }
 
     /// Sets what this process does for its peers under a name without dots and spaces.
     pub fn register(&self, name: &str, service: Arc<dyn PeerService>) {
-        lock(&self.services.0).insert(name.to_owned(), service);
+        self.services.register(name, service);
+    }
+
+    /// Tells the observer what workers of all groups announce.
+    ///
+    /// # Errors
+    /// If NATS does not accept the subscription.
+    pub async fn watch_workers(&self, observer: Arc<dyn WorkerObserver>) -> Result<(), NatsConnectError> {
+        let subject = worker_announcements(self.connection.prefix(), "*");
+        let subscribed = self.connection.client().subscribe(subject).await;
+        let mut announcements = subscribed.map_err(|error| NatsConnectError::Unreachable {
+            servers: self.connection.addresses().to_owned(),
+            reason: error.to_string(),
+        })?;
+        lock(&self.tasks).spawn(async move {
+            while let Some(message) = announcements.next().await {
+                let group = last_part(&message.subject);
+                if is_worker_group(group) {
+                    observer.announced(group, &message.payload);
+                }
+            }
+        });
+        Ok(())
+    }
+
+    fn worker_subjects(&self, group: &str) -> WorkerSubjects {
+        WorkerSubjects::new(Arc::clone(self.connection.prefix()), group)
+    }
+
+    async fn open_at(&self, subject: String, request: Vec<u8>) -> Result<Box<dyn Exchange>, PeerError> {
+        Ok(Box::new(self.table.open(subject, request).await?))
     }
 
     /// Leaves the cluster. Exchanges go on until this value is dropped.
@@ -131,15 +145,11 @@ impl Peers for NatsPeers {
         service: &'a str,
         request: Vec<u8>,
     ) -> BoxFuture<'a, Result<Box<dyn Exchange>, PeerError>> {
-        Box::pin(async move {
-            let subject = self.table.subjects.request(process, service);
-            let exchange = self.table.open(subject, request).await?;
-            Ok(Box::new(exchange) as Box<dyn Exchange>)
-        })
+        Box::pin(self.open_at(self.subjects.request(process, service), request))
     }
 
     fn notify_all(&self, service: &str, message: Vec<u8>) {
-        let (client, subject) = (self.connection.client().clone(), self.table.subjects.notice(service));
+        let (client, subject) = (self.connection.client().clone(), self.subjects.notice(service));
         let sender = format!("{:016x}", self.number);
         if !self.connection.is_connected() {
             return;
@@ -149,56 +159,32 @@ impl Peers for NatsPeers {
     }
 }
 
-async fn send_all(client: async_nats::Client, mut outbox: mpsc::UnboundedReceiver<(Subject, Bytes)>) {
-    while let Some((subject, frame)) = outbox.recv().await {
-        // The other side notices the silence.
-        let _ = client.publish(subject, frame).await;
-    }
-}
-
-async fn serve_requests(
-    mut requests: async_nats::Subscriber,
-    table: Arc<ExchangeTable>,
-    services: Arc<Services>,
-) {
-    let places = Arc::new(Semaphore::new(MAX_SERVED_EXCHANGES));
-    let mut served = JoinSet::new();
-    while let Some(message) = requests.next().await {
-        while served.try_join_next().is_some() {}
-        let service = services.find(last_part(&message.subject));
-        let place = Arc::clone(&places).try_acquire_owned();
-        let table = Arc::clone(&table);
-        served.spawn(async move {
-            let Ok(_place) = place else { return refuse(&table, &message, "the process is busy").await };
-            match service {
-                Some(service) => serve(&table, &message, service).await,
-                None => refuse(&table, &message, "the process has no such service").await,
-            }
-        });
-    }
-}
-
-async fn refuse(table: &Arc<ExchangeTable>, request: &Message, reason: &str) {
-    if let Some(exchange) = table.accept(request) {
-        exchange.refuse(reason).await;
-    }
-}
-
-async fn serve(table: &Arc<ExchangeTable>, message: &Message, service: Arc<dyn PeerService>) {
-    let Some(mut exchange) = table.accept(message) else { return };
-    let frame = Frame::decode(&message.payload);
-    let request = match frame {
-        Some(Frame { kind: FrameKind::Open, payload, .. }) => payload.to_vec(),
-        Some(Frame { kind: FrameKind::OpenLong, .. }) => {
-            if exchange.greet().await.is_err() {
-                return;
-            }
-            match exchange.receive().await {
-                Ok(Some(request)) => request,
-                Ok(None) | Err(_) => return,
-            }
+impl WorkerNetwork for NatsPeers {
+    fn request_announcements(&self) {
+        if !self.connection.is_connected() {
+            return;
         }
-        _ => return exchange.refuse("the request is malformed").await,
-    };
-    service.serve(request, Box::new(exchange)).await;
+        let (client, subject) =
+            (self.connection.client().clone(), worker_roll_call(self.connection.prefix()));
+        // May get lost, so nobody waits for its sending.
+        tokio::spawn(async move { drop(client.publish(subject, Vec::new().into()).await) });
+    }
+
+    fn open_process<'a>(
+        &'a self,
+        group: &'a str,
+        process: u64,
+    ) -> BoxFuture<'a, Result<Box<dyn Exchange>, PeerError>> {
+        let subject = self.worker_subjects(group).request(process, CATALOGUE_SERVICE);
+        Box::pin(self.open_at(subject, Vec::new()))
+    }
+
+    fn open_tool<'a>(
+        &'a self,
+        group: &'a str,
+        endpoint: &'a WorkerEndpoint,
+        request: Vec<u8>,
+    ) -> BoxFuture<'a, Result<Box<dyn Exchange>, PeerError>> {
+        Box::pin(self.open_at(self.worker_subjects(group).call(endpoint), request))
+    }
 }

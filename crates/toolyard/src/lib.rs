@@ -104,7 +104,7 @@ pub use serve::{McpEndpoint, PromptMessage, PromptText, ResourceContent};
 #[cfg(feature = "agent")]
 pub use server_watch::{ServerFileError, ServerFileWatchGuard, ServerFileWatcher, read_servers};
 #[cfg(feature = "mcp")]
-pub use servers::{ServersSetup, ToolWrapper};
+pub use servers::{ServersSetup, ToolWrapper, name_user};
 #[cfg(feature = "agent")]
 pub use settings::{DurationSetting, Settings, SettingsError, schema};
 #[cfg(feature = "native")]

@@ -31,7 +31,8 @@ fn main() -> ExitCode {
     completion::complete();
     process_guard::deny_inspection();
     let cli = Cli::parse();
-    logging::init(cli.verbose, matches!(cli.command, Command::Serve(_)), cli.log_format);
+    let is_service = matches!(cli.command, Command::Serve(_) | Command::Worker(_));
+    logging::init(cli.verbose, is_service, cli.log_format);
     let output = Output::new(cli.json).with_log_format(cli.log_format);
     let runtime = match build_runtime(&cli) {
         Ok(runtime) => runtime,

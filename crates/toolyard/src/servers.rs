@@ -117,6 +117,16 @@ impl HostEnvironment for FixedEnvironment {
     }
 }
 
+/// Another source than a server that has a tool of this name. Whoever registers tools of a source that decides about them needs
+/// it for [`ServerCache::update_tools`].
+pub fn name_user(hub: &ToolHub, tool: &str) -> Option<NameUser> {
+    let snapshot = hub.snapshot();
+    let mut users = snapshot.find(tool)?.all().filter(|user| user.source.info.kind != SourceKind::Mcp);
+    let user = users.next()?;
+    let precedes_servers = user.priority < hub.priority(SourceKind::Mcp);
+    Some(NameUser { source: user.source_id().clone(), precedes_servers })
+}
+
 struct HubRegistrar {
     hub: Arc<ToolHub>,
     wrapper: Option<Arc<dyn ToolWrapper>>,
@@ -148,11 +158,7 @@ impl ToolRegistrar for HubRegistrar {
     }
 
     fn name_user(&self, tool: &str) -> Option<NameUser> {
-        let snapshot = self.hub.snapshot();
-        let mut users = snapshot.find(tool)?.all().filter(|user| user.source.info.kind != SourceKind::Mcp);
-        let user = users.next()?;
-        let precedes_servers = user.priority < self.hub.priority(SourceKind::Mcp);
-        Some(NameUser { source: user.source_id().clone(), precedes_servers })
+        name_user(&self.hub, tool)
     }
 
     fn report_ready(&self, source: &SourceId) {

@@ -9,7 +9,7 @@ use std::{
 
 use tokio::time::{Instant, sleep};
 use toolyard_core::{
-    BoxFuture, CallContext, CallerIdentity, ContentHash, ErrorKind, Exchange, NameClaim, PeerError, SourceId,
+    BoxFuture, CallContext, CallerIdentity, ContentHash, ErrorKind, NameClaim, PeerError, SourceId,
     SourceInfo, SourceSignal, StorageError, Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec,
 };
 
@@ -17,7 +17,7 @@ use super::{
     owners::{Admission, Location, SessionOwners},
     service::{Envelope, OWNED_CALL_SERVICE, Refusal},
 };
-use crate::remote_call::{CallTarget, LocalTools, await_outcome, encode_request};
+use crate::remote_call::{CallTarget, LocalTools, ReplayedExchange, await_outcome, encode_request};
 
 /// The names of sessions begin with this, followed by the server and, where callers are isolated, the caller.
 pub const SESSION_PREFIX: &str = "mcp/";
@@ -242,7 +242,7 @@ impl OwnedTool {
         if let Some(refusal) = Refusal::decode(&first) {
             return Forwarded::Refused(refusal);
         }
-        let exchange = Box::new(ReplayedExchange { first: Some(first), rest: exchange });
+        let exchange = Box::new(ReplayedExchange::new(first, exchange));
         Forwarded::Outcome(await_outcome(exchange, &target, request, context).await)
     }
 
@@ -326,28 +326,5 @@ impl Tool for OwnedTool {
 
     fn needs_conversation(&self) -> bool {
         self.inner.needs_conversation()
-    }
-}
-
-/// An exchange whose first message was read already.
-struct ReplayedExchange {
-    first: Option<Vec<u8>>,
-    rest: Box<dyn Exchange>,
-}
-
-impl Exchange for ReplayedExchange {
-    fn send(&mut self, message: Vec<u8>) -> BoxFuture<'_, Result<(), PeerError>> {
-        self.rest.send(message)
-    }
-
-    fn send_last(&mut self, message: Vec<u8>) -> BoxFuture<'_, Result<(), PeerError>> {
-        self.rest.send_last(message)
-    }
-
-    fn receive(&mut self) -> BoxFuture<'_, Result<Option<Vec<u8>>, PeerError>> {
-        match self.first.take() {
-            Some(first) => Box::pin(std::future::ready(Ok(Some(first)))),
-            None => self.rest.receive(),
-        }
     }
 }

@@ -9,10 +9,10 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, error::Elapsed, sleep_until, timeout_at};
 use toolyard_core::{
-    BoxFuture, ContentHash, ErrorKind, Exchange, PeerService, SourceId, SourceSignal, Tool, ToolError,
-    ToolOutput,
+    BoxFuture, ContentHash, ErrorKind, Exchange, PeerError, PeerService, SourceId, SourceSignal, Tool,
+    ToolError, ToolOutput,
 };
 
 use super::{
@@ -57,7 +57,7 @@ type CaughtOutcome = std::thread::Result<Outcome>;
 /// What happens while a tool is at work.
 enum Event {
     Finished(CaughtOutcome),
-    Received(Result<Option<Vec<u8>>, toolyard_core::PeerError>),
+    Received(Result<Option<Vec<u8>>, PeerError>),
     /// There is something to send, or it is time to check the deadline.
     Wake,
 }
@@ -92,7 +92,9 @@ impl<T: LocalTools> ToolCallService<T> {
                 Err(error)
             }
         };
-        send(&mut *exchange, encode_outcome(outcome), Instant::now() + OUTCOME_SEND_TIMEOUT).await;
+        // With the outcome the exchange is over, so that neither side has to say so in a message of its own.
+        let sending = exchange.send_last(encode_outcome(outcome));
+        report_sent(timeout_at(Instant::now() + OUTCOME_SEND_TIMEOUT, sending).await);
     }
 
     async fn call_tool(&self, call: &ReceivedCall) -> Outcome {
@@ -182,7 +184,11 @@ fn handle_message(outbox: &Outbox, message: &[u8]) -> Option<()> {
 
 /// Sends a message. Returns whether the exchange goes on.
 async fn send(exchange: &mut dyn Exchange, message: Vec<u8>, until: Instant) -> bool {
-    match timeout_at(until, exchange.send(message)).await {
+    report_sent(timeout_at(until, exchange.send(message)).await)
+}
+
+fn report_sent(sent: Result<Result<(), PeerError>, Elapsed>) -> bool {
+    match sent {
         Ok(Ok(())) => true,
         Ok(Err(error)) => {
             tracing::debug!(%error, "cannot send to the process that waits for a tool call");

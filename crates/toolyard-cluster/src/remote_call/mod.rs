@@ -20,10 +20,12 @@ mod executor_side;
 mod outbox;
 mod received_call;
 mod remote_caller;
+mod replayed_exchange;
 #[cfg(test)]
 mod tests;
 mod wire;
 
 pub use caller_side::{CallTarget, await_outcome, call_remote, encode_request};
 pub use executor_side::{LocalTools, ToolCallService};
+pub(crate) use replayed_exchange::ReplayedExchange;
 pub use wire::request::TOOL_CALL_SERVICE;

@@ -2,3 +2,4 @@
 
 pub(crate) mod leases;
 pub(crate) mod peers;
+pub(crate) mod workers;

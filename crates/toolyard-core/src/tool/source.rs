@@ -54,6 +54,9 @@ impl SourceId {
     /// Ids of skills start with this.
     pub const SKILL_PREFIX: &'static str = "skill:";
 
+    /// Ids of groups of workers start with this. They are used like servers, and no server has such a name.
+    pub const WORKER_PREFIX: &'static str = "worker:";
+
     /// Whether the source in a request is only a hint that a native tool is meant. Such a hint selects no source.
     pub fn is_native_hint(source: &str) -> bool {
         Self::NATIVE_HINTS.contains(&source)

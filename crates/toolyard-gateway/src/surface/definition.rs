@@ -6,6 +6,11 @@ use toolyard_core::{JsonCursor, JsonError, RawJson, ToolSpec};
 /// Approximate size of field names and punctuation in a definition.
 const FIELD_NAMES_BYTES: usize = 64;
 
+/// The definition of a tool in MCP's form, under a name that may differ from its own.
+pub fn tool_definition(spec: &ToolSpec, name: &str) -> RawJson {
+    definition(spec, name, None)
+}
+
 /// The definition of a tool under an exposed name. The description begins with what distinguishes the tool from others of
 /// its name.
 pub(super) fn definition(spec: &ToolSpec, name: &str, distinction: Option<&str>) -> RawJson {

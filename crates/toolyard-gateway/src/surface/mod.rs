@@ -26,4 +26,4 @@ mod surface_choice;
 
 pub(crate) use main_tools::hub_service;
 pub(crate) use permitted_tools::VisibleTools;
-pub use {hub_service::HubService, main_tools::MainTools};
+pub use {definition::tool_definition, hub_service::HubService, main_tools::MainTools};

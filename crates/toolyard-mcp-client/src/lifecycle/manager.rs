@@ -20,7 +20,7 @@ use crate::{
         shared::{ManagerShared, ServerEvent},
         state::{ServerState, StartReason},
     },
-    pinning::CacheError,
+    pinning::{CacheError, PinnedSource, ServerCache},
     session::handle::Session,
     sync::lock,
 };
@@ -67,6 +67,11 @@ impl McpManager {
         }
     }
 
+    /// The cache of tool lists and approvals, which other sources of tools share.
+    pub fn cache(&self) -> &ServerCache {
+        &self.host.cache
+    }
+
     /// Limits the instances of servers that belong to one caller each.
     pub fn set_isolation_limits(&self, limits: IsolationLimits) {
         self.private.set_limits(limits);
@@ -94,7 +99,7 @@ impl McpManager {
     /// disturbed; those that changed or are gone finish their calls in the background before they are stopped.
     pub async fn apply(&self, configs: Vec<McpServerConfig>) -> Result<ConfigChanges, CacheError> {
         let _guard = self.apply_lock.lock().await;
-        let mut cached = self.host.cache.load(&configs).await?;
+        let mut cached = self.host.cache.load(&pinned_sources(&configs)).await?;
         let mut changes = ConfigChanges::default();
         let mut new_configs: BTreeMap<SourceId, McpServerConfig> =
             configs.into_iter().map(|config| (config.id.clone(), config)).collect();
@@ -181,7 +186,7 @@ impl McpManager {
         let _guard = self.apply_lock.lock().await;
         let servers = self.servers();
         let configs: Vec<McpServerConfig> = servers.iter().map(|server| server.config().clone()).collect();
-        let changed = self.host.cache.give_names(&configs, &id.into(), tools).await?;
+        let changed = self.host.cache.give_names(&pinned_sources(&configs), &id.into(), tools).await?;
         for (id, approvals) in changed {
             if let Some(server) = self.server(id.as_str()) {
                 server.set_approvals(approvals).await;
@@ -218,4 +223,8 @@ impl McpManager {
         let retiring = std::mem::take(&mut *lock(&self.retiring));
         join_all(servers.values().chain(&retiring).map(ManagedServer::retire)).await;
     }
+}
+
+fn pinned_sources(configs: &[McpServerConfig]) -> Vec<PinnedSource> {
+    configs.iter().map(McpServerConfig::pinned_source).collect()
 }

@@ -36,8 +36,9 @@ impl ManagedServer {
         lock(&self.state).revision_family = Some(family);
         // Stored before any of them is used.
         let name_users = |tool: &str| self.host.registrar.name_user(tool);
+        let source = self.config.pinned_source();
         let decision =
-            self.host.cache.update_tools(&self.config, Some(family), tools, &name_users, unix_millis()).await;
+            self.host.cache.update_tools(&source, Some(family), tools, &name_users, unix_millis()).await;
         let decision = decision.map_err(|error| ConnectError::Cache(error.to_string()))?;
         let approvals = ToolApprovals::from_decision(decision);
         // The list of a session that is closed by now does not count.
@@ -64,7 +65,7 @@ impl ManagedServer {
         }
         // Without the cache, the next process only has to start the server to list its content.
         if let Ok(raw) = RawJson::from_serialize(&content)
-            && let Err(error) = self.host.cache.update_content(&self.config, raw).await
+            && let Err(error) = self.host.cache.update_content(&self.config.pinned_source(), raw).await
         {
             tracing::warn!(server = %self.config.id, %error, "failed to cache the content of a server");
         }

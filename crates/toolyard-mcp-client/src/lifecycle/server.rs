@@ -430,7 +430,8 @@ impl ManagedServer {
     pub async fn approve(self: &Arc<Self>, tools: &[(String, ContentHash)]) -> Result<(), CacheError> {
         let _guard = self.refresh_lock.lock().await;
         let name_users = |tool: &str| self.host.registrar.name_user(tool);
-        let approved = self.host.cache.approve(&self.config, Some(tools), &name_users, unix_millis()).await?;
+        let source = self.config.pinned_source();
+        let approved = self.host.cache.approve(&source, Some(tools), &name_users, unix_millis()).await?;
         lock(&self.state).approvals = Arc::new(ToolApprovals::from_decision(approved.decision));
         self.register_tools();
         Ok(())
@@ -445,7 +446,7 @@ impl ManagedServer {
 
     /// Every definition the server ever sent, by tool and oldest first.
     pub async fn definitions(&self) -> Result<Vec<StoredDefinition>, CacheError> {
-        self.host.cache.definitions(&self.config).await
+        self.host.cache.definitions(&self.config.pinned_source()).await
     }
 
     /// Fails unless the definition with the hash `pin` is still the approved one.

@@ -1,10 +1,10 @@
 //! Caches the tool lists and pins of servers between processes.
 //!
 //! A server is stored under its name and the hash of its transport: a server with a changed configuration counts as
-//! new and inherits no approvals.
+//! new and inherits no approvals. Other sources ([`PinnedSource`]), such as groups of workers, are pinned the same way.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex},
 };
 
@@ -13,19 +13,14 @@ use toolyard_core::{
     ClaimTime, ContentHash, NameClaim, NameClaims, RawJson, RevisionFamily, ServerRecord, Servers, SourceId,
     StorageError, StoredDefinition,
 };
-use toolyard_mcp::definition::{
-    NewToolPolicy, NotQuarantined, PinDecision, ValidationRules, decide_pins, validate_tools,
-};
+use toolyard_mcp::definition::{NotQuarantined, PinDecision, decide_pins, validate_tools};
 
-use super::{memory_store::MemoryServerStore, tool_approvals::ToolApprovals};
-use crate::{
-    config::{HttpKind, McpServerConfig, TransportConfig},
-    content::server_content::ServerContent,
-    sync::lock,
+use super::{
+    memory_store::MemoryServerStore,
+    pinned_source::{PinnedSource, key_prefix, source_of_key},
+    tool_approvals::ToolApprovals,
 };
-
-/// Separates a server's name from its fingerprint; no name contains it.
-const KEY_SEPARATOR: char = '#';
+use crate::{config::McpServerConfig, content::server_content::ServerContent, sync::lock};
 
 /// Why the cache could not be read or changed.
 #[derive(Debug, thiserror::Error)]
@@ -104,21 +99,21 @@ impl ServerCache {
     /// What is known of these servers. A server whose configuration changed counts as new and is missing.
     pub(crate) async fn load(
         &self,
-        configs: &[McpServerConfig],
+        sources: &[PinnedSource],
     ) -> Result<HashMap<SourceId, CachedServer>, CacheError> {
         let records = self.servers.servers().await.map_err(|error| CacheError::Store {
             subject: "all servers".to_owned(),
             message: error.to_string(),
         })?;
-        let by_id: HashMap<&str, &McpServerConfig> =
-            configs.iter().map(|config| (config.id.as_str(), config)).collect();
-        lock(&self.names).add_sources(configs.iter().map(|config| config.id.clone()));
+        let by_id: HashMap<&str, &PinnedSource> =
+            sources.iter().map(|source| (source.id.as_str(), source)).collect();
+        lock(&self.names).add_sources(sources.iter().map(|source| source.id.clone()));
         let mut cached = HashMap::new();
         for record in records {
-            let Some(config) = by_id.get(server_of_key(&record.id)) else { continue };
-            let (approvals, is_current) = (stored_approvals(&record), record.id == key(config));
+            let Some(source) = by_id.get(source_of_key(&record.id)) else { continue };
+            let (approvals, is_current) = (stored_approvals(&record), record.id == source.key());
             if let Some(approvals) = &approvals {
-                self.restore_names(config, approvals, is_current);
+                self.restore_names(source, approvals, is_current);
             }
             if !is_current {
                 continue;
@@ -126,7 +121,7 @@ impl ServerCache {
             let approvals = match approvals {
                 Some(approvals) => approvals,
                 // Another version wrote the record.
-                None => match self.pins(config).await? {
+                None => match self.pins(source).await? {
                     Some(pins) => ToolApprovals::from_decision(pins.decision),
                     None => continue,
                 },
@@ -134,16 +129,32 @@ impl ServerCache {
             // Another version may have written content that cannot be read.
             let content = record.content.and_then(|content| content.read().ok()).unwrap_or_default();
             let revision_family = record.revision_family;
-            cached.insert(config.id.clone(), CachedServer { revision_family, approvals, content });
+            cached.insert(source.id.clone(), CachedServer { revision_family, approvals, content });
         }
         Ok(cached)
+    }
+
+    /// The cached approvals of these sources, which are not MCP servers. A source that was never seen is missing.
+    pub async fn approvals(
+        &self,
+        sources: &[PinnedSource],
+    ) -> Result<HashMap<SourceId, ToolApprovals>, CacheError> {
+        let cached = self.load(sources).await?;
+        Ok(cached.into_iter().map(|(id, source)| (id, source.approvals)).collect())
+    }
+
+    /// The names of all cached sources whose names begin so, each once.
+    pub async fn sources_with_prefix(&self, prefix: &str) -> Result<BTreeSet<SourceId>, CacheError> {
+        let records = self.servers.servers().await.map_err(store_error("all servers"))?;
+        let names = records.iter().map(|record| source_of_key(&record.id));
+        Ok(names.filter(|name| name.starts_with(prefix)).map(SourceId::from).collect())
     }
 
     /// Whether any process saw a definition of this tool, of one of these servers, that awaits approval.
     pub async fn awaits_approval(&self, tool: &str, configs: &[McpServerConfig]) -> Result<bool, CacheError> {
         let records = self.servers.servers().await.map_err(store_error("all servers"))?;
         let is_quarantined = |record: &ServerRecord| {
-            configs.iter().any(|config| record.id == key(config))
+            configs.iter().any(|config| record.id == config.pinned_source().key())
                 && stored_approvals(record).is_some_and(|approvals| {
                     approvals.quarantined.iter().any(|quarantined| quarantined.name == tool)
                 })
@@ -153,11 +164,11 @@ impl ServerCache {
 
     /// Loads the stored claims of a server on names. A server whose configuration changed keeps the claims it had before,
     /// so that no other server takes its names until it is started again.
-    fn restore_names(&self, config: &McpServerConfig, approvals: &ToolApprovals, is_current: bool) {
+    fn restore_names(&self, source: &PinnedSource, approvals: &ToolApprovals, is_current: bool) {
         let mut names = lock(&self.names);
         for (name, claim) in approvals.names() {
-            if is_current || names.get(&name, &config.id).is_none() {
-                names.restore(&name, &config.id, claim.clone());
+            if is_current || names.get(&name, &source.id).is_none() {
+                names.restore(&name, &source.id, claim.clone());
             }
         }
     }
@@ -165,7 +176,8 @@ impl ServerCache {
     /// The tools that the file of a server lists, for as long as the server was not seen. Their names yield to those of
     /// every server that was.
     pub(crate) fn provisional_approvals(&self, config: &McpServerConfig) -> ToolApprovals {
-        let tools = validate_tools(&config.cached_tools, validation_rules(config, config.revision_family));
+        let rules = config.pinned_source().validation_rules(config.revision_family);
+        let tools = validate_tools(&config.cached_tools, rules);
         let names = lock(&self.names);
         let claim = |name: &Arc<str>| {
             let yields_to = names.holder(name, &config.id).cloned();
@@ -190,7 +202,7 @@ impl ServerCache {
     /// The claims of a server on the names of approved tools, which are made now if they are new, and on earlier names.
     fn claim_names(
         &self,
-        config: &McpServerConfig,
+        source: &PinnedSource,
         decision: &PinDecision,
         record: Option<&ServerRecord>,
         name_users: NameUsers<'_>,
@@ -199,13 +211,13 @@ impl ServerCache {
         let before = record.and_then(stored_approvals).unwrap_or_default();
         let mut names = lock(&self.names);
         // Another process may have changed the claims.
-        before.names().for_each(|(name, claim)| names.restore(&name, &config.id, claim.clone()));
+        before.names().for_each(|(name, claim)| names.restore(&name, &source.id, claim.clone()));
         let mut claims: BTreeMap<String, NameClaim> =
             before.names().map(|(name, claim)| (name.to_string(), claim.clone())).collect();
         for tool in &decision.approved {
             let name = &tool.spec.name;
             let outranked_by = name_users(name).filter(|user| user.precedes_servers).map(|user| user.source);
-            claims.insert(name.to_string(), names.claim(name, &config.id, outranked_by, time, now_millis));
+            claims.insert(name.to_string(), names.claim(name, &source.id, outranked_by, time, now_millis));
         }
         claims
     }
@@ -214,7 +226,7 @@ impl ServerCache {
     /// configured servers whose claims changed.
     pub(crate) async fn give_names(
         &self,
-        configs: &[McpServerConfig],
+        sources: &[PinnedSource],
         server: &SourceId,
         tools: &[String],
     ) -> Result<Vec<(SourceId, ToolApprovals)>, CacheError> {
@@ -228,15 +240,15 @@ impl ServerCache {
             tools.iter().for_each(|tool| changed.extend(names.give(tool, server)));
         }
         let mut approvals = Vec::new();
-        for config in configs.iter().filter(|config| changed.contains(&config.id)) {
-            let Some(mut pins) = self.pins(config).await? else { continue };
+        for source in sources.iter().filter(|source| changed.contains(&source.id)) {
+            let Some(mut pins) = self.pins(source).await? else { continue };
             for (name, claim) in &mut pins.decision.names {
-                if let Some(given) = lock(&self.names).get(name, &config.id) {
+                if let Some(given) = lock(&self.names).get(name, &source.id) {
                     claim.clone_from(given);
                 }
             }
-            self.store_approvals(&config.id, &mut pins).await?;
-            approvals.push((config.id.clone(), ToolApprovals::from_decision(pins.decision)));
+            self.store_approvals(&source.id, &mut pins).await?;
+            approvals.push((source.id.clone(), ToolApprovals::from_decision(pins.decision)));
         }
         Ok(approvals)
     }
@@ -247,14 +259,14 @@ impl ServerCache {
     }
 
     /// The pins of a server; `None` if it was never seen as configured now.
-    pub async fn pins(&self, config: &McpServerConfig) -> Result<Option<ServerPins>, CacheError> {
-        let Some(record) = self.servers.server(&key(config)).await.map_err(store_error(&config.id))? else {
+    pub async fn pins(&self, source: &PinnedSource) -> Result<Option<ServerPins>, CacheError> {
+        let Some(record) = self.servers.server(&source.key()).await.map_err(store_error(&source.id))? else {
             return Ok(None);
         };
-        let history = self.definitions(config).await?;
-        let tools = validate_tools(&record.cached_tools, validation_rules(config, record.revision_family));
-        let name_user = |name: &str| lock(&self.names).holder(name, &config.id).cloned();
-        let policy = new_tool_policy(config);
+        let history = self.definitions(source).await?;
+        let tools = validate_tools(&record.cached_tools, source.validation_rules(record.revision_family));
+        let name_user = |name: &str| lock(&self.names).holder(name, &source.id).cloned();
+        let policy = source.new_tools;
         let mut decision = decide_pins(&history, tools, policy, &name_user, record.seen_at);
         decision.names = stored_approvals(&record)
             .iter()
@@ -268,55 +280,55 @@ impl ServerCache {
     /// crash no tool is approved without a stored definition.
     pub async fn update_tools(
         &self,
-        config: &McpServerConfig,
+        source: &PinnedSource,
         revision_family: Option<RevisionFamily>,
         tools: Vec<RawJson>,
         name_users: NameUsers<'_>,
         now_millis: i64,
     ) -> Result<PinDecision, CacheError> {
-        let history = self.definitions(config).await?;
-        let valid = validate_tools(&tools, validation_rules(config, revision_family));
+        let history = self.definitions(source).await?;
+        let valid = validate_tools(&tools, source.validation_rules(revision_family));
         let name_user = |name: &str| {
-            let owner = lock(&self.names).holder(name, &config.id).cloned();
+            let owner = lock(&self.names).holder(name, &source.id).cloned();
             owner.or_else(|| name_users(name).map(|user| user.source))
         };
-        let mut decision = decide_pins(&history, valid, new_tool_policy(config), &name_user, now_millis);
-        self.put_definitions(&key(config), &decision.records).await?;
-        let before = self.servers.server(&key(config)).await.map_err(store_error(&config.id))?;
+        let mut decision = decide_pins(&history, valid, source.new_tools, &name_user, now_millis);
+        self.put_definitions(&source.key(), &decision.records).await?;
+        let before = self.servers.server(&source.key()).await.map_err(store_error(&source.id))?;
         let time = if history.is_empty() { ClaimTime::FirstApproval } else { ClaimTime::Later };
-        decision.names = self.claim_names(config, &decision, before.as_ref(), name_users, (time, now_millis));
+        decision.names = self.claim_names(source, &decision, before.as_ref(), name_users, (time, now_millis));
         let record = ServerRecord {
             tool_approvals: ToolApprovals::to_stored(&decision, &tools),
             content: before.and_then(|before| before.content),
-            id: key(config),
-            configuration: config.fingerprint(),
+            id: source.key(),
+            configuration: source.fingerprint,
             revision_family,
             cached_tools: tools,
             seen_at: now_millis,
         };
-        self.servers.put_server(&record).await.map_err(store_error(&config.id))?;
+        self.servers.put_server(&record).await.map_err(store_error(&source.id))?;
         Ok(decision)
     }
 
     /// Stores the prompts, resources and skills of a server; does nothing if the server is not cached.
-    pub async fn update_content(&self, config: &McpServerConfig, content: RawJson) -> Result<(), CacheError> {
-        let record = self.servers.server(&key(config)).await.map_err(store_error(&config.id))?;
+    pub async fn update_content(&self, source: &PinnedSource, content: RawJson) -> Result<(), CacheError> {
+        let record = self.servers.server(&source.key()).await.map_err(store_error(&source.id))?;
         let Some(mut record) = record else { return Ok(()) };
         record.content = Some(content);
-        self.servers.put_server(&record).await.map_err(store_error(&config.id))
+        self.servers.put_server(&record).await.map_err(store_error(&source.id))
     }
 
     /// Approves quarantined tools of the cached list: all, or these if their definitions are still the ones that were
     /// shown. Returns the pins after the approval.
     pub async fn approve(
         &self,
-        config: &McpServerConfig,
+        source: &PinnedSource,
         tools: Option<&[(String, ContentHash)]>,
         name_users: NameUsers<'_>,
         now_millis: i64,
     ) -> Result<ServerPins, CacheError> {
-        let unknown_server = || CacheError::UnknownServer(config.id.clone());
-        let before = self.pins(config).await?.ok_or_else(unknown_server)?;
+        let unknown_server = || CacheError::UnknownServer(source.id.clone());
+        let before = self.pins(source).await?.ok_or_else(unknown_server)?;
         let is_unchanged = |name: &str, pin: ContentHash| {
             let mut quarantined = before.decision.quarantined.iter().map(|quarantined| &quarantined.tool);
             quarantined.find(|tool| *tool.spec.name == *name).is_none_or(|tool| tool.hash == pin)
@@ -328,28 +340,28 @@ impl ServerCache {
         }
         let names: Option<Vec<String>> =
             tools.map(|tools| tools.iter().map(|(name, _)| name.clone()).collect());
-        self.put_definitions(&key(config), &before.decision.approval_records(names.as_deref(), now_millis)?)
+        self.put_definitions(&source.key(), &before.decision.approval_records(names.as_deref(), now_millis)?)
             .await?;
-        let mut after = self.pins(config).await?.ok_or_else(unknown_server)?;
+        let mut after = self.pins(source).await?.ok_or_else(unknown_server)?;
         after.decision.names = self.claim_names(
-            config,
+            source,
             &after.decision,
             Some(&after.record),
             name_users,
             (ClaimTime::Later, now_millis),
         );
-        self.store_approvals(&config.id, &mut after).await?;
+        self.store_approvals(&source.id, &mut after).await?;
         Ok(after)
     }
 
     /// Every definition that a server ever sent as configured now, by tool, oldest first.
-    pub async fn definitions(&self, config: &McpServerConfig) -> Result<Vec<StoredDefinition>, CacheError> {
-        self.servers.definitions(&key(config)).await.map_err(store_error(&config.id))
+    pub async fn definitions(&self, source: &PinnedSource) -> Result<Vec<StoredDefinition>, CacheError> {
+        self.servers.definitions(&source.key()).await.map_err(store_error(&source.id))
     }
 
     /// Removes a server and its pins, for all its configurations. Returns whether there was one.
     pub async fn remove(&self, server: &SourceId) -> Result<bool, CacheError> {
-        let prefix = format!("{server}{KEY_SEPARATOR}");
+        let prefix = key_prefix(server);
         let mut removed = false;
         for record in self.servers.servers().await.map_err(store_error(server))? {
             if record.id.as_str().starts_with(&prefix) {
@@ -370,40 +382,14 @@ impl ServerCache {
     }
 }
 
-/// The key of a server: its name and the hash of its transport. Two projects may use one name for two servers; their
-/// approvals are separate.
-fn key(config: &McpServerConfig) -> SourceId {
-    format!("{}{KEY_SEPARATOR}{}", config.id, config.fingerprint()).into()
-}
-
-/// The name of the server in a key.
-fn server_of_key(key: &SourceId) -> &str {
-    key.as_str().split(KEY_SEPARATOR).next().unwrap_or_default()
-}
-
-/// Mirrored headers exist only in modern revisions over Streamable HTTP.
-fn validation_rules(config: &McpServerConfig, family: Option<RevisionFamily>) -> ValidationRules {
-    let is_streamable =
-        matches!(config.transport, TransportConfig::Http { kind: HttpKind::Auto | HttpKind::Streamable, .. });
-    ValidationRules { mirrored_headers: is_streamable && family == Some(RevisionFamily::Modern) }
-}
-
 /// The hashes of the valid definitions in a list, as they are compared with pins.
 pub(crate) fn definition_hashes(
     config: &McpServerConfig,
     family: RevisionFamily,
     tools: &[RawJson],
 ) -> HashMap<Arc<str>, ContentHash> {
-    let valid = validate_tools(tools, validation_rules(config, Some(family)));
+    let valid = validate_tools(tools, config.pinned_source().validation_rules(Some(family)));
     valid.valid.into_iter().map(|tool| (tool.spec.name, tool.hash)).collect()
-}
-
-fn new_tool_policy(config: &McpServerConfig) -> NewToolPolicy {
-    match (config.strict, config.hold_new_tools) {
-        (true, _) => NewToolPolicy::Quarantine,
-        (false, true) => NewToolPolicy::ApproveFirst { trusted: config.trusted },
-        (false, false) => NewToolPolicy::Approve,
-    }
 }
 
 /// The approvals in a record; `None` if there are none or another version wrote them.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::*;
+use crate::config::TransportConfig;
 
 fn config(command: &str) -> McpServerConfig {
     let transport = TransportConfig::Stdio {
@@ -38,12 +39,14 @@ fn approved_names(decision: &PinDecision) -> Vec<&str> {
 async fn a_cached_list_keeps_its_decision() {
     let cache = ServerCache::in_memory();
     let server = config("files-server");
-    assert!(cache.pins(&server).await.unwrap().is_none());
+    assert!(cache.pins(&server.pinned_source()).await.unwrap().is_none());
     let list = tools(&[("read", "Reads"), ("write", "Writes")]);
-    let first =
-        cache.update_tools(&server, Some(RevisionFamily::Legacy), list.clone(), &no_users, 1).await.unwrap();
+    let first = cache
+        .update_tools(&server.pinned_source(), Some(RevisionFamily::Legacy), list.clone(), &no_users, 1)
+        .await
+        .unwrap();
     assert_eq!(first.newly_approved, ["read", "write"]);
-    let found = cache.pins(&server).await.unwrap().unwrap();
+    let found = cache.pins(&server.pinned_source()).await.unwrap().unwrap();
     assert_eq!(
         (approved_names(&found.decision), found.record.revision_family),
         (vec!["read", "write"], Some(RevisionFamily::Legacy))
@@ -57,32 +60,46 @@ async fn a_changed_tool_is_quarantined_in_every_process_until_it_is_approved() {
     let cache = ServerCache::in_memory();
     let server = config("files-server");
     cache
-        .update_tools(&server, None, tools(&[("read", "Reads"), ("write", "Writes")]), &no_users, 1)
+        .update_tools(
+            &server.pinned_source(),
+            None,
+            tools(&[("read", "Reads"), ("write", "Writes")]),
+            &no_users,
+            1,
+        )
         .await
         .unwrap();
     let list = tools(&[("read", "Reads and sends"), ("write", "Writes all")]);
     assert_eq!(
-        approved_names(&cache.update_tools(&server, None, list, &no_users, 2).await.unwrap()),
+        approved_names(&cache.update_tools(&server.pinned_source(), None, list, &no_users, 2).await.unwrap()),
         [""; 0]
     );
-    assert_eq!(approved_names(&cache.pins(&server).await.unwrap().unwrap().decision), [""; 0]);
-    let quarantined_tools = cache.pins(&server).await.unwrap().unwrap().decision.quarantined;
+    assert_eq!(
+        approved_names(&cache.pins(&server.pinned_source()).await.unwrap().unwrap().decision),
+        [""; 0]
+    );
+    let quarantined_tools = cache.pins(&server.pinned_source()).await.unwrap().unwrap().decision.quarantined;
     let pin = quarantined_tools
         .iter()
         .find(|quarantined| &*quarantined.tool.spec.name == "read")
         .unwrap()
         .tool
         .hash;
-    let unknown = cache.approve(&server, Some(&[("delete".to_owned(), pin)]), &no_users, 3).await;
+    let unknown =
+        cache.approve(&server.pinned_source(), Some(&[("delete".to_owned(), pin)]), &no_users, 3).await;
     assert!(matches!(unknown, Err(CacheError::NotQuarantined(_))));
     let other = ContentHash::of("what was shown before");
-    let changed = cache.approve(&server, Some(&[("read".to_owned(), other)]), &no_users, 3).await;
+    let changed =
+        cache.approve(&server.pinned_source(), Some(&[("read".to_owned(), other)]), &no_users, 3).await;
     assert!(matches!(changed, Err(CacheError::DefinitionChanged(_))), "only what was shown is approved");
-    let after = cache.approve(&server, Some(&[("read".to_owned(), pin)]), &no_users, 3).await.unwrap();
+    let after = cache
+        .approve(&server.pinned_source(), Some(&[("read".to_owned(), pin)]), &no_users, 3)
+        .await
+        .unwrap();
     assert_eq!((approved_names(&after.decision), after.decision.quarantined.len()), (vec!["read"], 1));
-    let after = cache.approve(&server, None, &no_users, 3).await.unwrap();
+    let after = cache.approve(&server.pinned_source(), None, &no_users, 3).await.unwrap();
     assert_eq!(approved_names(&after.decision), ["read", "write"]);
-    let history = cache.definitions(&server).await.unwrap();
+    let history = cache.definitions(&server.pinned_source()).await.unwrap();
     let stored: Vec<_> = history
         .iter()
         .map(|definition| (definition.tool.as_str(), definition.first_seen_at, definition.approved))
@@ -95,11 +112,16 @@ async fn a_server_with_another_transport_is_new() {
     let cache = ServerCache::in_memory();
     cache.update_tools(&config("one"), None, tools(&[("read", "Reads")]), &no_users, 1).await.unwrap();
     let other = config("other");
-    assert!(cache.pins(&other).await.unwrap().is_none());
-    assert!(matches!(cache.approve(&other, None, &no_users, 2).await, Err(CacheError::UnknownServer(_))));
+    assert!(cache.pins(&other.pinned_source()).await.unwrap().is_none());
+    assert!(matches!(
+        cache.approve(&other.pinned_source(), None, &no_users, 2).await,
+        Err(CacheError::UnknownServer(_))
+    ));
     let strict = McpServerConfig { strict: true, ..other };
-    let decision =
-        cache.update_tools(&strict, None, tools(&[("read", "Reads")]), &no_users, 2).await.unwrap();
+    let decision = cache
+        .update_tools(&strict.pinned_source(), None, tools(&[("read", "Reads")]), &no_users, 2)
+        .await
+        .unwrap();
     assert_eq!(approved_names(&decision), [""; 0], "the approval was for the other transport");
     let first = cache
         .update_tools(&config("one"), None, tools(&[("read", "Reads and sends")]), &no_users, 3)
@@ -113,10 +135,10 @@ async fn only_servers_with_these_configurations_are_loaded() {
     let cache = ServerCache::in_memory();
     for id in ["a", "b", "c"] {
         let server = McpServerConfig { id: id.into(), ..config(id) };
-        cache.update_tools(&server, None, tools(&[(id, "T")]), &no_users, 1).await.unwrap();
+        cache.update_tools(&server.pinned_source(), None, tools(&[(id, "T")]), &no_users, 1).await.unwrap();
     }
     let configs = ["a", "b", "z"].map(|id| McpServerConfig { id: id.into(), ..config(id) });
-    let all = cache.load(&configs).await.unwrap();
+    let all = cache.load(&configs.each_ref().map(|config| config.pinned_source())).await.unwrap();
     let mut names: Vec<&str> = all.keys().map(SourceId::as_str).collect();
     names.sort_unstable();
     assert_eq!(names, ["a", "b"]);
@@ -130,7 +152,13 @@ async fn stored_approvals_equal_a_new_validation() {
     let cache = ServerCache::in_memory();
     let server = McpServerConfig { hold_new_tools: false, ..config("files-server") };
     cache
-        .update_tools(&server, None, tools(&[("moved", "Moves"), ("same", "Stays")]), &no_users, 1)
+        .update_tools(
+            &server.pinned_source(),
+            None,
+            tools(&[("moved", "Moves"), ("same", "Stays")]),
+            &no_users,
+            1,
+        )
         .await
         .unwrap();
     let mut list = tools(&[("moved", "Moves elsewhere"), ("same", "Stays"), ("new", "Comes")]);
@@ -144,15 +172,16 @@ async fn stored_approvals_equal_a_new_validation() {
     ] {
         list.push(RawJson::parse(text.to_owned()).unwrap());
     }
-    cache.update_tools(&server, None, list, &no_users, 2).await.unwrap();
-    let validated = ToolApprovals::from_decision(cache.pins(&server).await.unwrap().unwrap().decision);
+    cache.update_tools(&server.pinned_source(), None, list, &no_users, 2).await.unwrap();
+    let validated =
+        ToolApprovals::from_decision(cache.pins(&server.pinned_source()).await.unwrap().unwrap().decision);
     let CachedServer { approvals: cached, .. } =
-        cache.load(std::slice::from_ref(&server)).await.unwrap().remove(&server.id).unwrap();
+        cache.load(&[server.pinned_source()]).await.unwrap().remove(&server.id).unwrap();
     assert_eq!(cached, validated);
     assert_eq!((cached.approved().len(), cached.quarantined.len(), cached.rejected.len()), (5, 1, 2));
-    let after = cache.approve(&server, None, &no_users, 3).await.unwrap();
+    let after = cache.approve(&server.pinned_source(), None, &no_users, 3).await.unwrap();
     let CachedServer { approvals: cached, .. } =
-        cache.load(std::slice::from_ref(&server)).await.unwrap().remove(&server.id).unwrap();
+        cache.load(&[server.pinned_source()]).await.unwrap().remove(&server.id).unwrap();
     assert_eq!(cached, ToolApprovals::from_decision(after.decision));
     assert_eq!(cached.approved().len(), 6);
 }
@@ -162,12 +191,21 @@ async fn cached_content_survives_a_change_of_tools() {
     let cache = ServerCache::in_memory();
     let server = config("files-server");
     let content = RawJson::parse(r#"{"prompts":[{"name":"p","x":1.50}]}"#.to_owned()).unwrap();
-    cache.update_content(&server, content.clone()).await.unwrap();
-    assert!(cache.pins(&server).await.unwrap().is_none(), "nothing is cached for an unknown server");
-    cache.update_tools(&server, None, tools(&[("read", "Reads")]), &no_users, 1).await.unwrap();
-    cache.update_content(&server, content.clone()).await.unwrap();
-    cache.update_tools(&server, None, tools(&[("write", "Writes")]), &no_users, 2).await.unwrap();
-    let cached = cache.load(std::slice::from_ref(&server)).await.unwrap().remove(&server.id).unwrap();
+    cache.update_content(&server.pinned_source(), content.clone()).await.unwrap();
+    assert!(
+        cache.pins(&server.pinned_source()).await.unwrap().is_none(),
+        "nothing is cached for an unknown server"
+    );
+    cache
+        .update_tools(&server.pinned_source(), None, tools(&[("read", "Reads")]), &no_users, 1)
+        .await
+        .unwrap();
+    cache.update_content(&server.pinned_source(), content.clone()).await.unwrap();
+    cache
+        .update_tools(&server.pinned_source(), None, tools(&[("write", "Writes")]), &no_users, 2)
+        .await
+        .unwrap();
+    let cached = cache.load(&[server.pinned_source()]).await.unwrap().remove(&server.id).unwrap();
     let prompt = RawJson::parse(r#"{"name":"p","x":1.50}"#.to_owned()).unwrap();
     assert_eq!(cached.content, ServerContent { prompts: vec![prompt], ..ServerContent::default() });
 }
@@ -183,7 +221,7 @@ async fn the_owner_of_a_name_is_stored() {
     let configs = [server("aweather"), server("bank")];
     let process = || async {
         let cache = ServerCache::new(Arc::clone(&store) as _);
-        cache.load(&configs).await.unwrap();
+        cache.load(&configs.each_ref().map(|config| config.pinned_source())).await.unwrap();
         cache
     };
     let cache = process().await;
@@ -196,19 +234,33 @@ async fn the_owner_of_a_name_is_stored() {
     let both = tools(&[("forecast", "F"), ("pay", "Weather")]);
     let weather = cache.update_tools(&configs[0], None, both, &no_users, 4).await.unwrap();
     assert_eq!(yields_to(&weather, "pay").as_deref(), Some("bank"));
-    let loaded = process().await.load(&configs).await.unwrap();
+    let loaded =
+        process().await.load(&configs.each_ref().map(|config| config.pinned_source())).await.unwrap();
     let claim = |id: &str| {
         loaded[&SourceId::from(id)].approvals.names().find(|(name, _)| &**name == "pay").unwrap().1.clone()
     };
     assert_eq!((claim("aweather").yields_to, claim("bank").yields_to), (Some("bank".into()), None));
     // The operator decides.
     let cache = process().await;
-    let changed = cache.give_names(&configs, &"aweather".into(), &["pay".to_owned()]).await.unwrap();
+    let changed = cache
+        .give_names(
+            &configs.each_ref().map(|config| config.pinned_source()),
+            &"aweather".into(),
+            &["pay".to_owned()],
+        )
+        .await
+        .unwrap();
     assert_eq!(changed.len(), 2);
     let bank =
         process().await.update_tools(&configs[1], None, tools(&[("pay", "P")]), &no_users, 5).await.unwrap();
     assert_eq!(yields_to(&bank, "pay").as_deref(), Some("aweather"));
-    let unknown = cache.give_names(&configs, &"aweather".into(), &["nothing".to_owned()]).await;
+    let unknown = cache
+        .give_names(
+            &configs.each_ref().map(|config| config.pinned_source()),
+            &"aweather".into(),
+            &["nothing".to_owned()],
+        )
+        .await;
     assert!(matches!(unknown, Err(CacheError::UnknownTool { .. })));
 }
 
@@ -218,7 +270,8 @@ async fn a_server_yields_to_native_tools_unless_servers_come_first() {
     for (id, precedes_servers, expected) in [("a", true, Some("native")), ("b", false, None)] {
         let server = McpServerConfig { id: id.into(), ..config(id) };
         let native = |_: &str| Some(NameUser { source: "native".into(), precedes_servers });
-        let decision = cache.update_tools(&server, None, tools(&[(id, "T")]), &native, 1).await.unwrap();
+        let decision =
+            cache.update_tools(&server.pinned_source(), None, tools(&[(id, "T")]), &native, 1).await.unwrap();
         assert_eq!(yields_to(&decision, id).as_deref(), expected);
     }
 }
@@ -229,9 +282,27 @@ async fn tools_that_a_server_adds_are_held() {
     let (held, free) =
         (config("held"), McpServerConfig { id: "free".into(), hold_new_tools: false, ..config("free") });
     for (server, expected) in [(held, 1), (free, 2)] {
-        cache.update_tools(&server, None, tools(&[("a", "A")]), &no_users, 1).await.unwrap();
-        let later =
-            cache.update_tools(&server, None, tools(&[("a", "A"), ("b", "B")]), &no_users, 2).await.unwrap();
+        cache.update_tools(&server.pinned_source(), None, tools(&[("a", "A")]), &no_users, 1).await.unwrap();
+        let later = cache
+            .update_tools(&server.pinned_source(), None, tools(&[("a", "A"), ("b", "B")]), &no_users, 2)
+            .await
+            .unwrap();
         assert_eq!(later.approved.len(), expected);
     }
+}
+
+#[tokio::test]
+async fn a_source_that_is_no_server_is_pinned_the_same_way() {
+    let cache = ServerCache::in_memory();
+    let group = PinnedSource::new("worker:office", ContentHash::of("office"), false);
+    cache.update_tools(&group, None, tools(&[("read", "Reads")]), &no_users, 1).await.unwrap();
+    let changed =
+        cache.update_tools(&group, None, tools(&[("read", "Reads all")]), &no_users, 2).await.unwrap();
+    assert_eq!((changed.approved.len(), changed.quarantined.len()), (0, 1));
+    cache.approve(&group, None, &no_users, 3).await.unwrap();
+    let approvals = cache.approvals(&[group.clone()]).await.unwrap().remove(&group.id).unwrap();
+    assert_eq!(approvals.approved()[0].spec.description, "Reads all");
+    cache.update_tools(&config("files").pinned_source(), None, Vec::new(), &no_users, 4).await.unwrap();
+    let names = cache.sources_with_prefix("worker:").await.unwrap();
+    assert_eq!(names, BTreeSet::from(["worker:office".into()]));
 }

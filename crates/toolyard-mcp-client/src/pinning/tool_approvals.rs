@@ -103,7 +103,7 @@ impl ToolApprovals {
     }
 
     /// The tools that await approval, by name and reason.
-    pub(crate) fn quarantine_notices(&self) -> Vec<QuarantineNotice> {
+    pub fn quarantine_notices(&self) -> Vec<QuarantineNotice> {
         let notice = |tool: &QuarantinedTool| QuarantineNotice {
             tool: tool.name.clone(),
             reason: tool.reason.clone(),
@@ -117,7 +117,8 @@ impl ToolApprovals {
         approved.chain(self.former_names.iter().map(|(name, claim)| (name.as_str().into(), claim)))
     }
 
-    pub(crate) fn from_decision(decision: PinDecision) -> Self {
+    /// The tools of a decision.
+    pub fn from_decision(decision: PinDecision) -> Self {
         let mut names = decision.names;
         let approved = decision.approved.into_iter().map(|tool| ApprovedTool {
             claim: names.remove(&*tool.spec.name).unwrap_or_default(),

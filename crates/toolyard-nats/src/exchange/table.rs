@@ -25,7 +25,7 @@ use crate::{
         incoming::{Incoming, Received},
         stream::NatsExchange,
     },
-    subjects::{Subjects, exchange_id},
+    subjects::{exchange_id, exchange_subject},
     sync::lock,
 };
 
@@ -42,7 +42,8 @@ const MAX_WAITING_MESSAGES: usize = 1_024;
 #[derive(Debug)]
 pub(crate) struct ExchangeTable {
     connection: NatsConnection,
-    pub(crate) subjects: Subjects,
+    /// Messages for the exchanges of this process go to subjects that begin with this.
+    own_subjects: String,
     links: Mutex<HashMap<u64, Arc<Link>>>,
     next_id: AtomicU64,
     /// Frames of exchanges that were dropped, which cannot wait for their sending.
@@ -82,15 +83,16 @@ pub(crate) enum Arrival {
 }
 
 impl ExchangeTable {
-    /// An empty table, and what it must send for exchanges that were dropped.
+    /// An empty table, and what it must send for exchanges that were dropped. Messages for its exchanges must be delivered
+    /// that are sent to subjects with one more part than `own_subjects`.
     pub(crate) fn new(
         connection: NatsConnection,
-        subjects: Subjects,
+        own_subjects: String,
     ) -> (Arc<Self>, mpsc::UnboundedReceiver<(Subject, Bytes)>) {
         let (outbox, dropped) = mpsc::unbounded_channel();
         let table = Self {
             connection,
-            subjects,
+            own_subjects,
             links: Mutex::default(),
             // Late frames of an earlier process with the same number must not hit an exchange.
             next_id: AtomicU64::new(fastrand::u64(..) >> 1),
@@ -140,7 +142,7 @@ impl ExchangeTable {
         let (sender, arrivals) = mpsc::channel(MAX_WAITING_MESSAGES);
         let link = Arc::new(Link {
             id,
-            own_subject: self.subjects.own_exchange(id).into(),
+            own_subject: exchange_subject(&self.own_subjects, id).into(),
             state: Mutex::new(LinkState {
                 remote,
                 next_sequence: 0,
@@ -306,4 +308,15 @@ fn is_over(payload: &Bytes) -> bool {
     Frame::decode(payload).is_none_or(|frame| {
         matches!(frame.kind, FrameKind::End | FrameKind::LastMessage | FrameKind::Refused)
     })
+}
+
+/// Sends the frames of exchanges that were dropped, until the table is dropped.
+pub(crate) async fn send_all(
+    client: async_nats::Client,
+    mut outbox: mpsc::UnboundedReceiver<(Subject, Bytes)>,
+) {
+    while let Some((subject, frame)) = outbox.recv().await {
+        // The other side notices the silence.
+        let _ = client.publish(subject, frame).await;
+    }
 }

@@ -1,5 +1,7 @@
 //! A real NATS server for tests.
 
+#![allow(dead_code, reason = "each test uses a part of it")]
+
 use std::{
     env,
     net::TcpListener,
@@ -50,6 +52,10 @@ impl NatsServer {
     pub(crate) async fn join(&self, number: u64) -> NatsPeers {
         let connection = NatsConnection::connect(&self.settings(), "test").await.unwrap();
         NatsPeers::join(connection, number).await.unwrap()
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
     }
 
     fn wait(&self) {

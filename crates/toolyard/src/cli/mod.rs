@@ -22,6 +22,7 @@ mod skills;
 mod store;
 mod tools;
 mod top;
+mod worker;
 
 use std::path::PathBuf;
 
@@ -51,6 +52,7 @@ pub(crate) use skills::SkillsCommand;
 pub(crate) use store::StoreCommand;
 pub(crate) use tools::{LearnToolsArgs, SearchToolsArgs, ToolsCommand};
 pub(crate) use top::TopArgs;
+pub(crate) use worker::WorkerArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -120,6 +122,8 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Serve all tools over MCP, on stdio or HTTP
     Serve(ServeArgs),
+    /// Serve this machine's tools to gateways over NATS
+    Worker(WorkerArgs),
     /// Add, list and revoke callers with API keys
     #[command(subcommand)]
     Callers(CallersCommand),

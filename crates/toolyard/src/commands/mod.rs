@@ -34,6 +34,7 @@ pub(crate) mod telemetry;
 mod tools;
 mod top;
 mod trust;
+mod worker;
 
 use self::{
     servers::discovery::{discover, note_undiscovered},
@@ -145,6 +146,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
         Command::Secrets(command) => secrets::run(command, &context, output).await,
         Command::Import(arguments) => import::run(arguments, &context, output).await,
         Command::Serve(arguments) => Box::pin(serve::run(arguments, &context, output)).await,
+        Command::Worker(arguments) => Box::pin(worker::run(&arguments, &context, output)).await,
         Command::Callers(command) => callers::run(command, &context, output).await,
         Command::Top(arguments) => top::run(arguments, &context, output).await,
         Command::Open(arguments) => open::run(&arguments, &context, output).await,

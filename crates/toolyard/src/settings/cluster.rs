@@ -4,6 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use toolyard_core::matches_wildcards;
 
 use super::{DurationSetting, SettingsError, error::resolve_secret};
 
@@ -48,6 +49,13 @@ pub struct ClusterSettings {
     /// How long the sessions of a gateway that died stay without an owner, at most; from `1s` to `1h`, `10s` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<DurationSetting>,
+    /// The groups of workers whose tools this gateway serves, with `*` as wildcard: `["office", "reports-*"]`. None by default:
+    /// a worker can put text in front of every model. A changed tool is not called until `toolyard servers approve` approves it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<String>,
+    /// The groups of workers that are trusted, with `*` as wildcard: what they say about the effects of their tools counts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub trusted_workers: Vec<String>,
 }
 
 /// How a gateway proves to NATS who it is, with all variables resolved.
@@ -95,6 +103,16 @@ impl ClusterSettings {
         } else {
             Err(SettingsError::ClusterLease)
         }
+    }
+
+    /// Whether this gateway serves the tools of a group of workers.
+    pub fn uses_workers(&self, group: &str) -> bool {
+        self.workers.iter().any(|pattern| matches_wildcards(pattern, group))
+    }
+
+    /// Whether hints of a group's tools count.
+    pub fn trusts_workers(&self, group: &str) -> bool {
+        self.trusted_workers.iter().any(|pattern| matches_wildcards(pattern, group))
     }
 
     /// The client certificate and its key.

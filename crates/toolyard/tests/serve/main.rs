@@ -31,6 +31,7 @@ mod stored_settings;
 mod test_home;
 mod tool_calls;
 mod upstreams;
+mod workers;
 
 use serde_json::json;
 use test_home::{TestHome, greet_tool};

@@ -12,7 +12,7 @@ use crate::{
 const TOKEN: &str = "a-token-of-more-than-thirty-two-characters";
 
 /// A new database on the PostgreSQL server for tests.
-fn new_database() -> String {
+pub(crate) fn new_database() -> String {
     let server = std::env::var("TOOLYARD_TEST_POSTGRES").unwrap_or_else(|_| {
         panic!("no PostgreSQL: run the tests with `just test` or `scripts/with-postgres`")
     });

@@ -13,12 +13,13 @@ use toolyard::{
 use toolyard_cluster::ownership::{
     OWNED_CALL_SERVICE, OwnedCallService, OwnedTools, OwnershipSettings, SESSION_PREFIX, SessionOwners,
 };
-use toolyard_core::{ContentHash, Peers, SourceId, SourceInfo, Tool};
+use toolyard_core::{ContentHash, Peers, SourceId, SourceInfo, Tool, WorkerNetwork};
 use toolyard_mcp_client::McpManager;
 use toolyard_mcp_server::{McpServer, PEER_SERVICE_NAME};
 use toolyard_nats::{NatsConnectError, NatsConnection, NatsCredentials, NatsPeers, NatsSettings};
 use toolyard_store::Engine;
 
+use super::workers::WorkerSources;
 use crate::{config::CliContext, error::CliError};
 
 /// How long leaving the cluster may take; what is left ends with its lease.
@@ -30,6 +31,7 @@ pub(super) struct Cluster {
     owners: Arc<SessionOwners>,
     tools: Arc<OwnedTools>,
     servers: Arc<OnceLock<Weak<McpManager>>>,
+    workers: OnceLock<WorkerSources>,
 }
 
 impl Cluster {
@@ -60,7 +62,7 @@ impl Cluster {
         let tools = Arc::new(OwnedTools::default());
         let service = OwnedCallService::new(Arc::clone(&owners), Arc::clone(&tools));
         peers.register(OWNED_CALL_SERVICE, Arc::new(service));
-        Ok(Some(Self { peers, owners, tools, servers }))
+        Ok(Some(Self { peers, owners, tools, servers, workers: OnceLock::new() }))
     }
 
     /// Sends calls of stateful servers to the owners of their sessions.
@@ -76,6 +78,25 @@ impl Cluster {
         }
     }
 
+    /// Serves the tools of the groups of workers that the settings name.
+    pub(super) async fn use_workers(
+        &self,
+        toolyard: &Toolyard,
+        settings: &ClusterSettings,
+    ) -> Result<(), CliError> {
+        let Some(servers) = toolyard.shared_servers().filter(|_| !settings.workers.is_empty()) else {
+            return Ok(());
+        };
+        let network = Arc::clone(&self.peers) as Arc<dyn WorkerNetwork>;
+        let workers =
+            WorkerSources::load(toolyard.shared_hub(), servers.cache().clone(), network, settings.clone())
+                .await?;
+        self.peers.watch_workers(workers.observer()).await.map_err(|error| connect_error(&error))?;
+        // Set once, right after the servers were made.
+        let _ = self.workers.set(workers);
+        Ok(())
+    }
+
     pub(super) fn peers(&self) -> Arc<dyn Peers> {
         Arc::clone(&self.peers) as _
     }
@@ -85,9 +106,15 @@ impl Cluster {
         self.peers.register(PEER_SERVICE_NAME, server.peer_service());
     }
 
-    /// Renews the leases of sessions. Never completes.
+    /// Renews the leases of sessions, and follows what workers offer. Never completes.
     pub(super) async fn keep(&self) {
-        Arc::clone(&self.owners).keep().await;
+        let follow_workers = async {
+            match self.workers.get() {
+                Some(workers) => workers.follow().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::join!(Arc::clone(&self.owners).keep(), follow_workers);
     }
 
     /// Lets other gateways take the sessions that this one would get from now on, and waits for calls that it makes for others.
@@ -143,7 +170,7 @@ fn nats_settings(settings: &ClusterSettings, context: &CliContext) -> Result<Nat
     Ok(nats)
 }
 
-fn connect_error(error: &NatsConnectError) -> CliError {
+pub(in crate::commands) fn connect_error(error: &NatsConnectError) -> CliError {
     let hint = match error {
         NatsConnectError::Settings(_) => "correct [cluster] in toolyard.toml",
         NatsConnectError::Credentials { .. } => {
@@ -152,7 +179,7 @@ fn connect_error(error: &NatsConnectError) -> CliError {
         NatsConnectError::Unauthorized { .. } => {
             "check `creds`, `nkey`, `token`, or `user` and `password` of [cluster]"
         }
-        NatsConnectError::Unreachable { .. } => "start NATS, correct [cluster] nats, or remove [cluster]",
+        NatsConnectError::Unreachable { .. } => "start NATS, or correct [cluster] nats",
     };
     CliError::failed(error.to_string()).with_hint(hint)
 }

@@ -14,6 +14,7 @@ mod retention;
 mod secrets;
 mod server_log;
 mod sign_in;
+pub(super) mod workers;
 
 use std::{
     io::{ErrorKind, IsTerminal as _},
@@ -354,6 +355,9 @@ async fn open_for_clients(
     let toolyard = build(gateway_builder(context, servers, metrics).lazy_past_requests()).await?;
     if let Some(cluster) = cluster {
         cluster.set_servers(&toolyard);
+    }
+    if let (Some(cluster), Some(settings)) = (cluster, &context.settings.cluster) {
+        cluster.use_workers(&toolyard, settings).await?;
     }
     Ok(toolyard)
 }

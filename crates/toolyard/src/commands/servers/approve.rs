@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use toolyard_core::{AuditedDecision, ContentHash, SourceId, SourceKind};
-use toolyard_mcp_client::{ManagedServer, McpManager};
+use toolyard_mcp_client::{ManagedServer, McpManager, ToolApprovals};
 
 use super::{print_unusable_tools, shared_names};
 use crate::{
@@ -58,6 +58,26 @@ async fn approve_tools(
     output: &Output,
 ) -> Result<Vec<String>, CliError> {
     let (id, approvals) = (&server.config().id, server.tool_approvals());
+    let confirmed = confirm_tools(id, &approvals, request, context, output).await?;
+    let names: Vec<String> = confirmed.iter().map(|(name, _)| name.clone()).collect();
+    if !confirmed.is_empty() {
+        server.approve(&confirmed).await?;
+        let names_text = names.join(", ");
+        output.message(&format!(
+            "approved {names_text}; a definition that changes later must be approved again"
+        ));
+    }
+    Ok(names)
+}
+
+/// Shows the tools that await approval and asks for it. Returns those to approve; the decision is recorded.
+pub(super) async fn confirm_tools(
+    id: &SourceId,
+    approvals: &ToolApprovals,
+    request: &ApprovalRequest<'_>,
+    context: &CliContext,
+    output: &Output,
+) -> Result<Vec<(String, ContentHash)>, CliError> {
     let is_pending = |name: &str| approvals.quarantined.iter().any(|tool| tool.name == name);
     let is_approved = |name: &str| approvals.approved().iter().any(|tool| *tool.spec.name == *name);
     let is_valid = |name: &String| is_pending(name) || (request.take_names && is_approved(name));
@@ -76,10 +96,10 @@ async fn approve_tools(
         if !request.take_names {
             output.message(&format!("no tools of {id} await approval"));
         }
-        return Ok(names);
+        return Ok(pending);
     }
     if !output.is_json() {
-        print_unusable_tools(&approvals, output);
+        print_unusable_tools(approvals, output);
     } else if !request.yes {
         return Err(CliError::usage("--json does not show the change to be approved")
             .with_hint(format!("review it with `toolyard servers show {id}`, then pass --yes")));
@@ -91,10 +111,7 @@ async fn approve_tools(
     for (name, pin) in &pending {
         record_decision(AuditedDecision::ApproveDefinition, &format!("{name}@{id}"), *pin, context).await?;
     }
-    server.approve(&pending).await?;
-    let names_text = names.join(", ");
-    output.message(&format!("approved {names_text}; a definition that changes later must be approved again"));
-    Ok(names)
+    Ok(pending)
 }
 
 /// Gives the requested tools their bare names, after confirmation, and returns those that changed hands.

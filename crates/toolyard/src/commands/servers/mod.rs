@@ -9,6 +9,7 @@ mod login;
 pub(crate) mod logs;
 mod sign_ins;
 mod test;
+mod workers;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -23,6 +24,7 @@ use toolyard_mcp_client::{
 use self::{
     failure_cache::{ServerFailure, ServerFailures},
     test::test,
+    workers::WorkerGroup,
 };
 use crate::{
     cli::ServersCommand,
@@ -78,11 +80,12 @@ async fn run_with_toolyard(
 ) -> Result<(), CliError> {
     let Some(manager) = toolyard.servers() else { return Ok(()) };
     match command {
-        ServersCommand::List => {
-            list(manager, context, output);
-            Ok(())
-        }
+        ServersCommand::List => list(manager, context, output).await,
         ServersCommand::Show { name } => {
+            if let Some(group) = find_workers(manager, &name, context).await? {
+                group.show(output);
+                return Ok(());
+            }
             let (server, failures) = (find(manager, &name)?, ServerFailures::read(context));
             show(&server, failures.get(server.config()), output);
             Ok(())
@@ -96,9 +99,24 @@ async fn run_with_toolyard(
         }
         ServersCommand::Approve { name, tools, take_names, yes } => {
             let decision = approve::ApprovalRequest { tools: &tools, take_names, yes };
+            if let Some(group) = find_workers(manager, &name, context).await? {
+                return group.approve((manager, toolyard.hub()), &decision, context, output).await;
+            }
             approve::run(manager, &find(manager, &name)?, &decision, context, output).await
         }
         _ => Ok(()),
+    }
+}
+
+/// A group of workers, unless a server has this name.
+async fn find_workers(
+    manager: &McpManager,
+    name: &str,
+    context: &CliContext,
+) -> Result<Option<WorkerGroup>, CliError> {
+    match manager.server(name) {
+        Some(_) => Ok(None),
+        None => WorkerGroup::find(manager, name, context).await,
     }
 }
 
@@ -121,12 +139,14 @@ fn find_config<'a>(name: &str, context: &'a CliContext) -> Result<&'a McpServerC
     })
 }
 
-fn list(manager: &McpManager, context: &CliContext, output: &Output) {
+async fn list(manager: &McpManager, context: &CliContext, output: &Output) -> Result<(), CliError> {
     let (servers, failures) = (manager.servers(), ServerFailures::read(context));
+    let workers = WorkerGroup::all(manager, context).await?;
     if output.is_json() {
         let entry = |server: &Arc<ManagedServer>| server_json(server, failures.get(server.config()));
-        output.json(&servers.iter().map(entry).collect::<Vec<_>>());
-    } else if servers.is_empty() {
+        let entries = servers.iter().map(entry).chain(workers.iter().map(WorkerGroup::to_json));
+        output.json(&entries.collect::<Vec<_>>());
+    } else if servers.is_empty() && workers.is_empty() {
         output.message("No servers yet. Add one with `toolyard servers add`, or import those of your editors: toolyard import");
     } else {
         let row = |server: &Arc<ManagedServer>| {
@@ -140,12 +160,13 @@ fn list(manager: &McpManager, context: &CliContext, output: &Output) {
                 endpoint(server.config()),
             ]
         };
-        let rows: Vec<_> = servers.iter().map(row).collect();
+        let rows: Vec<_> = servers.iter().map(row).chain(workers.iter().map(WorkerGroup::row)).collect();
         output.table(["NAME", "STATE", "TOOLS", "NOTE", "ENDPOINT"], rows);
     }
     for problem in &context.server_problems {
         output.message(&format!("ignored: {problem}"));
     }
+    Ok(())
 }
 
 fn server_json(server: &ManagedServer, failure: Option<&ServerFailure>) -> Value {

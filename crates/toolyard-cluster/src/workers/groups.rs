@@ -1,0 +1,212 @@
+//! [`WorkerGroups`]: which processes of which groups were heard of, and what they serve. Pure: the time is an argument.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::time::Instant;
+use toolyard_core::{ContentHash, RawJson, matches_wildcards};
+
+use super::message::Announcement;
+
+/// A process that was silent for so long is gone. It announces itself three times in this time.
+pub(super) const SILENT_AFTER: Duration = Duration::from_secs(30);
+/// More groups, and more processes of a group, are ignored.
+const MAX_GROUPS: usize = 256;
+const MAX_PROCESSES_PER_GROUP: usize = 1_024;
+
+/// The processes of all groups that this gateway uses.
+#[derive(Debug)]
+pub(super) struct WorkerGroups {
+    /// The names of the groups that it uses, with `*` as wildcard.
+    patterns: Vec<String>,
+    groups: BTreeMap<Arc<str>, BTreeMap<u64, WorkerProcess>>,
+}
+
+#[derive(Debug)]
+struct WorkerProcess {
+    last_heard: Instant,
+    /// What the process announced last.
+    announced: ContentHash,
+    /// What it serves, with its hash; none until it was asked.
+    catalogue: Option<(ContentHash, Arc<[RawJson]>)>,
+    is_being_asked: bool,
+}
+
+/// What an announcement means.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// Nothing new.
+    Nothing,
+    /// The process serves something unknown and must be asked.
+    Ask(Arc<str>, u64),
+    /// The processes of the group changed.
+    Changed(Arc<str>),
+}
+
+impl WorkerGroups {
+    pub(super) fn new(patterns: Vec<String>) -> Self {
+        Self { patterns, groups: BTreeMap::new() }
+    }
+
+    pub(super) fn hear(&mut self, group: &str, announcement: &Announcement, now: Instant) -> Heard {
+        if !self.patterns.iter().any(|pattern| matches_wildcards(pattern, group)) {
+            return Heard::Nothing;
+        }
+        let number = announcement.process;
+        if announcement.is_leaving {
+            let processes = self.groups.get_mut(group);
+            let was_there = processes.is_some_and(|processes| processes.remove(&number).is_some());
+            return if was_there { Heard::Changed(group.into()) } else { Heard::Nothing };
+        }
+        if !self.groups.contains_key(group) && self.groups.len() >= MAX_GROUPS {
+            return Heard::Nothing;
+        }
+        let name: Arc<str> = group.into();
+        let processes = self.groups.entry(Arc::clone(&name)).or_default();
+        if !processes.contains_key(&number) && processes.len() >= MAX_PROCESSES_PER_GROUP {
+            return Heard::Nothing;
+        }
+        let known = processes.values().filter_map(|process| process.catalogue.as_ref());
+        let known = known.clone().find(|(hash, _)| *hash == announcement.catalogue).cloned();
+        let process = processes.entry(number).or_insert_with(|| WorkerProcess {
+            last_heard: now,
+            announced: announcement.catalogue,
+            catalogue: None,
+            is_being_asked: false,
+        });
+        process.last_heard = now;
+        process.announced = announcement.catalogue;
+        let current = process.catalogue.as_ref().map(|(hash, _)| *hash);
+        match known {
+            _ if current == Some(announcement.catalogue) => Heard::Nothing,
+            // Another process of the group serves the same.
+            Some(catalogue) => {
+                process.catalogue = Some(catalogue);
+                Heard::Changed(name)
+            }
+            None if process.is_being_asked => Heard::Nothing,
+            None => {
+                process.is_being_asked = true;
+                Heard::Ask(name, number)
+            }
+        }
+    }
+
+    /// Records the answer of a process, or that there was none. Returns whether the process is to be asked again, because it
+    /// announced something else meanwhile.
+    pub(super) fn record_answer(
+        &mut self,
+        group: &str,
+        number: u64,
+        answer: Option<(ContentHash, Arc<[RawJson]>)>,
+    ) -> bool {
+        let process = self.groups.get_mut(group).and_then(|processes| processes.get_mut(&number));
+        let Some(process) = process else { return false };
+        process.is_being_asked = false;
+        let Some((hash, tools)) = answer else { return false };
+        let must_ask = hash != process.announced;
+        // The next announcement decides if the process says something else each time.
+        process.announced = hash;
+        process.catalogue = Some((hash, tools));
+        must_ask
+    }
+
+    /// Forgets processes that were silent too long. Returns the groups that they belonged to.
+    pub(super) fn forget_silent(&mut self, now: Instant) -> Vec<Arc<str>> {
+        let mut changed = Vec::new();
+        for (name, processes) in &mut self.groups {
+            let before = processes.len();
+            processes.retain(|_, process| now.duration_since(process.last_heard) < SILENT_AFTER);
+            if processes.len() < before {
+                changed.push(Arc::clone(name));
+            }
+        }
+        self.groups.retain(|_, processes| !processes.is_empty());
+        changed
+    }
+
+    /// The definitions that the processes of a group serve, each once, and the number of processes whose definitions are known.
+    pub(super) fn definitions(&self, group: &str) -> (Vec<RawJson>, usize) {
+        let processes = self.groups.get(group).into_iter().flat_map(BTreeMap::values);
+        let (mut definitions, mut hashes, mut texts) = (Vec::new(), HashSet::new(), HashSet::new());
+        let mut count = 0;
+        for (hash, tools) in processes.filter_map(|process| process.catalogue.as_ref()) {
+            count += 1;
+            if hashes.insert(*hash) {
+                definitions.extend(tools.iter().filter(|tool| texts.insert(tool.get())).cloned());
+            }
+        }
+        (definitions, count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn announcement(process: u64, catalogue: &str) -> Announcement {
+        Announcement { process, catalogue: ContentHash::of(catalogue), is_leaving: false }
+    }
+
+    fn tools(names: &[&str]) -> Arc<[RawJson]> {
+        names.iter().map(|name| RawJson::from_value(&serde_json::json!({"name": name}))).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_process_is_asked_once_for_what_is_unknown() {
+        let (mut groups, now) =
+            (WorkerGroups::new(vec!["office".into(), "reports-*".into()]), Instant::now());
+        assert_eq!(groups.hear("other", &announcement(1, "a"), now), Heard::Nothing, "not used here");
+        assert_eq!(groups.hear("office", &announcement(1, "a"), now), Heard::Ask("office".into(), 1));
+        assert_eq!(groups.hear("office", &announcement(1, "a"), now), Heard::Nothing, "is being asked");
+        assert!(!groups.record_answer("office", 1, Some((ContentHash::of("a"), tools(&["x"])))));
+        assert_eq!(groups.hear("office", &announcement(1, "a"), now), Heard::Nothing);
+        let same = groups.hear("office", &announcement(2, "a"), now);
+        assert_eq!(same, Heard::Changed("office".into()), "another process serves the same");
+        assert_eq!(groups.hear("office", &announcement(2, "b"), now), Heard::Ask("office".into(), 2));
+        assert!(!groups.record_answer("office", 2, Some((ContentHash::of("b"), tools(&["x", "y"])))));
+        let (definitions, processes) = groups.definitions("office");
+        assert_eq!((definitions.len(), processes), (2, 2));
+        assert_eq!(groups.hear("reports-1", &announcement(1, "a"), now), Heard::Ask("reports-1".into(), 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_process_that_changes_while_it_is_asked_is_asked_again() {
+        let (mut groups, now) = (WorkerGroups::new(vec!["*".into()]), Instant::now());
+        groups.hear("office", &announcement(1, "a"), now);
+        groups.hear("office", &announcement(1, "b"), now);
+        assert!(groups.record_answer("office", 1, Some((ContentHash::of("a"), tools(&["x"])))));
+        groups.record_answer("office", 1, None);
+        assert_eq!(groups.definitions("office").1, 1, "a failed question changes nothing");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn processes_leave_or_fall_silent() {
+        let (mut groups, now) = (WorkerGroups::new(vec!["*".into()]), Instant::now());
+        for process in [1, 2] {
+            groups.hear("office", &announcement(process, "a"), now);
+            groups.record_answer("office", process, Some((ContentHash::of("a"), tools(&["x"]))));
+        }
+        let leaving = Announcement { is_leaving: true, ..announcement(1, "a") };
+        assert_eq!(groups.hear("office", &leaving, now), Heard::Changed("office".into()));
+        assert_eq!(groups.hear("office", &leaving, now), Heard::Nothing);
+        assert_eq!(groups.forget_silent(now + SILENT_AFTER / 2), [] as [Arc<str>; 0]);
+        assert_eq!(groups.forget_silent(now + SILENT_AFTER), ["office".into()]);
+        assert_eq!(groups.definitions("office"), (Vec::new(), 0));
+        assert!(!groups.record_answer("office", 2, None), "an answer that comes too late is ignored");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_fills_the_memory_with_groups_or_processes() {
+        let (mut groups, now) = (WorkerGroups::new(vec!["*".into()]), Instant::now());
+        for number in 0..2 * MAX_PROCESSES_PER_GROUP as u64 {
+            groups.hear("office", &announcement(number, "a"), now);
+            groups.hear(&format!("group-{number}"), &announcement(1, "a"), now);
+        }
+        assert_eq!(groups.groups.len(), MAX_GROUPS);
+        assert_eq!(groups.groups["office"].len(), MAX_PROCESSES_PER_GROUP);
+    }
+}

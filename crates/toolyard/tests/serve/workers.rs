@@ -1,0 +1,160 @@
+//! `toolyard worker` serves the tools of its settings to a gateway, over a real NATS, with a real PostgreSQL.
+
+use std::{
+    net::{TcpListener, TcpStream},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    client::{HttpGateway, modern_params, send, tool_names},
+    replicas::new_database,
+    test_home::{TestHome, greet_tool, wait_until},
+};
+
+/// A NATS server that ends with this value.
+struct NatsServer {
+    port: u16,
+    child: Child,
+}
+
+impl NatsServer {
+    fn start() -> Self {
+        let cache = || PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache");
+        let cache = std::env::var_os("XDG_CACHE_HOME").map_or_else(cache, PathBuf::from);
+        let parts =
+            std::env::var_os("TOOLYARD_PARTS").map_or_else(|| cache.join("toolyard-parts"), PathBuf::from);
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let child = Command::new(parts.join("nats/bin/nats-server"))
+            .args(["-a", "127.0.0.1", "-p", &port.to_string()])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        assert!(wait_until(10_000, || TcpStream::connect(("127.0.0.1", port)).is_ok()));
+        Self { port, child }
+    }
+
+    fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+}
+
+impl Drop for NatsServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A running worker.
+struct WorkerProcess(Child);
+
+impl WorkerProcess {
+    fn start(home: &TestHome, nats: &NatsServer) -> Self {
+        let log = std::fs::File::create(home.path("worker.log")).unwrap();
+        let mut command = home.command(&["worker", "office", "--nats", &nats.url(), "--concurrency", "4"]);
+        Self(command.stdout(Stdio::null()).stderr(log).spawn().unwrap())
+    }
+
+    /// Sends SIGTERM. Returns whether it ended as it should.
+    fn stop(mut self) -> bool {
+        let pid = rustix::process::Pid::from_raw(self.0.id().try_into().unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.0.wait().unwrap().success()
+    }
+}
+
+impl Drop for WorkerProcess {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+async fn greet(gateway: &HttpGateway) -> Value {
+    let call = json!({"name": "greet", "arguments": {"name": "Ada"}});
+    send(gateway.build_request("", "tools/call", &modern_params(call))).await.body
+}
+
+fn is_success(answer: &Value) -> bool {
+    answer["result"]["content"][0]["text"].is_string() && answer["result"]["isError"] != json!(true)
+}
+
+async fn until_greeted(gateway: &HttpGateway, home: &TestHome) {
+    let mut last = Value::Null;
+    for _ in 0..200 {
+        last = greet(gateway).await;
+        if is_success(&last) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let log = std::fs::read_to_string(home.path("worker.log")).unwrap_or_default();
+    panic!("{last}\nworker: {log}\ngateway: {}", gateway.stderr());
+}
+
+#[tokio::test]
+async fn a_gateway_serves_the_approved_tools_of_a_worker() {
+    let nats = NatsServer::start();
+    let machine = TestHome::new();
+    machine.add_server("fake", &[]);
+    let office = TestHome::new();
+    let settings = format!(
+        "store = \"{}\"\n[cluster]\nnats = \"{}\"\nworkers = [\"off*\"]\n[serve]\ndrain = \"0s\"\n[call]\nattempts = 1\n",
+        new_database(),
+        nats.url()
+    );
+    office.write("config/toolyard/toolyard.toml", &settings);
+    let gateway = HttpGateway::start(&office, &["--surface", "full"]);
+    let worker = WorkerProcess::start(&machine, &nats);
+    until_greeted(&gateway, &machine).await;
+    let list = gateway.send_request("", "tools/list", json!({})).await;
+    assert!(tool_names(&list).contains(&"greet"), "{list}");
+    assert_eq!(machine.calls("fake"), ["greet"]);
+    let servers = office.run(&["servers", "list"]);
+    assert!(servers.contains("worker:office") && servers.contains("workers over NATS"), "{servers}");
+
+    // SIGTERM ends the worker. Its tools stay, as those of a server that is down.
+    assert!(worker.stop(), "{}", std::fs::read_to_string(machine.path("worker.log")).unwrap());
+    machine.assert_stopped("fake");
+    let answer = greet(&gateway).await.to_string();
+    assert!(answer.contains("no process of worker group `office`"), "{answer}");
+
+    // A changed definition is not called until it is approved, although it is approved where the worker runs.
+    machine.set_tools("fake", &[greet_tool("Greets somebody and tells everybody")]);
+    let approved = machine.run(&["servers", "approve", "fake", "--yes"]);
+    assert!(approved.contains("approved greet"), "{approved}");
+    let _worker = WorkerProcess::start(&machine, &nats);
+    let held = || office.run(&["servers", "show", "office"]);
+    assert!(wait_until(10_000, || held().contains("the definition changed")), "{}", held());
+    let answer = greet(&gateway).await;
+    assert!(!is_success(&answer), "{answer}");
+    assert_eq!(machine.calls("fake").len(), 1, "{answer}");
+    let approved = office.run(&["servers", "approve", "office", "--yes"]);
+    assert!(approved.contains("approved greet") && approved.contains("tells everybody"), "{approved}");
+    until_greeted(&gateway, &machine).await;
+    assert_eq!(machine.calls("fake").len(), 2);
+}
+
+#[test]
+fn a_worker_says_what_is_missing() {
+    let home = TestHome::new();
+    let nowhere = home.run(&["worker", "office"]);
+    assert!(
+        nowhere.contains("needs the address of NATS") && nowhere.contains("hint: pass --nats"),
+        "{nowhere}"
+    );
+    let name = home.run(&["worker", "my office", "--nats", "nats://127.0.0.1:1"]);
+    assert!(name.contains("cannot be the name of a group") && name.contains("hint: "), "{name}");
+    let unreachable = home.run(&["worker", "office", "--nats", "nats://127.0.0.1:1"]);
+    assert!(
+        unreachable.contains("cannot reach NATS at nats://127.0.0.1:1") && unreachable.contains("hint: "),
+        "{unreachable}"
+    );
+    let help = home.run(&["worker", "--help"]);
+    assert!(help.contains("workers = [\"office\"]") && help.contains("--concurrency"), "{help}");
+}
