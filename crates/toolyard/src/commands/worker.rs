@@ -17,7 +17,8 @@ use toolyard::{
 };
 use toolyard_cluster::workers::{ServedTool, Worker};
 use toolyard_core::{
-    BoxFuture, CallContext, SourceId, Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec, WorkerEndpoint,
+    BoxFuture, CallContext, SourceId, SourceKind, Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec,
+    WorkerEndpoint,
 };
 use toolyard_hub::{Profile, ToolCandidate};
 use toolyard_mcp::definition::{ValidationRules, validate_tool};
@@ -162,7 +163,8 @@ impl WorkerTools<'_> {
         let mut served = Vec::new();
         // The preferred tool of a name comes first.
         for candidate in snapshot.callable() {
-            if candidate.tool.needs_conversation() || !self.profile.offers(&candidate) {
+            let is_offered = self.profile.allows(&candidate.name, candidate.source_id().as_str());
+            if !is_offered || candidate.tool.needs_conversation() || is_result_reader(&candidate) {
                 continue;
             }
             let mut name = candidate.name.to_string();
@@ -194,6 +196,11 @@ impl WorkerTools<'_> {
         let endpoint = WorkerEndpoint { tool: name.into(), definition: valid.hash };
         Some(ServedTool { definition, endpoint, tool: Arc::new(tool) })
     }
+}
+
+/// Whether a tool reads stored results: those of calls through a gateway are in its store.
+fn is_result_reader(candidate: &ToolCandidate) -> bool {
+    candidate.source.info.kind == SourceKind::Native && *candidate.name == *"read_result"
 }
 
 /// A tool of this machine. The gateway has done what its hub does for a call, except what concerns this machine alone.
