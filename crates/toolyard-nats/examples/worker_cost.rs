@@ -3,7 +3,12 @@
 //!
 //! usage: `worker_cost NATS_URL [CALLS] [CONCURRENCY] [PAYLOAD_BYTES]`
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement for developers")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a measurement for developers"
+)]
 
 use std::{env, process::Stdio, sync::Arc, time::Duration};
 

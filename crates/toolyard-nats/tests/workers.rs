@@ -1,6 +1,6 @@
 //! Workers and gateways over a real NATS server.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test may panic")]
 
 mod support;
 mod worker_support;

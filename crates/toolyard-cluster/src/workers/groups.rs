@@ -33,6 +33,8 @@ struct WorkerProcess {
     /// What it serves, with its hash; none until it was asked.
     catalogue: Option<(ContentHash, Arc<[RawJson]>)>,
     is_being_asked: bool,
+    /// Whether it announced something else while it was asked.
+    has_changed_since: bool,
 }
 
 /// What an announcement means.
@@ -76,8 +78,10 @@ impl WorkerGroups {
             announced: announcement.catalogue,
             catalogue: None,
             is_being_asked: false,
+            has_changed_since: false,
         });
         process.last_heard = now;
+        process.has_changed_since |= process.is_being_asked && process.announced != announcement.catalogue;
         process.announced = announcement.catalogue;
         let current = process.catalogue.as_ref().map(|(hash, _)| *hash);
         match known {
@@ -106,12 +110,12 @@ impl WorkerGroups {
         let process = self.groups.get_mut(group).and_then(|processes| processes.get_mut(&number));
         let Some(process) = process else { return false };
         process.is_being_asked = false;
+        let has_changed = std::mem::take(&mut process.has_changed_since);
         let Some((hash, tools)) = answer else { return false };
-        let must_ask = hash != process.announced;
-        // The next announcement decides if the process says something else each time.
-        process.announced = hash;
         process.catalogue = Some((hash, tools));
-        must_ask
+        // At most once per announcement, whatever the process answers.
+        process.is_being_asked = has_changed && hash != process.announced;
+        process.is_being_asked
     }
 
     /// Forgets processes that were silent too long. Returns the groups that they belonged to.
@@ -179,6 +183,9 @@ mod tests {
         groups.hear("office", &announcement(1, "a"), now);
         groups.hear("office", &announcement(1, "b"), now);
         assert!(groups.record_answer("office", 1, Some((ContentHash::of("a"), tools(&["x"])))));
+        let lie = || Some((ContentHash::of("c"), tools(&["x"])));
+        assert!(!groups.record_answer("office", 1, lie()), "not for ever");
+        assert_eq!(groups.hear("office", &announcement(1, "b"), now), Heard::Ask("office".into(), 1));
         groups.record_answer("office", 1, None);
         assert_eq!(groups.definitions("office").1, 1, "a failed question changes nothing");
     }
@@ -202,7 +209,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn nobody_fills_the_memory_with_groups_or_processes() {
         let (mut groups, now) = (WorkerGroups::new(vec!["*".into()]), Instant::now());
-        for number in 0..2 * MAX_PROCESSES_PER_GROUP as u64 {
+        for number in 0..2 * u64::try_from(MAX_PROCESSES_PER_GROUP).unwrap() {
             groups.hear("office", &announcement(number, "a"), now);
             groups.hear(&format!("group-{number}"), &announcement(1, "a"), now);
         }
