@@ -11,7 +11,7 @@ use std::{
 };
 
 use tokio::{
-    sync::Semaphore,
+    sync::{Semaphore, SemaphorePermit},
     time::{sleep, timeout},
 };
 use toolyard_core::{
@@ -24,6 +24,9 @@ use crate::remote_call::{LocalTools, ToolCallService};
 
 /// How often a worker announces itself, give or take a quarter.
 const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(10);
+/// How long a call may wait for its turn at a full worker before it is refused: so short that a free worker is found soon, and
+/// long enough that a place is taken right after a short call has ended.
+const MAX_QUEUE_WAIT: Duration = Duration::from_millis(50);
 
 /// A tool that a worker serves.
 pub struct ServedTool {
@@ -93,6 +96,8 @@ pub struct Worker {
     calls: Arc<dyn PeerService>,
     concurrency: u32,
     places: Semaphore,
+    /// Calls that may wait for a place. Further ones are refused at once.
+    queue: Semaphore,
     is_leaving: AtomicBool,
 }
 
@@ -103,16 +108,19 @@ impl fmt::Debug for Worker {
 }
 
 impl Worker {
-    /// A process with this random number that executes so many calls at the same time, and has no tools yet.
+    /// A process with this random number that executes so many calls at the same time, and has no tools yet. As many calls may
+    /// wait for a moment; further ones are refused at once.
     pub fn new(process: u64, transport: Arc<dyn WorkerTransport>, concurrency: u32) -> Self {
         let catalogue = SharedCatalogue(Arc::new(RwLock::new(Arc::new(Catalogue::new(Vec::new())))));
+        let places = usize::try_from(concurrency).unwrap_or(Semaphore::MAX_PERMITS);
         Self {
             process,
             transport,
             calls: Arc::new(ToolCallService::new(catalogue.clone())),
             catalogue,
             concurrency,
-            places: Semaphore::new(usize::try_from(concurrency).unwrap_or(Semaphore::MAX_PERMITS)),
+            places: Semaphore::new(places),
+            queue: Semaphore::new(places),
             is_leaving: AtomicBool::new(false),
         }
     }
@@ -168,6 +176,15 @@ impl Worker {
         if finished { 0 } else { self.running_calls() }
     }
 
+    /// A place for a call, for which it waits a little; none if the worker is full.
+    async fn place(&self) -> Option<SemaphorePermit<'_>> {
+        if let Ok(place) = self.places.try_acquire() {
+            return Some(place);
+        }
+        let _waiting = self.queue.try_acquire().ok()?;
+        timeout(MAX_QUEUE_WAIT, self.places.acquire()).await.ok()?.ok()
+    }
+
     /// Executes calls; register it with the transport.
     pub fn call_service(self: &Arc<Self>) -> Arc<dyn PeerService> {
         Arc::new(WorkerCalls(Arc::clone(self)))
@@ -185,10 +202,10 @@ impl PeerService for WorkerCalls {
     fn serve(self: Arc<Self>, request: Vec<u8>, mut exchange: Box<dyn Exchange>) -> BoxFuture<'static, ()> {
         Box::pin(async move {
             let worker = &self.0;
-            let refusal = match worker.places.try_acquire() {
+            let refusal = match worker.place().await {
                 _ if worker.is_leaving.load(Ordering::SeqCst) => WorkerRefusal::Leaving,
-                Ok(_place) => return Arc::clone(&worker.calls).serve(request, exchange).await,
-                Err(_full) => WorkerRefusal::Busy,
+                Some(_place) => return Arc::clone(&worker.calls).serve(request, exchange).await,
+                None => WorkerRefusal::Busy,
             };
             // A caller that is gone needs no answer.
             let _ = exchange.send_last(refusal.encode()).await;
