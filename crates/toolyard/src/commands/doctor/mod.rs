@@ -78,7 +78,7 @@ async fn check_cluster(context: &CliContext) -> Option<Finding> {
     let is_shared = context.store.as_ref().is_some_and(|store| store.engine() == Engine::Postgres);
     if !is_shared {
         let detail = "[cluster] needs a PostgreSQL store that all gateways share";
-        let hint = "set `store = \"postgres://USER:PASSWORD@HOST/DATABASE\"`, or remove [cluster]";
+        let hint = "set `store = \"postgres://USER:PASSWORD@HOST/DATABASE\"`, or remove [cluster]; only workers (`toolyard worker NAME`) work without";
         return Some(Finding::problem("cluster", detail).with_hint(hint));
     }
     let connection = match cluster::connect(settings, context).await {
