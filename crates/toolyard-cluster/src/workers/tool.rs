@@ -29,12 +29,8 @@ pub struct WorkerTool {
     network: Arc<dyn WorkerNetwork>,
 }
 
-/// What became of one attempt.
-enum Attempt {
-    Outcome(Result<ToolOutput, ToolError>),
-    /// Nothing was called, and another process may be free.
-    Refused(WorkerRefusal),
-}
+/// The outcome of one attempt, unless it was refused: nothing was called then, and another process may be free.
+type Attempt = Result<Result<ToolOutput, ToolError>, WorkerRefusal>;
 
 impl WorkerTool {
     /// A tool with this approved definition. Calls go to processes with the same one only.
@@ -72,8 +68,8 @@ impl WorkerTool {
         let mut longest_pause = FIRST_PAUSE;
         loop {
             let refusal = match self.attempt(&request, context).await {
-                Attempt::Outcome(outcome) => return outcome,
-                Attempt::Refused(refusal) => refusal,
+                Ok(outcome) => return outcome,
+                Err(refusal) => refusal,
             };
             let pause = longest_pause.mul_f64(0.5 + fastrand::f64() / 2.0);
             if Instant::now() + pause >= give_up {
@@ -89,26 +85,26 @@ impl WorkerTool {
         // Written for each attempt, because it says how much time is left.
         let call = match encode_request(&target, request, context) {
             Ok(call) => call,
-            Err(error) => return Attempt::Outcome(Err(error)),
+            Err(error) => return Ok(Err(error)),
         };
         let mut exchange = match self.network.open_tool(&self.group, &self.endpoint, call).await {
             Ok(exchange) => exchange,
-            Err(error) => return Attempt::Outcome(Err(self.failure(&error))),
+            Err(error) => return Ok(Err(self.failure(&error))),
         };
         let first = match exchange.receive().await {
             Ok(Some(first)) => first,
             Ok(None) => {
                 let ended = PeerError::Lost("it ended the call without an outcome".to_owned());
-                return Attempt::Outcome(Err(self.failure(&ended)));
+                return Ok(Err(self.failure(&ended)));
             }
-            Err(error) => return Attempt::Outcome(Err(self.failure(&error))),
+            Err(error) => return Ok(Err(self.failure(&error))),
         };
         if let Some(refusal) = WorkerRefusal::decode(&first) {
-            return Attempt::Refused(refusal);
+            return Err(refusal);
         }
         let exchange = Box::new(ReplayedExchange::new(first, exchange));
         let outcome = await_outcome(exchange, &target, request, context).await;
-        Attempt::Outcome(outcome.map_err(|error| error.on_tool(&self.spec.name).on_source(&self.source)))
+        Ok(outcome.map_err(|error| error.on_tool(&self.spec.name).on_source(&self.source)))
     }
 
     fn failure(&self, error: &PeerError) -> ToolError {

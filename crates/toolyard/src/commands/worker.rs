@@ -154,7 +154,7 @@ impl WorkerTools<'_> {
                 tracing::warn!(%error, "gateways do not see the changed tools of this worker");
             }
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     fn collect(&mut self) -> Vec<ServedTool> {
