@@ -110,7 +110,10 @@ async fn a_changed_tool_is_quarantined_in_every_process_until_it_is_approved() {
 #[tokio::test]
 async fn a_server_with_another_transport_is_new() {
     let cache = ServerCache::in_memory();
-    cache.update_tools(&config("one"), None, tools(&[("read", "Reads")]), &no_users, 1).await.unwrap();
+    cache
+        .update_tools(&config("one").pinned_source(), None, tools(&[("read", "Reads")]), &no_users, 1)
+        .await
+        .unwrap();
     let other = config("other");
     assert!(cache.pins(&other.pinned_source()).await.unwrap().is_none());
     assert!(matches!(
@@ -124,7 +127,13 @@ async fn a_server_with_another_transport_is_new() {
         .unwrap();
     assert_eq!(approved_names(&decision), [""; 0], "the approval was for the other transport");
     let first = cache
-        .update_tools(&config("one"), None, tools(&[("read", "Reads and sends")]), &no_users, 3)
+        .update_tools(
+            &config("one").pinned_source(),
+            None,
+            tools(&[("read", "Reads and sends")]),
+            &no_users,
+            3,
+        )
         .await
         .unwrap();
     assert_eq!(approved_names(&first), [""; 0], "another server of the same name undoes no pin");
@@ -143,8 +152,8 @@ async fn only_servers_with_these_configurations_are_loaded() {
     names.sort_unstable();
     assert_eq!(names, ["a", "b"]);
     assert!(cache.remove(&"a".into()).await.unwrap());
-    assert!(cache.definitions(&configs[0]).await.unwrap().is_empty());
-    assert!(!cache.definitions(&configs[1]).await.unwrap().is_empty());
+    assert!(cache.definitions(&configs[0].pinned_source()).await.unwrap().is_empty());
+    assert!(!cache.definitions(&configs[1].pinned_source()).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -225,14 +234,23 @@ async fn the_owner_of_a_name_is_stored() {
         cache
     };
     let cache = process().await;
-    cache.update_tools(&configs[0], None, tools(&[("forecast", "F")]), &no_users, 1).await.unwrap();
-    let bank = cache.update_tools(&configs[1], None, tools(&[("pay", "P")]), &no_users, 2).await.unwrap();
+    cache
+        .update_tools(&configs[0].pinned_source(), None, tools(&[("forecast", "F")]), &no_users, 1)
+        .await
+        .unwrap();
+    let bank = cache
+        .update_tools(&configs[1].pinned_source(), None, tools(&[("pay", "P")]), &no_users, 2)
+        .await
+        .unwrap();
     assert_eq!(yields_to(&bank, "pay"), None);
     // The owner does not list the tool for a while, and the process restarts.
-    cache.update_tools(&configs[1], None, tools(&[("balance", "B")]), &no_users, 3).await.unwrap();
+    cache
+        .update_tools(&configs[1].pinned_source(), None, tools(&[("balance", "B")]), &no_users, 3)
+        .await
+        .unwrap();
     let cache = process().await;
     let both = tools(&[("forecast", "F"), ("pay", "Weather")]);
-    let weather = cache.update_tools(&configs[0], None, both, &no_users, 4).await.unwrap();
+    let weather = cache.update_tools(&configs[0].pinned_source(), None, both, &no_users, 4).await.unwrap();
     assert_eq!(yields_to(&weather, "pay").as_deref(), Some("bank"));
     let loaded =
         process().await.load(&configs.each_ref().map(|config| config.pinned_source())).await.unwrap();
@@ -251,8 +269,11 @@ async fn the_owner_of_a_name_is_stored() {
         .await
         .unwrap();
     assert_eq!(changed.len(), 2);
-    let bank =
-        process().await.update_tools(&configs[1], None, tools(&[("pay", "P")]), &no_users, 5).await.unwrap();
+    let bank = process()
+        .await
+        .update_tools(&configs[1].pinned_source(), None, tools(&[("pay", "P")]), &no_users, 5)
+        .await
+        .unwrap();
     assert_eq!(yields_to(&bank, "pay").as_deref(), Some("aweather"));
     let unknown = cache
         .give_names(
