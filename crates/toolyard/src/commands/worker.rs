@@ -32,7 +32,7 @@ use crate::{
     cli::WorkerArgs,
     config::CliContext,
     error::CliError,
-    terminal::{Output, pluralize, progress::termination_signal},
+    terminal::{Output, pluralize, progress::interrupt_signal},
 };
 
 /// How long running calls may take to finish after SIGTERM; a little less than the 30 s that Kubernetes waits by default.
@@ -83,7 +83,7 @@ pub(super) async fn run(
     // Changes count from here on.
     let changes = toolyard.hub().changes();
     let served = tools.collect();
-    let (count, stop) = (served.len(), termination_signal());
+    let (count, stop) = (served.len(), interrupt_signal());
     worker.set_tools(served).await.map_err(|error| CliError::unreachable(error.to_string()))?;
     output.message(&format!(
         "worker `{group}` serves {} at {addresses}, {} at a time",
@@ -131,7 +131,7 @@ async fn drain(worker: &Worker, transport: &NatsWorker, output: &Output) {
     };
     tokio::select! {
         () = draining => {}
-        () = termination_signal() => output.message("stopped at once"),
+        () = interrupt_signal() => output.message("stopped at once"),
     }
     transport.leave().await;
 }
