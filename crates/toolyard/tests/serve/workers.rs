@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     client::{HttpGateway, modern_params, send, tool_names},
     replicas::new_database,
-    test_home::{TestHome, greet_tool, wait_until},
+    test_home::{TestHome, greet_tool, named_tool, wait_until},
 };
 
 /// A NATS server that ends with this value.
@@ -75,6 +75,14 @@ impl Drop for WorkerProcess {
     }
 }
 
+fn gateway_settings(nats: &NatsServer) -> String {
+    format!(
+        "store = \"{}\"\n[cluster]\nnats = \"{}\"\nworkers = [\"off*\"]\n[serve]\ndrain = \"0s\"\n[call]\nattempts = 1\n",
+        new_database(),
+        nats.url()
+    )
+}
+
 async fn greet(gateway: &HttpGateway) -> Value {
     let call = json!({"name": "greet", "arguments": {"name": "Ada"}});
     send(gateway.build_request("", "tools/call", &modern_params(call))).await.body
@@ -103,12 +111,7 @@ async fn a_gateway_serves_the_approved_tools_of_a_worker() {
     let machine = TestHome::new();
     machine.add_server("fake", &[]);
     let office = TestHome::new();
-    let settings = format!(
-        "store = \"{}\"\n[cluster]\nnats = \"{}\"\nworkers = [\"off*\"]\n[serve]\ndrain = \"0s\"\n[call]\nattempts = 1\n",
-        new_database(),
-        nats.url()
-    );
-    office.write("config/toolyard/toolyard.toml", &settings);
+    office.write("config/toolyard/toolyard.toml", &gateway_settings(&nats));
     let gateway = HttpGateway::start(&office, &["--surface", "full"]);
     let worker = WorkerProcess::start(&machine, &nats);
     until_greeted(&gateway, &machine).await;
@@ -138,6 +141,44 @@ async fn a_gateway_serves_the_approved_tools_of_a_worker() {
     assert!(approved.contains("approved greet") && approved.contains("tells everybody"), "{approved}");
     until_greeted(&gateway, &machine).await;
     assert_eq!(machine.calls("fake").len(), 2);
+}
+
+#[tokio::test]
+async fn a_call_of_a_worker_that_is_killed_is_not_repeated() {
+    let nats = NatsServer::start();
+    let machine = TestHome::new();
+    machine.add_server("fake", &[]);
+    machine.set_tools("fake", &[named_tool("sleep_long")]);
+    let office = TestHome::new();
+    office.write("config/toolyard/toolyard.toml", &gateway_settings(&nats));
+    let gateway = HttpGateway::start(&office, &["--surface", "full"]);
+    let mut killed = WorkerProcess::start(&machine, &nats);
+    let listed = async || {
+        let list = gateway.send_request("", "tools/list", json!({})).await;
+        tool_names(&list).contains(&"sleep_long")
+    };
+    for _ in 0..200 {
+        if listed().await {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let call = json!({"name": "sleep_long", "arguments": {}});
+    let call = tokio::spawn(send(gateway.build_request("", "tools/call", &modern_params(call))));
+    while machine.calls("fake").is_empty() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let other = TestHome::new();
+    other.add_server("fake", &[]);
+    other.set_tools("fake", &[named_tool("sleep_long")]);
+    let _other = WorkerProcess::start(&other, &nats);
+    assert!(wait_until(10_000, || std::fs::read_to_string(other.path("worker.log"))
+        .unwrap()
+        .contains("serves")));
+    killed.0.kill().unwrap();
+    let answer = call.await.unwrap().body.to_string();
+    assert!(answer.contains("may have taken effect"), "{answer}");
+    assert_eq!((machine.calls("fake").len(), other.calls("fake").len()), (1, 0));
 }
 
 #[test]
