@@ -45,6 +45,7 @@ pub use admin::{
 };
 pub use agents::{
     AgentLookupError, AgentProvider, AgentService, AgentServiceConfig, OrphanAdopter, OrphanedRuns,
+    RUN_PEER_SERVICE, cluster_owner,
 };
 pub use api::{AuthenticatedCaller, HttpApi, HttpApiConfig, MetricsAccess, OperatorAccess, StartsNoTrace};
 pub use bridge::{ForwardInputToCaller, LocalSkills, ServerContentBridge};

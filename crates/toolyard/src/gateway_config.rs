@@ -44,8 +44,18 @@ impl Toolyard {
         clients_may_approve: bool,
         lease: Duration,
     ) -> AgentService {
+        AgentService::new(self.agent_service_config(profile, clients_may_approve, lease))
+    }
+
+    /// What [`Toolyard::agent_service`] is made of: without a limit of runs, and without a cluster.
+    pub fn agent_service_config(
+        &self,
+        profile: Profile,
+        clients_may_approve: bool,
+        lease: Duration,
+    ) -> AgentServiceConfig {
         let agents = self.agents();
-        AgentService::new(AgentServiceConfig {
+        AgentServiceConfig {
             agents: Arc::clone(&self.reloadable.agents) as _,
             log: Arc::clone(agents.log()),
             approvals: Arc::clone(agents.approvals()),
@@ -54,7 +64,9 @@ impl Toolyard {
             lease,
             profile,
             clients_may_approve,
-        })
+            max_runs: usize::MAX,
+            peers: None,
+        }
     }
 }
 

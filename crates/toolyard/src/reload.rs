@@ -232,6 +232,7 @@ fn needs_restart(initial: &Settings, next: &Settings) -> Vec<&'static str> {
         ("serve.agents", offers_agents(initial) != offers_agents(next)),
         ("serve.remote_approval", before.remote_approval != after.remote_approval),
         ("serve.run_lease", before.run_lease != after.run_lease),
+        ("serve.max_runs", before.max_runs != after.max_runs),
         ("serve.public_url", before.public_url != after.public_url),
         ("serve.drain", before.drain != after.drain),
         ("telemetry", initial.telemetry != next.telemetry),

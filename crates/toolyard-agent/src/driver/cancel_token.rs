@@ -1,5 +1,8 @@
-//! [`CancelToken`]: cancels or releases a run while it is driven.
+//! [`CancelToken`]: cancels or releases a run while it is driven, or has it look for decisions.
 
+use std::sync::Arc;
+
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// Tells a driver to cancel its run, or to release it for another process. Clones share their state.
@@ -7,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 pub struct CancelToken {
     stopping: CancellationToken,
     cancelled: CancellationToken,
+    decided: Arc<Notify>,
 }
 
 impl CancelToken {
@@ -34,6 +38,17 @@ impl CancelToken {
     /// Releases the run so that another process can resume it: nothing new is started, and calls in flight end.
     pub fn release(&self) {
         self.stopping.cancel();
+    }
+
+    /// Has the driver read decisions from the store now rather than at its next heartbeat: approvals, and requests to cancel the
+    /// run. Kept until the driver does so.
+    pub fn check_decisions(&self) {
+        self.decided.notify_one();
+    }
+
+    /// Waits for [`check_decisions`](Self::check_decisions).
+    pub(crate) async fn decided(&self) {
+        self.decided.notified().await;
     }
 
     /// Whether nothing new may be started: the run is cancelled or released.

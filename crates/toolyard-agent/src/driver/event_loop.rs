@@ -99,6 +99,7 @@ impl RunDriver<'_> {
                 () = cancel.stopping(), if can_release => return Wakeup::Release,
                 () = tokio::time::sleep_until(self.deadline), if has_deadline => return Wakeup::TimeLimit,
                 _ = self.heartbeat.tick() => return Wakeup::Heartbeat,
+                () = cancel.decided() => return Wakeup::Heartbeat,
                 Some(outcome) = self.tasks.next(), if !self.tasks.is_empty() => return Wakeup::Outcome(outcome),
                 Some(update) = self.progress.recv() => self.context.watcher.on_update(&update),
             }

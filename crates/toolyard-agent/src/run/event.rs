@@ -286,7 +286,7 @@ impl RunEnd {
 }
 
 /// What a [`RunWatcher`](crate::RunWatcher) sees of a run: its events, and progress that is not logged.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "update", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "fields without a comment are named after what they hold")]
 pub enum RunUpdate {
@@ -303,7 +303,7 @@ pub enum RunUpdate {
     AnswerDelta {
         text: String,
         /// Whether tool calls may follow, in which case it was not an answer.
-        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         tentative: bool,
     },
     /// The answer streamed so far is void: the model made tool calls or failed.

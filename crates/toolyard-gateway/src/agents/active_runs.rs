@@ -21,14 +21,16 @@ use toolyard_hub::Profile;
 use super::{
     config::{AgentLookupError, AgentServiceConfig},
     idempotency::Reservation,
+    run_notice::RunNotice,
     run_observer::{RunClient, RunMessage, RunObserver},
+    run_queue::RunQueue,
 };
 
 /// How long the store may take to accept a new run. Clients get a retryable error afterwards.
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Updates buffered for a slow subscriber; a subscriber that misses some reads them from the run log.
-const MAX_BUFFERED_UPDATES: usize = 1_024;
+pub(super) const MAX_BUFFERED_UPDATES: usize = 1_024;
 
 #[derive(Debug)]
 pub(super) struct ActiveRuns {
@@ -37,6 +39,8 @@ pub(super) struct ActiveRuns {
     profile: Option<Arc<Profile>>,
     runs: Mutex<HashMap<RunId, ActiveRun>>,
     run_added: Notify,
+    /// Runs that wait for a process that drives them.
+    pub(super) queue: RunQueue,
     tasks: Mutex<JoinSet<()>>,
     /// Set when shutdown begins: no new runs are started.
     is_draining: AtomicBool,
@@ -104,6 +108,7 @@ impl ActiveRuns {
             profile,
             runs: Mutex::default(),
             run_added: Notify::new(),
+            queue: RunQueue::default(),
             tasks: Mutex::default(),
             is_draining: AtomicBool::new(false),
             is_stopping: AtomicBool::new(false),
@@ -221,9 +226,30 @@ impl ActiveRuns {
         std::mem::take(&mut *self.tasks())
     }
 
-    /// Drives a run that no client waits for. If it is active already, resumes it once it is suspended.
+    /// Whether this process may drive another background run.
+    pub(super) fn has_capacity(&self) -> bool {
+        self.runs().len() < self.config.max_runs
+    }
+
+    /// Drives a run that no client waits for; at the limit of runs, leaves it to the process that has capacity first. If the run is
+    /// active already, resumes it once it is suspended.
     pub(super) fn spawn(self: &Arc<Self>, agent: Agent, run: &RunId) {
-        self.spawn_driver(agent, run, None, None);
+        let active_runs = self.runs();
+        if active_runs.len() >= self.config.max_runs && !active_runs.contains_key(run) {
+            drop(active_runs);
+            self.queue.push(run.clone());
+            self.notify_peers(RunNotice::Queued, run);
+            return;
+        }
+        self.spawn_driver(active_runs, agent, run, None, None);
+    }
+
+    /// Lets the process that drives a run, if any, apply a decision that was stored: on an approval, or to cancel the run.
+    pub(super) fn notify_decision(&self, run: &RunId) {
+        match self.find(run) {
+            Some(active) => active.cancel.check_decisions(),
+            None => self.notify_peers(RunNotice::Decided, run),
+        }
     }
 
     /// Drives a new run for a client that waits for it; `client` is set if approval and input requests can be sent to it.
@@ -234,19 +260,20 @@ impl ActiveRuns {
         client: Option<RunClient>,
     ) -> (ActiveRun, mpsc::UnboundedReceiver<RunMessage>) {
         let (sender, messages) = mpsc::unbounded_channel();
-        (self.spawn_driver(agent, run, Some(sender), client), messages)
+        (self.spawn_driver(self.runs(), agent, run, Some(sender), client), messages)
     }
 
     fn spawn_driver(
         self: &Arc<Self>,
+        mut active_runs: MutexGuard<'_, HashMap<RunId, ActiveRun>>,
         agent: Agent,
         run: &RunId,
         messages: Option<mpsc::UnboundedSender<RunMessage>>,
         client: Option<RunClient>,
     ) -> ActiveRun {
-        let mut active_runs = self.runs();
         if let Some(active) = active_runs.get(run) {
             active.resume_requested.store(true, Ordering::SeqCst);
+            active.cancel.check_decisions();
             return active.clone();
         }
         let active = ActiveRun {
@@ -262,6 +289,7 @@ impl ActiveRuns {
             active.cancel.release();
         }
         active_runs.insert(run.clone(), active.clone());
+        drop(active_runs);
         self.run_added.notify_waiters();
         let observer = RunObserver { updates: active.updates.clone(), messages, client };
         let (runs, run, driven_run) = (Arc::clone(self), run.clone(), active.clone());
@@ -270,7 +298,10 @@ impl ActiveRuns {
         tasks.spawn(async move {
             let ended = runs.drive(&agent, &run, &observer, &driven_run).await;
             match &ended {
-                Err(error @ AgentError::Released(_)) => tracing::info!(%error),
+                Err(error @ AgentError::Released(_)) => {
+                    tracing::info!(%error);
+                    runs.notify_peers(RunNotice::Queued, &run);
+                }
                 // Another process was faster to take over an orphaned run, or applies the decision that was made here.
                 Err(error @ AgentError::Journal(JournalError::Leased { .. })) => tracing::debug!(%error),
                 Err(error) => tracing::warn!(%run, %error, "agent run stopped before it finished"),
@@ -302,6 +333,7 @@ impl ActiveRuns {
                 active_runs.remove(run);
                 // Another driver may add the run again as soon as the lock is free.
                 guard.is_removed = true;
+                self.queue.wake();
                 return ended;
             }
         }
@@ -327,6 +359,7 @@ impl Drop for RemoveOnDrop<'_> {
     fn drop(&mut self) {
         if !self.is_removed {
             self.runs.runs().remove(self.run);
+            self.runs.queue.wake();
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use toolyard_agent::AgentParts;
-use toolyard_core::{Approvals, BoxFuture, Conversations, RunLog};
+use toolyard_core::{Approvals, BoxFuture, Conversations, Peers, RunLog};
 use toolyard_hub::Profile;
 
 /// Knows the configured agents.
@@ -58,6 +58,12 @@ pub struct AgentServiceConfig {
     /// Whether HTTP clients may approve tool calls of agents. If not, they may only deny them: a client that starts runs
     /// and approves their calls decides alone.
     pub clients_may_approve: bool,
+    /// How many runs this process drives before it leaves further background runs in the queue. Runs that a client waits for
+    /// count, and always start. Queued runs are started by an [`OrphanAdopter`](super::OrphanAdopter).
+    pub max_runs: usize,
+    /// The other processes of a cluster, which take queued runs and follow the runs of this one. `owner` must then be a
+    /// [`cluster_owner`](super::cluster_owner).
+    pub peers: Option<Arc<dyn Peers>>,
 }
 
 impl fmt::Debug for AgentServiceConfig {

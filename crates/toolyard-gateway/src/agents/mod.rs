@@ -7,8 +7,11 @@
 //! call_effects.rs    whether a run called a tool that may change something
 //! conversation_owner.rs  on whose behalf a client acts, and which conversations it may use
 //! idempotency.rs     which request started which run, so that a repeated one starts no second run
+//! run_notice.rs      what processes of a cluster tell each other about runs
 //! run_observer.rs    forwards updates, approval requests and input requests of a run
-//! orphaned_runs.rs   takes over detached runs whose process ended, as long as the service runs
+//! run_peers.rs       runs at other processes of a cluster: notices, live updates
+//! run_queue.rs       background runs that wait for a process with capacity
+//! orphaned_runs.rs   takes over detached runs whose process ended, and queued runs, as long as the service runs
 //! ask_agent.rs       the tool `ask_agent`; with_ask_agent.rs adds it to a tool service
 //! run_text.rs        texts for clients about a run without an answer yet: progress lines, notices
 //! unix_time.rs       Unix time as the run log stores it
@@ -26,7 +29,12 @@ mod idempotency;
 #[cfg(test)]
 mod orphan_crash_tests;
 mod orphaned_runs;
+mod run_notice;
 mod run_observer;
+mod run_peers;
+#[cfg(test)]
+mod run_peers_tests;
+mod run_queue;
 mod run_text;
 mod service;
 #[cfg(test)]
@@ -41,6 +49,8 @@ mod wrapped_log;
 
 pub use config::{AgentLookupError, AgentProvider, AgentServiceConfig};
 pub use orphaned_runs::{OrphanAdopter, OrphanedRuns};
+pub use run_notice::RUN_PEER_SERVICE;
+pub use run_peers::cluster_owner;
 pub use service::AgentService;
 pub(crate) use {
     api::{

@@ -1,4 +1,5 @@
-//! Runs whose process ended: detached ones are taken over as soon as their lease is over, the others counted.
+//! Runs that no process drives: detached ones are taken over as soon as their lease is over, queued ones as soon as there is
+//! capacity; the others are counted.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -6,12 +7,12 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 use toolyard_agent::{
     AGENT_RUN_KIND, Agent, AgentError, RunEnd, RunEvent, RunUpdate, discard_run, is_being_created, load_run,
     replay_updates,
 };
-use toolyard_core::{JournalError, RunId, RunRecord};
+use toolyard_core::{JournalError, RunId, RunRecord, RunState};
 
 use super::{
     active_runs::ActiveRuns,
@@ -108,16 +109,46 @@ impl AgentService {
 }
 
 impl OrphanAdopter {
-    /// Scans again and again, and reports what each scan found. Never completes.
+    /// Scans again and again, and reports what each scan found; starts queued runs meanwhile. Never completes.
     pub async fn run(mut self, mut report: impl FnMut(Result<OrphanedRuns, JournalError>)) {
         loop {
             report(self.scan().await);
-            tokio::time::sleep(SCAN_INTERVAL).await;
+            let next_scan = Instant::now() + SCAN_INTERVAL;
+            // The next scan finds what cannot be read now.
+            while Instant::now() < next_scan && timeout_at(next_scan, self.runs.queue.changed()).await.is_ok()
+            {
+                if let Err(error) = self.take_queued().await {
+                    tracing::debug!(%error, "failed to start a queued run");
+                }
+            }
         }
     }
 
+    /// Starts runs of the queue that no process drives, as many as there is capacity for.
+    async fn take_queued(&self) -> Result<(), JournalError> {
+        while !self.runs.is_draining() && self.runs.has_capacity() {
+            let Some(run) = self.runs.queue.pop() else { break };
+            let record = match self.runs.config.log.run(&run).await {
+                Err(JournalError::UnknownRun(_)) => continue,
+                record => record?,
+            };
+            // Another process of the cluster was faster.
+            let is_waiting =
+                record.state == RunState::Open && !record.leased && record.kind == AGENT_RUN_KIND;
+            if !is_waiting || self.runs.find(&run).is_some() {
+                continue;
+            }
+            if let Verdict::Resume(agent) | Verdict::Decided(agent) =
+                self.verdict(&record, now_milliseconds()).await?
+            {
+                self.runs.spawn(*agent, &run);
+            }
+        }
+        Ok(())
+    }
+
     /// Resumes detached runs that no process drives any more. A run that a client waited for, one that was started under
-    /// other rules or with tools that are missing here, and an old one are left to the user.
+    /// other rules or with tools that are missing here, and an old one are left to the user. At the limit of runs, the rest waits.
     pub async fn scan(&mut self) -> Result<OrphanedRuns, JournalError> {
         let mut counts = OrphanedRuns::default();
         if self.runs.is_draining() {
@@ -136,7 +167,11 @@ impl OrphanAdopter {
         let (now, unleased): (_, HashSet<&RunId>) =
             (now_milliseconds(), records.iter().map(|record| &record.id).collect());
         self.left_alone.retain(|run, _| unleased.contains(run));
-        for record in &records {
+        // The oldest first: it may have waited for capacity.
+        for record in records.iter().rev() {
+            if !self.runs.has_capacity() {
+                break;
+            }
             let known = self.left_alone.get(&record.id).filter(|known| known.fence == record.fence).copied();
             if known.is_some_and(|known| known.check_again > Instant::now()) {
                 continue;

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 use toolyard_agent::{
     AgentConfig, AgentParts, ApprovalRules, DEFAULT_AGENT, MemoryConversations, MemoryRunLog, O200k,
 };
-use toolyard_core::{Approvals, Conversations, RunLog};
+use toolyard_core::{Approvals, Conversations, Peers, RunLog};
 use toolyard_hub::{Profile, ToolHub};
 use toolyard_model::{ScriptedModel, ToolCalling};
 use toolyard_store::{Location, Store};
@@ -18,6 +18,8 @@ pub(super) struct TestAgents {
     pub(super) parts: AgentParts,
     pub(super) conversations: Arc<dyn Conversations>,
     pub(super) lease: Duration,
+    pub(super) max_runs: usize,
+    pub(super) peers: Option<Arc<dyn Peers>>,
     agents: BTreeMap<String, Arc<AgentConfig>>,
 }
 
@@ -56,6 +58,8 @@ impl TestAgents {
             parts,
             conversations: Arc::new(MemoryConversations::default()),
             lease: Duration::from_secs(30),
+            max_runs: usize::MAX,
+            peers: None,
             agents: BTreeMap::from([(DEFAULT_AGENT.to_owned(), config)]),
         }
     }
@@ -91,6 +95,8 @@ impl TestAgents {
             lease: self.lease,
             profile,
             clients_may_approve,
+            max_runs: self.max_runs,
+            peers: self.peers.clone(),
         })
     }
 }

@@ -19,6 +19,7 @@ use super::{
 /// Shorter tokens can be guessed.
 const MIN_TOKEN_LENGTH: usize = 16;
 
+const DEFAULT_MAX_RUNS: u32 = 100;
 const DEFAULT_RUN_LEASE: Duration = Duration::from_secs(30);
 /// A shorter lease expires when the machine or the store is busy for a moment.
 const MIN_RUN_LEASE: Duration = Duration::from_secs(1);
@@ -58,6 +59,10 @@ pub struct ServeSettings {
     /// How long a run of an agent stays with a gateway that gives no sign of life, from `1s` to `1m`. Afterwards another gateway
     /// with the same store takes it over. By default `30s`.
     pub run_lease: Option<DurationSetting>,
+    /// How many runs of agents this gateway executes at once, 100 by default. Further background runs (`POST /api/v1/runs`) wait until
+    /// one of them ends, or until another gateway of the cluster has room for them. Runs that a client waits for (`/v1`,
+    /// `ask_agent`) start at once, and count. 0 leaves all background runs to other gateways.
+    pub max_runs: Option<u32>,
     /// Host names by which clients may reach this machine, besides its addresses.
     pub allowed_hosts: Vec<String>,
     /// Origins of web pages that may connect, such as `https://example.com`.
@@ -137,6 +142,11 @@ impl ServeSettings {
         } else {
             Err(SettingsError::InvalidRunLease { min: MIN_RUN_LEASE, max: MAX_RUN_LEASE })
         }
+    }
+
+    /// How many runs this gateway executes before further background runs wait.
+    pub fn max_runs(&self) -> usize {
+        usize::try_from(self.max_runs.unwrap_or(DEFAULT_MAX_RUNS)).unwrap_or(usize::MAX)
     }
 
     /// A profile by its name.

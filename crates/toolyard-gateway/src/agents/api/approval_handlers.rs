@@ -287,6 +287,7 @@ pub(super) async fn decide_of_run(
     };
     let (log, approvals) = (runs.config.log.as_ref(), runs.config.approvals.as_ref());
     decide_approval(log, approvals, approval, decision, &requester.audit_name()).await?;
+    runs.notify_decision(run);
     let resumed = agent.map(|agent| runs.spawn(agent, run)).is_some();
     let decided = DecidedApproval { run: run.to_string(), approval, allowed: allow, scope, resumed };
     Ok(json_of(StatusCode::ACCEPTED, &decided))

@@ -4,7 +4,10 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
-use tokio::sync::broadcast::{Receiver, error::RecvError};
+use tokio::{
+    sync::broadcast::{Receiver, error::RecvError},
+    time::Instant,
+};
 use toolyard_agent::{RunEnd, RunEvent, RunUpdate, replay_updates};
 use toolyard_core::{RunId, text::ChunkSanitizer};
 
@@ -16,6 +19,8 @@ use crate::agents::active_runs::ActiveRuns;
 
 /// How often the log is polled if this process does not drive the run.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// How often other processes of the cluster are asked for a run that none seemed to drive.
+const SUBSCRIPTION_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The events of a run from number `from_number` on, until the run is over.
 pub(super) fn run_events(
@@ -30,6 +35,7 @@ pub(super) fn run_events(
         ready: VecDeque::new(),
         live: None,
         encoder: UpdateEncoder::new(mapper),
+        next_subscription: Instant::now(),
         is_over: false,
     };
     stream::unfold(reader, |mut reader| async move {
@@ -44,9 +50,11 @@ struct RunEventReader {
     /// The number of the first event that was not read yet.
     next_number: i64,
     ready: VecDeque<Bytes>,
-    /// Updates of the run, if this process drives it.
+    /// Updates of the run, if this process drives it, or another one of the cluster.
     live: Option<Receiver<Arc<RunUpdate>>>,
     encoder: UpdateEncoder,
+    /// When other processes of the cluster are asked for the run again.
+    next_subscription: Instant,
     is_over: bool,
 }
 
@@ -74,13 +82,17 @@ impl RunEventReader {
         }
     }
 
-    /// Reads the log, and subscribes if this process drives the run.
+    /// Reads the log, and subscribes if this process drives the run, or another one of the cluster.
     async fn poll(&mut self) {
         // Subscribes before it reads the log, so that no update is missed in between.
         let runs = Arc::clone(&self.runs);
         let mut run_added = std::pin::pin!(runs.run_added());
         run_added.as_mut().enable();
         self.live = runs.find(&self.run).map(|active| active.subscribe());
+        if self.live.is_none() && self.next_subscription <= Instant::now() {
+            self.live = runs.subscribe_at_peer(&self.run).await;
+            self.next_subscription = Instant::now() + SUBSCRIPTION_INTERVAL;
+        }
         self.read_log().await;
         if self.ready.is_empty() && !self.is_over && self.live.is_none() {
             let _ = tokio::time::timeout(POLL_INTERVAL, run_added).await;

@@ -45,6 +45,8 @@ use crate::{
 
 /// How long a cancelled run may take to end before the client is told that it is still ending.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
+/// How often the log of a run is read that another process is to cancel.
+const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// `POST /runs`. Repeating the request with the same idempotency key returns the same run.
 pub(super) async fn start(
@@ -271,6 +273,7 @@ pub(super) async fn resolve(
         }
         error => error.into(),
     })?;
+    runs.notify_decision(run);
     let is_resumed = agent.map(|agent| runs.spawn(agent, run)).is_some();
     let resolved = ResolvedStep { run: run.to_string(), step, outcome, resumed: is_resumed };
     Ok(json_of(StatusCode::ACCEPTED, &resolved))
@@ -317,10 +320,27 @@ pub(super) async fn cancel(
         Ok(()) => cancelled_response(StatusCode::OK),
         Err(AgentError::Journal(JournalError::Leased { .. })) => {
             request_cancellation(runs.config.approvals.as_ref(), run, &requester.audit_name()).await?;
-            cancelled_response(StatusCode::ACCEPTED)
+            runs.notify_decision(run);
+            match is_cancelled_elsewhere(runs, run).await? {
+                true => cancelled_response(StatusCode::OK),
+                false => cancelled_response(StatusCode::ACCEPTED),
+            }
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Whether the process of the cluster that drives a run has cancelled it within a short time.
+async fn is_cancelled_elsewhere(runs: &ActiveRuns, run: &RunId) -> Result<bool, ApiError> {
+    let until = Instant::now() + CANCEL_GRACE;
+    while runs.config.peers.is_some() && Instant::now() < until {
+        let last = before(Instant::now() + READ_TIMEOUT, runs.config.log.last_event(run)).await?;
+        if let Some(Ok(RunEvent::Ended { end })) = last.map(|last| last.event.read()) {
+            return Ok(matches!(end, RunEnd::Cancelled));
+        }
+        tokio::time::sleep(CANCEL_POLL_INTERVAL).await;
+    }
+    Ok(false)
 }
 
 pub(super) fn parse_body<'a, T: Deserialize<'a>>(body: &'a str) -> Result<T, ApiError> {

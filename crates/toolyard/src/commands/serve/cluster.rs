@@ -8,6 +8,7 @@ use std::{
 
 use toolyard::{
     ToolWrapper, Toolyard,
+    gateway::{AgentService, RUN_PEER_SERVICE, cluster_owner},
     settings::{ClusterCredentials, ClusterSettings, DEFAULT_CLUSTER_PREFIX, SettingsError},
 };
 use toolyard_cluster::ownership::{
@@ -20,7 +21,7 @@ use toolyard_nats::{NatsConnectError, NatsConnection, NatsCredentials, NatsPeers
 use toolyard_store::Engine;
 
 use super::workers::WorkerSources;
-use crate::{config::CliContext, error::CliError};
+use crate::{commands::setup::process_owner, config::CliContext, error::CliError};
 
 /// How long leaving the cluster may take; what is left ends with its lease.
 const MAX_LEAVE: Duration = Duration::from_secs(10);
@@ -104,6 +105,16 @@ impl Cluster {
     /// Lets other gateways continue the calls of this server's clients, and the other way round.
     pub(super) fn serve(&self, server: &Arc<McpServer>) {
         self.peers.register(PEER_SERVICE_NAME, server.peer_service());
+    }
+
+    /// Lets other gateways take runs that this one has no room for, follow and decide on its runs, and the other way round.
+    pub(super) fn serve_runs(&self, agents: &AgentService) {
+        self.peers.register(RUN_PEER_SERVICE, agents.peer_service());
+    }
+
+    /// The name under which this gateway claims runs.
+    pub(super) fn run_owner(&self) -> String {
+        cluster_owner(&process_owner(), self.peers.own_number())
     }
 
     /// Renews the leases of sessions, and follows what workers offer. Never completes.

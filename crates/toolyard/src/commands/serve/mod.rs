@@ -154,7 +154,7 @@ async fn run_http(
         open_for_clients(context, Some(&metrics), Arc::clone(&credentials), cluster.as_ref()).await?;
     let readiness = Arc::new(GatewayReadiness::new(&toolyard, serve.required_servers.clone()));
     let config = server_config(secrets.session_keys()?);
-    let agents = agent_service(serve, &toolyard)?;
+    let agents = agent_service(serve, &toolyard, cluster.as_ref())?;
     let drain_period = drain::drain_period(serve, context.store.as_ref().map(Store::engine), is_interactive);
     let gateway = GatewayConfig {
         main_profile: serve.main_profile(),
@@ -313,7 +313,7 @@ async fn run_stdio(
     let toolyard = open_for_clients(context, None, credentials, None).await?;
     let keys = SessionKeys::random();
     let config = server_config(keys.map_err(|error| CliError::failed(error.to_string()))?);
-    let agents = agent_service(serve, &toolyard)?.filter(|_| arguments.profile.is_none());
+    let agents = agent_service(serve, &toolyard, None)?.filter(|_| arguments.profile.is_none());
     let gateway = GatewayConfig {
         main_profile: profile,
         agents: agents.clone(),
@@ -352,7 +352,11 @@ async fn open_for_clients(
     servers.host_environment = credentials;
     servers.input_handler = Arc::new(ForwardInputToCaller);
     servers.tool_wrapper = cluster.map(Cluster::tool_wrapper);
-    let toolyard = build(gateway_builder(context, servers, metrics).lazy_past_requests()).await?;
+    let mut builder = gateway_builder(context, servers, metrics).lazy_past_requests();
+    if let Some(cluster) = cluster {
+        builder = builder.owner(cluster.run_owner());
+    }
+    let toolyard = build(builder).await?;
     if let Some(cluster) = cluster {
         cluster.set_servers(&toolyard);
     }
@@ -364,12 +368,26 @@ async fn open_for_clients(
 
 /// The agents for clients: as configured, else if there is a model and the main profile is not restricted. Agents are limited
 /// to the main profile.
-fn agent_service(serve: &ServeSettings, toolyard: &Toolyard) -> Result<Option<AgentService>, CliError> {
+fn agent_service(
+    serve: &ServeSettings,
+    toolyard: &Toolyard,
+    cluster: Option<&Cluster>,
+) -> Result<Option<AgentService>, CliError> {
     let lease = serve.run_lease()?;
     let is_unrestricted = serve.main_profile().allows_everything();
     let is_enabled =
         serve.agents.unwrap_or_else(|| is_unrestricted && !toolyard.agents().models().is_empty());
-    Ok(is_enabled.then(|| toolyard.agent_service(serve.main_profile(), serve.remote_approval, lease)))
+    if !is_enabled {
+        return Ok(None);
+    }
+    let mut config = toolyard.agent_service_config(serve.main_profile(), serve.remote_approval, lease);
+    config.max_runs = serve.max_runs();
+    config.peers = cluster.map(Cluster::peers);
+    let agents = AgentService::new(config);
+    if let Some(cluster) = cluster {
+        cluster.serve_runs(&agents);
+    }
+    Ok(Some(agents))
 }
 
 fn server_config(sessions: SessionKeys) -> ServerConfig {
