@@ -153,6 +153,10 @@ cluster-trial *ARGS:
 worker-trial *ARGS:
     scripts/worker-trial {{ ARGS }}
 
+# Runs of agents in a cluster of three gateways: queued runs, a killed gateway, a ledger of side effects (--runs N, --lease SECONDS)
+runs-trial *ARGS:
+    scripts/runs-trial {{ ARGS }}
+
 # Callers of one gateway must not receive words of others (bench/leaks)
 leak-trial *ARGS:
     scripts/leak-trial {{ ARGS }}

@@ -12,14 +12,14 @@ import json
 import os
 import random
 import re
-import signal
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
 from pathlib import Path
+
+from processes import Gateway, start_nats
 
 FOLDER = Path(__file__).resolve().parent
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
@@ -46,41 +46,6 @@ max_instances = 200
 command = "python3"
 args = ["{server}"]
 """
-
-
-class Gateway:
-    """A gateway in a home folder of its own."""
-
-    def __init__(self, binary, home, store, nats):
-        home.mkdir()
-        file = home / "config/toolyard/toolyard.toml"
-        file.parent.mkdir(parents=True)
-        file.write_text(SETTINGS.format(store=store, nats=nats, lease=LEASE, server=FOLDER / "counter_server.py"))
-        environment = {"PATH": os.environ["PATH"], "HOME": str(home), "SESSION_KEY": "ab" * 32}
-        environment |= {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "CACHE")}
-        self.environment, self.home, self.binary = environment, home, binary
-        self.process = self.port = None
-
-    def command(self, *arguments):
-        done = subprocess.run([self.binary, *arguments], env=self.environment, cwd=self.home, capture_output=True, text=True)
-        if done.returncode:
-            sys.exit(f"toolyard {' '.join(arguments)}: {done.stdout}{done.stderr}")
-        return done.stdout
-
-    def start(self):
-        log = open(self.home / "log", "w")
-        self.process = subprocess.Popen([self.binary, "serve", "--http", "127.0.0.1:0"], env=self.environment, cwd=self.home, stdout=log, stderr=log)
-        until = time.monotonic() + 30
-        while time.monotonic() < until:
-            if found := re.search(r"serving at http://127\.0\.0\.1:(\d+)", (self.home / "log").read_text()):
-                self.port = int(found[1])
-                return
-            time.sleep(0.05)
-        sys.exit((self.home / "log").read_text())
-
-    def kill(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
 
 
 def post(port, caller, message, revision, extra=()):
@@ -263,22 +228,6 @@ def ask_all(gateways, questions):
     return right, wrong
 
 
-def start_nats(folder):
-    parts = Path(os.environ.get("TOOLYARD_PARTS") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "toolyard-parts")
-    ports = folder / "nats"
-    ports.mkdir()
-    process = subprocess.Popen(
-        [parts / "nats/bin/nats-server", "-a", "127.0.0.1", "-p", "-1", "--ports_file_dir", ports], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    until = time.monotonic() + 10
-    while time.monotonic() < until:
-        for file in ports.glob("*.ports"):
-            if text := file.read_text():
-                return process, int(json.loads(text)["nats"][0].rsplit(":", 1)[1])
-        time.sleep(0.05)
-    sys.exit("NATS does not start")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", default="toolyard")
@@ -292,7 +241,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="toolyard-cluster-") as folder:
         folder = Path(folder)
         nats, port = start_nats(folder)
-        gateways = [Gateway(options.binary, folder / f"gateway-{number}", options.store, port) for number in range(3)]
+        settings = SETTINGS.format(store=options.store, nats=port, lease=LEASE, server=FOLDER / "counter_server.py")
+        gateways = [Gateway(options.binary, folder / f"gateway-{number}", settings) for number in range(3)]
         try:
             gateways[0].command("servers", "test")
             print("doctor:", next(line.strip() for line in gateways[0].command("doctor").splitlines() if "NATS" in line))

@@ -1,0 +1,340 @@
+"""Runs of agents in a cluster of three gateways, on a real NATS and PostgreSQL, with a scripted model.
+
+1. A run is followed and cancelled through gateways that do not execute it.
+2. Runs are started at random gateways; the first one executes few at once, so that others must take its queue.
+3. A gateway that executes runs is killed: the others take its runs over within the lease + 5 s, every run ends, and no side effect is
+   repeated. A step whose outcome is unknown is reported by its run; the trial decides on it by looking at the ledger.
+Prints one line per part, and fails if a promise does not hold.
+"""
+
+import argparse
+import asyncio
+import http.client
+import json
+import os
+import random
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from processes import Gateway, start_nats
+
+FOLDER = Path(__file__).resolve().parent
+sys.path += [str(FOLDER.parent / "common"), str(FOLDER.parent / "replicas")]
+
+import scripted_model  # noqa: E402
+from replies import reply  # noqa: E402
+
+TOKEN = "a-token-of-more-than-thirty-two-characters"
+# Seconds that a survivor has after the lease of a run has ended.
+MARGIN = 5
+# Runs that the first gateway executes at once; the others execute as many as there are.
+FEW_RUNS = 3
+SETTINGS = """
+store = "{store}"
+
+[cluster]
+nats = "nats://127.0.0.1:{nats}"
+
+[serve]
+token = "${{SERVE_TOKEN}}"
+run_lease = "{lease}s"
+max_runs = {max_runs}
+remote_approval = true
+drain = "0s"
+
+[servers.ledger]
+url = "http://127.0.0.1:{ledger}/mcp"
+transport = "http"
+revision = "legacy"
+stateless = true
+
+[approvals]
+allow = ["record@ledger"]
+
+[models.scripted]
+url = "http://127.0.0.1:{model}/v1"
+model = "scripted"
+tool_calling = "schema"
+"""
+
+
+def request(gateway, method, path, body=None):
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"}
+    connection.request(method, "/api/v1" + path, None if body is None else json.dumps(body), headers)
+    return connection, connection.getresponse()
+
+
+def call(gateway, method, path, body=None):
+    """Status and JSON of the response."""
+    connection, response = request(gateway, method, path, body)
+    try:
+        text = response.read()
+        return response.status, json.loads(text) if text else None
+    finally:
+        connection.close()
+
+
+def start_run(gateway, name, steps, delay_ms):
+    for _ in range(20):
+        status, answer = call(gateway, "POST", "/runs", {"question": f"record {name} {steps} {delay_ms}"})
+        if status == 202:
+            return answer["run"]
+        if status != 503:
+            break
+        time.sleep(0.2)
+    sys.exit(f"POST /runs: {status} {answer}")
+
+
+def events_of(gateway, run, found):
+    """Follows a run; collects when each logged event arrived, by its number, and when the others did, by their names."""
+    connection, response = request(gateway, "GET", f"/runs/{run}/events")
+    number = None
+    for line in response:
+        if line.startswith(b"id: "):
+            number = int(line[4:])
+        elif line.startswith(b"event: "):
+            found[line[7:].strip().decode() if number is None else number] = time.monotonic()
+            number = None
+    connection.close()
+
+
+class Store:
+    """What the database knows about runs."""
+
+    def __init__(self, url):
+        self.url = url
+
+    def rows(self, sql):
+        output = subprocess.run(["psql", self.url, "-qAt", "-F", "\t", "-c", sql], check=True, capture_output=True, text=True)
+        return [line.split("\t") for line in output.stdout.splitlines()]
+
+    def owners(self):
+        """The owner of each run that is not over; empty if it has none."""
+        return {run: owner for run, owner in self.rows("SELECT id, coalesce(owner, '') FROM runs WHERE kind = 'agent' AND state = 'open'")}
+
+    def start_delays(self):
+        """Seconds from the creation of each run to the first event that its gateway logged."""
+        sql = "SELECT runs.id, (min(at) - created_at) / 1000.0 FROM runs JOIN run_events ON run = id WHERE number > 0 GROUP BY runs.id, created_at"
+        return {run: float(seconds) for run, seconds in self.rows(sql)}
+
+
+def is_of(gateway, owner):
+    return owner.startswith(f"toolyard-{gateway.process.pid}-")
+
+
+class Trial:
+    def __init__(self, gateways, store, ledger, options):
+        self.gateways, self.store, self.ledger, self.options = gateways, store, ledger, options
+        self.failures, self.names, self.first_gateway = [], {}, {}
+
+    def check(self, part, holds):
+        if not holds:
+            self.failures.append(part)
+
+    def entries(self):
+        return self.ledger.read_text().split() if self.ledger.exists() else []
+
+    def executing(self, run):
+        """Waits for the gateway that executes a run."""
+        until = time.monotonic() + 20
+        while time.monotonic() < until:
+            owner = self.store.owners().get(run, "")
+            for gateway in self.gateways:
+                if is_of(gateway, owner) and not owner.endswith("-creates"):
+                    return gateway
+            time.sleep(0.05)
+        sys.exit(f"nobody executes run {run}")
+
+    def follow_and_cancel(self):
+        run = start_run(self.gateways[1], "followed-0", 4, 300)
+        executing = self.executing(run)
+        others = [gateway for gateway in self.gateways if gateway is not executing]
+        streams = [{}, {}]
+        threads = [threading.Thread(target=events_of, args=(gateway, run, found)) for gateway, found in zip((executing, others[0]), streams)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        here, elsewhere = streams
+        logged = [{number for number in stream if isinstance(number, int)} for stream in streams]
+        late = max((elsewhere[key] - here[key] for key in here if key in elsewhere), default=99)
+        print(f"followed through another gateway: {len(logged[1])} of {len(logged[0])} events, each at most {late * 1000:.0f} ms after the executing one had sent it")
+        # Polling would take up to 500 ms; pieces of the answer are in no log.
+        self.check("followed", logged[0] == logged[1] and late < 0.4 and "answer_delta" in elsewhere)
+        run = start_run(self.gateways[1], "cancelled-0", 20, 500)
+        executing = self.executing(run)
+        other = next(gateway for gateway in self.gateways if gateway is not executing)
+        began = time.monotonic()
+        status, answer = call(other, "POST", f"/runs/{run}/cancel")
+        took = time.monotonic() - began
+        state = call(other, "GET", f"/runs/{run}")[1]["state"]
+        print(f"cancelled through another gateway: status {status}, {took * 1000:.0f} ms, state {state}")
+        self.check("cancelled", status == 200 and state == "cancelled" and took < 3)
+
+    def start_runs(self):
+        names = [f"run-{number}" for number in range(self.options.runs)]
+
+        def start(name):
+            gateway = random.choice(self.gateways)
+            run = start_run(gateway, name, self.options.steps, self.options.delay_ms)
+            self.names[run], self.first_gateway[run] = name, gateway
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(start, names))
+
+    def queued_runs(self):
+        """How soon runs were executed that were started at the gateway which executes few at once."""
+        until = time.monotonic() + 20
+        while time.monotonic() < until:
+            delays = {run: seconds for run, seconds in self.store.start_delays().items() if run in self.names}
+            if len(delays) == len(self.names):
+                break
+            time.sleep(0.2)
+        at_first = [delays.get(run, 99) for run, gateway in self.first_gateway.items() if gateway is self.gateways[0]]
+        elsewhere = [delays.get(run, 99) for run, gateway in self.first_gateway.items() if gateway is not self.gateways[0]]
+        print(
+            f"start after the request: {len(elsewhere)} runs at gateways with room: median {statistics.median(elsewhere):.2f} s, slowest {max(elsewhere):.2f} s; "
+            f"{len(at_first)} runs at the gateway that executes {FEW_RUNS}: median {statistics.median(at_first):.2f} s, slowest {max(at_first):.2f} s"
+        )
+        self.check("queued runs", len(delays) == len(self.names) and max(at_first) < max(elsewhere) + 2)
+
+    def kill_one(self):
+        victim = self.gateways[2]
+        before = self.store.owners()
+        killed = time.monotonic()
+        victim.kill()
+        after = self.store.owners()
+        # Runs that the victim began or ended between the two looks are not counted.
+        orphaned = {run for run, owner in after.items() if run in before and is_of(victim, owner)}
+        survivors = [gateway for gateway in self.gateways if gateway is not victim]
+        times, limit = {}, self.options.lease + MARGIN
+        while len(times) < len(orphaned) and time.monotonic() - killed < limit + 10:
+            now, owners = time.monotonic() - killed, self.store.owners()
+            for run in orphaned - set(times):
+                if not is_of(victim, owners.get(run, "")):
+                    times[run] = now
+            time.sleep(0.1)
+        slowest = max(times.values(), default=99)
+        print(f"killed: {len(times)} of {len(orphaned)} runs of the killed gateway were taken over, the last one {slowest:.1f} s after the kill (lease {self.options.lease} s, wanted ≤ {limit} s)")
+        self.check("taken over", orphaned and len(times) == len(orphaned) and slowest <= limit)
+        return survivors
+
+    def states(self, gateways):
+        with ThreadPoolExecutor(8) as pool:
+            shown = pool.map(lambda run: (run, call(random.choice(gateways), "GET", f"/runs/{run}")[1]), self.names)
+            return {run: details for run, details in shown}
+
+    def wait_for_ends(self, gateways, seconds):
+        until = time.monotonic() + seconds
+        while True:
+            states = self.states(gateways)
+            if all(details["state"] != "running" for details in states.values()) or time.monotonic() > until:
+                return states
+            time.sleep(0.5)
+
+    def finish(self, survivors):
+        states = self.wait_for_ends(survivors, 90)
+        unknown = [(run, step) for run, details in states.items() for step in details["unknown_steps"]]
+        suspended = {run for run, details in states.items() if details["state"] == "suspended"}
+        reported = suspended == {run for run, _ in unknown}
+        for run, step in unknown:
+            entry = f"{self.names[run]}.{step['step'].split('#')[0]}"
+            outcome = "done" if entry in self.entries() else "not_done"
+            status, answer = call(random.choice(survivors), "POST", f"/runs/{run}/resolve", {"step": step["step"], "outcome": outcome})
+            if status != 202:
+                print(f"  resolve: {status} {answer}")
+        ended = Counter(details["state"] for details in self.wait_for_ends(survivors, 60).values())
+        print(f"ended: {dict(ended)}; {len(unknown)} steps had an unknown outcome, were reported by their runs, and were decided by looking at the ledger")
+        self.check("ended", reported and ended == {"answered": self.options.runs})
+        entries = [entry for entry in self.entries() if entry.startswith("run-")]
+        repeated = [entry for entry, count in Counter(entries).items() if count > 1]
+        missing = self.options.runs * self.options.steps - len(set(entries))
+        print(f"ledger: {len(entries)} side effects, {len(repeated)} repeated, {missing} missing {repeated[:3]}")
+        self.check("ledger", not repeated and not missing)
+
+
+def start_model():
+    """The scripted model, in a thread of its own; returns its port."""
+    started, ports = threading.Event(), []
+
+    async def serve():
+        server, port = await scripted_model.start(reply)
+        ports.append(port)
+        started.set()
+        await server.serve_forever()
+
+    threading.Thread(target=lambda: asyncio.run(serve()), daemon=True).start()
+    started.wait(10)
+    return ports[0]
+
+
+def start_ledger(file):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = subprocess.Popen([sys.executable, FOLDER.parent / "replicas/ledger_server.py", str(port), file])
+    for _ in range(200):
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return process, port
+        except OSError:
+            time.sleep(0.05)
+    sys.exit("the ledger server does not start")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", default="toolyard")
+    parser.add_argument("--store", required=True, help="a PostgreSQL database of its own")
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--delay-ms", type=int, default=1000, help="how long each step takes")
+    parser.add_argument("--lease", type=int, default=10, help="[serve] run_lease in seconds")
+    options = parser.parse_args()
+    random.seed(1)
+    with tempfile.TemporaryDirectory(prefix="toolyard-runs-") as folder:
+        folder = Path(folder)
+        nats, nats_port = start_nats(folder)
+        ledger, ledger_port = start_ledger(folder / "ledger")
+        values = {"store": options.store, "nats": nats_port, "lease": options.lease, "ledger": ledger_port, "model": start_model()}
+        limits = [FEW_RUNS, 1000, 1000]
+        gateways = [
+            Gateway(options.binary, folder / f"gateway-{number}", SETTINGS.format(max_runs=limit, **values), {"SERVE_TOKEN": TOKEN})
+            for number, limit in enumerate(limits)
+        ]
+        trial = Trial(gateways, Store(options.store), folder / "ledger", options)
+        try:
+            gateways[0].command("servers", "test")
+            for gateway in gateways:
+                gateway.start()
+            time.sleep(2)
+            trial.follow_and_cancel()
+            trial.start_runs()
+            trial.queued_runs()
+            trial.finish(trial.kill_one())
+        finally:
+            for gateway in gateways:
+                if gateway.process and gateway.process.poll() is None:
+                    gateway.process.terminate()
+            for gateway in gateways:
+                if gateway.process:
+                    gateway.process.wait(30)
+            ledger.kill()
+            nats.kill()
+            if os.environ.get("KEEP_LOGS"):
+                for gateway in gateways:
+                    print((gateway.home / "log").read_text()[-3000:])
+    if trial.failures:
+        sys.exit(f"failed: {', '.join(trial.failures)}")
+
+
+main()
