@@ -26,15 +26,23 @@ impl Servers for Store {
                 Box::pin(async move {
                     let tools = serde_json::to_string(&server.cached_tools);
                     let tools = tools.map_err(StoreError::corrupt)?;
-                    let sql = "INSERT INTO servers (id, configuration, revision_family, cached_tools, seen_at, tool_approvals, content)
-                               VALUES ($1, $2, $3, $4, $5, $6, $7)
+                    let next = sqlx::query("UPDATE server_revision SET last = last + 1 RETURNING last");
+                    let revision: i64 = next.fetch_one(&mut *connection).await?.try_get("last")?;
+                    // A server that was seen again with the same tools is not changed.
+                    let sql = "INSERT INTO servers (id, configuration, revision_family, cached_tools, seen_at, tool_approvals, content, revision)
+                               VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
                                ON CONFLICT (id) DO UPDATE SET configuration = excluded.configuration, revision_family = excluded.revision_family,
                                cached_tools = excluded.cached_tools, seen_at = excluded.seen_at,
-                               tool_approvals = excluded.tool_approvals, content = excluded.content";
+                               tool_approvals = excluded.tool_approvals, content = excluded.content,
+                               revision = CASE WHEN servers.revision_family IS NOT DISTINCT FROM excluded.revision_family
+                                   AND servers.cached_tools = excluded.cached_tools
+                                   AND servers.tool_approvals IS NOT DISTINCT FROM excluded.tool_approvals
+                                   AND servers.content IS NOT DISTINCT FROM excluded.content
+                                   THEN servers.revision ELSE excluded.revision END";
                     let query = sqlx::query(sql).bind(server.id.as_str()).bind(server.configuration.to_string());
                     let query = query.bind(server.revision_family.as_ref().map(enum_to_text)).bind(tools).bind(server.seen_at);
                     let text = |json: &Option<RawJson>| json.as_ref().map(|json| json.get().to_owned());
-                    let query = query.bind(text(&server.tool_approvals)).bind(text(&server.content));
+                    let query = query.bind(text(&server.tool_approvals)).bind(text(&server.content)).bind(revision);
                     query.execute(connection).await?;
                     Ok(())
                 })
@@ -45,6 +53,20 @@ impl Servers for Store {
 
     fn servers(&self) -> ServersFuture<'_, Vec<ServerRecord>> {
         Box::pin(async move { Ok(self.select(sqlx::query(SELECT_SERVERS), server_record).await?) })
+    }
+
+    fn latest_server_revision(&self) -> ServersFuture<'_, i64> {
+        Box::pin(async move {
+            let query = sqlx::query("SELECT last FROM server_revision");
+            Ok(self.select_optional(query, |row| Ok(row.try_get("last")?)).await?.unwrap_or_default())
+        })
+    }
+
+    fn servers_changed_after(&self, revision: i64) -> ServersFuture<'_, Vec<(SourceId, i64)>> {
+        Box::pin(async move {
+            let query = sqlx::query("SELECT id, revision FROM servers WHERE revision > $1 ORDER BY revision");
+            Ok(self.select(query.bind(revision), server_revision).await?)
+        })
     }
 
     fn server<'a>(&'a self, id: &'a SourceId) -> ServersFuture<'a, Option<ServerRecord>> {
@@ -183,6 +205,10 @@ fn server_record(row: &AnyRow) -> Result<ServerRecord, StoreError> {
         tool_approvals: json("tool_approvals")?,
         content: json("content")?,
     })
+}
+
+fn server_revision(row: &AnyRow) -> Result<(SourceId, i64), StoreError> {
+    Ok((read_id(row, "id")?, row.try_get("revision")?))
 }
 
 fn tool_definition(row: &AnyRow) -> Result<StoredDefinition, StoreError> {

@@ -69,6 +69,20 @@ pub trait Servers: Send + Sync {
     /// All servers, by id.
     fn servers(&self) -> BoxFuture<'_, Result<Vec<ServerRecord>, StorageError>>;
 
+    /// The highest revision of all servers. A server whose record changes gets a revision above all earlier ones.
+    fn latest_server_revision(&self) -> BoxFuture<'_, Result<i64, StorageError>> {
+        Box::pin(std::future::ready(Ok(0)))
+    }
+
+    /// The servers with a revision above this one, lowest first. None in a store that only one process uses.
+    fn servers_changed_after(
+        &self,
+        revision: i64,
+    ) -> BoxFuture<'_, Result<Vec<(SourceId, i64)>, StorageError>> {
+        let _ = revision;
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
     /// One server.
     fn server<'a>(&'a self, id: &'a SourceId) -> BoxFuture<'a, Result<Option<ServerRecord>, StorageError>>;
 

@@ -31,8 +31,8 @@ impl Table {
     }
 }
 
-/// Every table except `audit_head`, which is derived from `audit`, `session_key`, which a new store generates, and the budgets of
-/// quotas, which are about the latest minutes or days. Referenced tables come before those that refer to them.
+/// Every table except `audit_head`, which is derived from `audit`, `session_key`, which a new store generates, the budgets of quotas,
+/// which are about the latest minutes or days, and the revisions of servers, which processes count while they run. Referenced tables come before those that refer to them.
 pub(crate) const TABLES: &[Table] = &[
     Table {
         name: "servers",

@@ -89,6 +89,7 @@ on_both_engines!(
     run_events_are_appended_in_order_under_the_lease,
     one_step_and_the_approvals_of_one_run_are_found,
     servers_and_definitions_are_stored,
+    changed_servers_are_found_by_their_revisions,
     trust_and_program_descriptions_are_stored,
     results_are_paged_deduplicated_and_expire,
     agents_are_added_replaced_and_removed,

@@ -82,6 +82,60 @@ pub(crate) async fn servers_and_definitions_are_stored(engine: Engine) {
     assert!(store.definitions(&id).await.unwrap().is_empty());
 }
 
+fn server_with_tools(id: &str, tools: &[&str]) -> ServerRecord {
+    ServerRecord {
+        id: id.into(),
+        configuration: ContentHash::of(id),
+        revision_family: None,
+        cached_tools: tools.iter().map(|tool| json(serde_json::json!({ "name": tool }))).collect(),
+        tool_approvals: None,
+        content: None,
+        seen_at: 7,
+    }
+}
+
+pub(crate) async fn changed_servers_are_found_by_their_revisions(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let (store, other) = (test_store.open().await, test_store.open().await);
+    assert_eq!(store.latest_server_revision().await.unwrap(), 0);
+    store.put_server(&server_with_tools("a", &["read"])).await.unwrap();
+    other.put_server(&server_with_tools("b", &["read"])).await.unwrap();
+    let seen = store.latest_server_revision().await.unwrap();
+    let changed =
+        |changed: Vec<(SourceId, i64)>| changed.iter().map(|(id, _)| id.to_string()).collect::<Vec<_>>();
+    assert_eq!(changed(store.servers_changed_after(0).await.unwrap()), ["a", "b"]);
+    let seen_again = ServerRecord { seen_at: 9, ..server_with_tools("a", &["read"]) };
+    other.put_server(&seen_again).await.unwrap();
+    assert!(store.servers_changed_after(seen).await.unwrap().is_empty(), "the same tools are no change");
+    other.put_server(&server_with_tools("a", &["read", "write"])).await.unwrap();
+    let rows = store.servers_changed_after(seen).await.unwrap();
+    assert!(rows[0].1 > seen);
+    assert_eq!(changed(rows), ["a"]);
+
+    // While two processes write, a reader that continues after the highest revision it saw misses nothing.
+    let writing = |store: Store, process: &'static str| {
+        tokio::spawn(async move {
+            for number in 0..50 {
+                let server = server_with_tools(&format!("{process}-{number}"), &["read"]);
+                store.put_server(&server).await.unwrap();
+            }
+        })
+    };
+    let writers = [writing(store.clone(), "one"), writing(other.clone(), "two")];
+    let (mut seen, mut found) = (seen, HashSet::new());
+    loop {
+        let is_last = writers.iter().all(tokio::task::JoinHandle::is_finished);
+        for (id, revision) in store.servers_changed_after(seen).await.unwrap() {
+            found.insert(id.to_string());
+            seen = seen.max(revision);
+        }
+        if is_last {
+            break;
+        }
+    }
+    assert_eq!(found.iter().filter(|id| id.contains('-')).count(), 100, "no change was missed");
+}
+
 pub(crate) async fn trust_and_program_descriptions_are_stored(engine: Engine) {
     let test_store = TestStore::new(engine).await;
     let store = test_store.open().await;
