@@ -56,6 +56,7 @@ pub use crate::{
     encryption::{EncryptionError, EncryptionKey},
     instance_owner::InstanceOwner,
     lifecycle::{
+        catalogue_sharing::{CatalogueSharing, DiscoveryTurn},
         connect::{ConnectOptions, ConnectTarget, connect},
         connect_error::ConnectError,
         content_request::{ContentRequest, ServerRequestError},

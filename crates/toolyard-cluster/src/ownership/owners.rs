@@ -268,6 +268,11 @@ impl SessionOwners {
         }
     }
 
+    /// Whether this process owns a session now.
+    pub fn owns(&self, session: &str) -> bool {
+        lock(&self.held).valid_fence(session, Instant::now()).is_some()
+    }
+
     /// Renews the leases of this process, for ever.
     pub async fn keep(self: Arc<Self>) {
         let mut interval = tokio::time::interval(self.settings.lease / 4);

@@ -33,8 +33,8 @@ const MAX_RETIREMENT: Duration = Duration::from_mins(5);
 /// All configured servers.
 #[derive(Debug)]
 pub struct McpManager {
-    host: Arc<Host>,
-    shared: Arc<ManagerShared>,
+    pub(super) host: Arc<Host>,
+    pub(super) shared: Arc<ManagerShared>,
     private: Arc<PrivateInstances>,
     servers: Mutex<BTreeMap<SourceId, Arc<ManagedServer>>>,
     /// Servers that are not configured any more and finish their calls.
@@ -190,16 +190,17 @@ impl McpManager {
         for (id, approvals) in changed {
             if let Some(server) = self.server(id.as_str()) {
                 server.set_approvals(approvals).await;
+                server.publish_record_change();
             }
         }
         Ok(())
     }
 
-    /// Starts every server whose tools are unknown. Failures are isolated per server.
-    pub async fn discover(&self) -> Vec<(SourceId, Result<Arc<Session>, ConnectError>)> {
+    /// Starts every server whose tools are unknown, or waits for the process that does. Failures are isolated per server.
+    pub async fn discover(&self) -> Vec<(SourceId, Result<(), ConnectError>)> {
         let unknown = self.servers().into_iter().filter(|server| server.state() == ServerState::Configured);
         let starts = unknown.map(|server| async move {
-            let outcome = server.session(StartReason::Explicit, None).await;
+            let outcome = server.learn_tools(StartReason::Explicit).await;
             (server.config().id.clone(), outcome)
         });
         stream::iter(starts).buffer_unordered(MAX_CONCURRENT_STARTS).collect().await
@@ -213,7 +214,7 @@ impl McpManager {
             is_selected(&config.id) && config.enabled && !server.has_known_tools()
         });
         let starts =
-            unknown.map(|server| async move { drop(server.session(StartReason::Explicit, None).await) });
+            unknown.map(|server| async move { drop(server.learn_tools(StartReason::Explicit).await) });
         stream::iter(starts).buffer_unordered(MAX_CONCURRENT_STARTS).collect::<()>().await;
     }
 

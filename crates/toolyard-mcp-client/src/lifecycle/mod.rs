@@ -6,10 +6,12 @@
 //! - [`host`]: what servers need from the embedder.
 //! - [`caller_sessions`]: further sessions of a server that several callers use at once.
 //! - [`isolation`]: instances of a server that belong to one caller each.
+//! - [`catalogue_sharing`]: tools that another process learned.
 //! - [`refresh`]: reads lists of a running server. [`tool`]: its tools. [`content_request`]: its prompts and resources.
 
 mod back_channel;
 mod caller_sessions;
+pub(crate) mod catalogue_sharing;
 pub(crate) mod connect;
 pub(crate) mod connect_error;
 pub(crate) mod content_request;

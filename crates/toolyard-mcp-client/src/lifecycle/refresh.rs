@@ -12,7 +12,7 @@ use crate::{
         server::ManagedServer,
         shared::{ServerEvent, unix_millis},
     },
-    pinning::ToolApprovals,
+    pinning::{ToolApprovals, list_hash},
     session::handle::Session,
     sync::lock,
 };
@@ -37,6 +37,7 @@ impl ManagedServer {
         // Stored before any of them is used.
         let name_users = |tool: &str| self.host.registrar.name_user(tool);
         let source = self.config.pinned_source();
+        let list = list_hash(&tools);
         let decision =
             self.host.cache.update_tools(&source, Some(family), tools, &name_users, unix_millis()).await;
         let decision = decision.map_err(|error| ConnectError::Cache(error.to_string()))?;
@@ -46,9 +47,17 @@ impl ManagedServer {
             return Err(error.into());
         }
         let problem = approvals.problem_summary();
-        lock(&self.state).approvals = Arc::new(approvals);
+        let is_changed = !self.has_known_tools() || !self.tool_approvals().has_same_tools(&approvals);
+        {
+            let mut state = lock(&self.state);
+            state.approvals = Arc::new(approvals);
+            state.listed_tools = Some(list);
+        }
         self.register_tools();
         lock(&self.state).lifecycle.record_tools(problem);
+        if is_changed {
+            self.publish_record_change();
+        }
         Ok(())
     }
 
@@ -73,6 +82,7 @@ impl ManagedServer {
         let resources_changed = (&previous.resources, &previous.templates, &previous.skills)
             != (&content.resources, &content.templates, &content.skills);
         lock(&self.state).content = Arc::new(content);
+        self.publish_record_change();
         if prompts_changed {
             self.shared.publish(ServerEvent::PromptsChanged(self.config.id.clone()));
         }

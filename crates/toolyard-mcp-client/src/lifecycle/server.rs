@@ -64,6 +64,8 @@ pub(super) struct ManagedState {
     pub(super) revision_family: Option<RevisionFamily>,
     pub(super) back_channel: BackChannel,
     pub(super) approvals: Arc<ToolApprovals>,
+    /// The hash of the list that the latest session of this process sent.
+    pub(super) listed_tools: Option<ContentHash>,
     pub(super) content: Arc<ServerContent>,
     pub(super) subscriptions: ResourceSubscriptions,
     pub(super) caller_sessions: CallerSessions,
@@ -102,6 +104,7 @@ impl ManagedServer {
             back_channel: BackChannel::default(),
             revision_family: config.revision_family.or(revision_family),
             approvals: Arc::new(approvals),
+            listed_tools: None,
             content: Arc::new(content),
             subscriptions: ResourceSubscriptions::default(),
             caller_sessions: CallerSessions::default(),
@@ -434,6 +437,7 @@ impl ManagedServer {
         let approved = self.host.cache.approve(&source, Some(tools), &name_users, unix_millis()).await?;
         lock(&self.state).approvals = Arc::new(ToolApprovals::from_decision(approved.decision));
         self.register_tools();
+        self.publish_record_change();
         Ok(())
     }
 

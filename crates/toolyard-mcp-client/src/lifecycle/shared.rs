@@ -1,9 +1,11 @@
 //! What all servers of one manager share besides their host.
 
-use std::sync::{Mutex, atomic::AtomicBool};
+use std::sync::{Arc, Mutex, OnceLock, atomic::AtomicBool};
 
 use tokio::sync::broadcast;
 use toolyard_core::SourceId;
+
+use super::catalogue_sharing::CatalogueSharing;
 
 /// Events that may be queued for a receiver.
 const MAX_QUEUED_EVENTS: usize = 1_024;
@@ -16,6 +18,8 @@ pub enum ServerEvent {
     PromptsChanged(SourceId),
     /// The resources, templates or skills changed.
     ResourcesChanged(SourceId),
+    /// The stored record of the server changed: its tools, their approvals, prompts, resources or skills.
+    RecordChanged(SourceId),
     /// The resource with this URI changed.
     ResourceUpdated(SourceId, String),
 }
@@ -27,6 +31,8 @@ pub(super) struct ManagerShared {
     pub(super) keeps_reconnecting: AtomicBool,
     /// The minimum level of the log messages that legacy servers send.
     pub(super) log_level: Mutex<Option<String>>,
+    /// The other processes that use the same store, if there are any.
+    pub(super) catalogue_sharing: OnceLock<Arc<dyn CatalogueSharing>>,
 }
 
 impl Default for ManagerShared {
@@ -35,6 +41,7 @@ impl Default for ManagerShared {
             events: broadcast::Sender::new(MAX_QUEUED_EVENTS),
             keeps_reconnecting: AtomicBool::new(false),
             log_level: Mutex::default(),
+            catalogue_sharing: OnceLock::new(),
         }
     }
 }

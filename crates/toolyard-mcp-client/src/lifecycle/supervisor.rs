@@ -176,7 +176,8 @@ impl ManagedServer {
                 None => return,
                 Some(retry_at) if retry_at > now => sleep_until(retry_at).await,
                 // The lifecycle records a failure.
-                Some(_) => drop(self.session(StartReason::Reconnect, None).await),
+                Some(_) if self.has_known_tools() => drop(self.session(StartReason::Reconnect, None).await),
+                Some(_) => drop(self.learn_tools(StartReason::Reconnect).await),
             }
         }
     }

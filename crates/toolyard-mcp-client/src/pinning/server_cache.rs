@@ -5,7 +5,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, atomic::AtomicI64},
 };
 
 use futures_util::future::try_join_all;
@@ -74,9 +74,11 @@ pub(crate) struct CachedServer {
 /// Caches servers in a store.
 #[derive(Clone)]
 pub struct ServerCache {
-    servers: Arc<dyn Servers>,
+    pub(super) servers: Arc<dyn Servers>,
     /// The claims of all configured servers on bare names.
     names: Arc<Mutex<NameClaims>>,
+    /// The revision of the store up to which changes of other processes are known.
+    pub(super) seen_revision: Arc<AtomicI64>,
 }
 
 impl std::fmt::Debug for ServerCache {
@@ -88,7 +90,7 @@ impl std::fmt::Debug for ServerCache {
 impl ServerCache {
     /// A cache in this store.
     pub fn new(servers: Arc<dyn Servers>) -> Self {
-        Self { servers, names: Arc::default() }
+        Self { servers, names: Arc::default(), seen_revision: Arc::default() }
     }
 
     /// A cache that lasts until the process ends.
@@ -98,6 +100,14 @@ impl ServerCache {
 
     /// What is known of these servers. A server whose configuration changed counts as new and is missing.
     pub(crate) async fn load(
+        &self,
+        sources: &[PinnedSource],
+    ) -> Result<HashMap<SourceId, CachedServer>, CacheError> {
+        self.note_revision().await?;
+        self.load_sources(sources).await
+    }
+
+    async fn load_sources(
         &self,
         sources: &[PinnedSource],
     ) -> Result<HashMap<SourceId, CachedServer>, CacheError> {
@@ -139,7 +149,8 @@ impl ServerCache {
         &self,
         sources: &[PinnedSource],
     ) -> Result<HashMap<SourceId, ToolApprovals>, CacheError> {
-        let cached = self.load(sources).await?;
+        // Changes of servers still have to be noticed.
+        let cached = self.load_sources(sources).await?;
         Ok(cached.into_iter().map(|(id, source)| (id, source.approvals)).collect())
     }
 
@@ -164,7 +175,12 @@ impl ServerCache {
 
     /// Loads the stored claims of a server on names. A server whose configuration changed keeps the claims it had before,
     /// so that no other server takes its names until it is started again.
-    fn restore_names(&self, source: &PinnedSource, approvals: &ToolApprovals, is_current: bool) {
+    pub(super) fn restore_names(
+        &self,
+        source: &PinnedSource,
+        approvals: &ToolApprovals,
+        is_current: bool,
+    ) {
         let mut names = lock(&self.names);
         for (name, claim) in approvals.names() {
             if is_current || names.get(&name, &source.id).is_none() {
@@ -393,11 +409,11 @@ pub(crate) fn definition_hashes(
 }
 
 /// The approvals in a record; `None` if there are none or another version wrote them.
-fn stored_approvals(record: &ServerRecord) -> Option<ToolApprovals> {
+pub(super) fn stored_approvals(record: &ServerRecord) -> Option<ToolApprovals> {
     ToolApprovals::from_stored(record.tool_approvals.as_ref()?, &record.cached_tools)
 }
 
-fn store_error(server: &(impl ToString + ?Sized)) -> impl FnOnce(StorageError) -> CacheError {
+pub(super) fn store_error(server: &(impl ToString + ?Sized)) -> impl FnOnce(StorageError) -> CacheError {
     let subject = format!("server `{}`", server.to_string());
     move |error| CacheError::Store { subject, message: error.to_string() }
 }

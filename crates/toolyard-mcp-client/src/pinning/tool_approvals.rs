@@ -71,6 +71,12 @@ impl ToolApprovals {
         &self.approved
     }
 
+    /// Whether the same tools are approved, quarantined and rejected.
+    pub(crate) fn has_same_tools(&self, other: &Self) -> bool {
+        (&self.approved, &self.quarantined, &self.rejected, &self.former_names)
+            == (&other.approved, &other.quarantined, &other.rejected, &other.former_names)
+    }
+
     /// How many tools are quarantined or rejected, as a phrase; `None` if none are.
     pub fn problem_summary(&self) -> Option<String> {
         let describe = |count: usize, singular: &str, plural: &str| match count {

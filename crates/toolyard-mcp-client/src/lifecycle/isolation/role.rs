@@ -66,6 +66,7 @@ impl ManagedServer {
             back_channel,
             revision_family,
             approvals: Arc::new(ToolApprovals::default()),
+            listed_tools: None,
             content: Arc::new(ServerContent::default()),
             subscriptions: ResourceSubscriptions::default(),
             caller_sessions: CallerSessions::default(),

@@ -14,13 +14,13 @@ use toolyard::{
 use toolyard_cluster::ownership::{
     OWNED_CALL_SERVICE, OwnedCallService, OwnedTools, OwnershipSettings, SESSION_PREFIX, SessionOwners,
 };
-use toolyard_core::{ContentHash, Peers, SourceId, SourceInfo, Tool, WorkerNetwork};
+use toolyard_core::{ContentHash, PeerService, Peers, SourceId, SourceInfo, Tool, WorkerNetwork};
 use toolyard_mcp_client::McpManager;
 use toolyard_mcp_server::{McpServer, PEER_SERVICE_NAME};
 use toolyard_nats::{NatsConnectError, NatsConnection, NatsCredentials, NatsPeers, NatsSettings};
 use toolyard_store::Engine;
 
-use super::workers::WorkerSources;
+use super::{catalogue::OwnedSessions, workers::WorkerSources};
 use crate::{commands::setup::process_owner, config::CliContext, error::CliError};
 
 /// How long leaving the cluster may take; what is left ends with its lease.
@@ -96,6 +96,17 @@ impl Cluster {
         // Set once, right after the servers were made.
         let _ = self.workers.set(workers);
         Ok(())
+    }
+
+    /// Tells whether this gateway owns the session that callers of a server share.
+    pub(super) fn owned_sessions(&self) -> OwnedSessions {
+        let owners = Arc::clone(&self.owners);
+        Arc::new(move |server: &SourceId| owners.owns(&format!("{SESSION_PREFIX}{server}")))
+    }
+
+    /// Sets what this gateway does for the others under a name.
+    pub(super) fn register(&self, name: &str, service: Arc<dyn PeerService>) {
+        self.peers.register(name, service);
     }
 
     pub(super) fn peers(&self) -> Arc<dyn Peers> {

@@ -2,6 +2,7 @@
 
 mod banner;
 mod callers;
+mod catalogue;
 pub(super) mod cluster;
 mod console;
 mod drain;
@@ -257,7 +258,7 @@ impl RunningGateway<'_> {
         (drain_period, is_interactive): (Duration, bool),
         output: &Output,
     ) -> Result<(), CliError> {
-        let (toolyard, agents) = (self.toolyard, self.agents.clone());
+        let (toolyard, context, agents) = (self.toolyard, self.context, self.agents.clone());
         let server = Arc::clone(&self.server);
         let (drain_timeout, drain_deadline) = (http.drain_timeout, OnceLock::new());
         let (second_sender, second_receiver) = oneshot::channel();
@@ -286,11 +287,12 @@ impl RunningGateway<'_> {
             () = resume_orphaned_runs(agents.as_ref(), output) => Ok(()),
             () = cluster::keep(cluster) => Ok(()),
             () = retention::keep(toolyard) => Ok(()),
+            () = catalogue::follow(toolyard, context, cluster) => Ok(()),
         };
         if let Some(cluster) = cluster {
             cluster.drain(remaining(drain_deadline.get().copied())).await;
         }
-        shut_down(toolyard, agents.as_ref(), drain_deadline.get().copied(), self.context, output).await?;
+        shut_down(toolyard, agents.as_ref(), drain_deadline.get().copied(), context, output).await?;
         if let Some(cluster) = cluster {
             cluster.leave().await;
         }
@@ -362,6 +364,10 @@ async fn open_for_clients(
     }
     if let (Some(cluster), Some(settings)) = (cluster, &context.settings.cluster) {
         cluster.use_workers(&toolyard, settings).await?;
+    }
+    if metrics.is_some() {
+        // A gateway on HTTP; one on stdio serves one client, which may not wait for others.
+        catalogue::share(&toolyard, context, cluster);
     }
     Ok(toolyard)
 }

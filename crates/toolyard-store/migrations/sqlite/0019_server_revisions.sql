@@ -8,4 +8,4 @@ CREATE TABLE server_revision (last INTEGER NOT NULL) STRICT;
 
 INSERT INTO server_revision (last) VALUES (0);
 
-PRAGMA user_version = 17;
+PRAGMA user_version = 19;
