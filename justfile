@@ -157,6 +157,10 @@ worker-trial *ARGS:
 runs-trial *ARGS:
     scripts/runs-trial {{ ARGS }}
 
+# Two gateways that share the tools of a server: one start, announced changes, approvals, without NATS
+catalogue-trial *ARGS:
+    scripts/catalogue-trial {{ ARGS }}
+
 # Callers of one gateway must not receive words of others (bench/leaks)
 leak-trial *ARGS:
     scripts/leak-trial {{ ARGS }}

@@ -1,0 +1,145 @@
+"""The tools of a server in a cluster of two gateways, on a real NATS and PostgreSQL: one gateway learns them, both have them.
+
+1. Both gateways start without knowing the server: it is started once, and both list its tool.
+2. The server announces a new tool: both list it within a second, and the server is not started again.
+3. The definition of a tool changes, and the operator approves it with a command: both offer it again within the poll period.
+4. NATS is away while the server announces another tool: both list it within the poll period.
+Prints one line per part, and fails if a promise does not hold.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from processes import Gateway, start_nats
+
+FOLDER = Path(__file__).resolve().parent
+REVISION = "2026-07-28"
+TOKEN = "a-token-of-more-than-thirty-two-characters"
+# Seconds: the longest time between two polls, and some for a busy machine.
+POLL = 6 + 2
+SETTINGS = """
+store = "{store}"
+
+[cluster]
+nats = "nats://127.0.0.1:{nats}"
+
+[serve]
+token = "${{SERVE_TOKEN}}"
+agents = false
+drain = "0s"
+
+[servers.catalogue]
+command = "python3"
+args = ["{server}", "{tools}", "{starts}"]
+hold_new_tools = false
+"""
+
+
+def listed_tools(gateway):
+    meta = {"io.modelcontextprotocol/protocolVersion": REVISION, "io.modelcontextprotocol/clientCapabilities": {}}
+    meta["io.modelcontextprotocol/clientInfo"] = {"name": "catalogue-trial", "version": "1"}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": f"Bearer {TOKEN}"}
+    headers |= {"MCP-Protocol-Version": REVISION, "Mcp-Method": "tools/list"}
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
+    connection.request("POST", "/mcp", json.dumps(message), headers)
+    text = connection.getresponse().read().decode()
+    connection.close()
+    if text.startswith("{"):
+        answer = json.loads(text)
+    else:
+        answer = json.loads([line[6:] for line in text.splitlines() if line.startswith("data: ")][-1])
+    return {tool["name"]: tool.get("description", "") for tool in answer["result"]["tools"]}
+
+
+def wait_for_all(gateways, is_there, seconds):
+    """Seconds until all gateways list what is wanted; None if they do not."""
+    began = time.monotonic()
+    while time.monotonic() - began < seconds:
+        if all(is_there(listed_tools(gateway)) for gateway in gateways):
+            return time.monotonic() - began
+        time.sleep(0.02)
+    return None
+
+
+def described(after):
+    return "never" if after is None else f"after {after:.2f} s"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", default="toolyard")
+    parser.add_argument("--store", required=True, help="a PostgreSQL database of its own")
+    options = parser.parse_args()
+    failures = []
+    with tempfile.TemporaryDirectory(prefix="toolyard-catalogue-") as folder:
+        folder = Path(folder)
+        nats, port = start_nats(folder)
+        tools, starts = folder / "tools", folder / "starts"
+        starts.touch()
+
+        def offer(**definitions):
+            """Replaces the file at once, so that the server never reads half of it."""
+            new = folder / "new"
+            new.write_text("".join(f"{name} {text}\n" for name, text in definitions.items()))
+            new.rename(tools)
+
+        def check(part, holds, text):
+            print(f"{part}: {text}; {len(starts.read_text().split())} starts of the server so far")
+            if not holds:
+                failures.append(part)
+
+        offer(alpha="The first tool")
+        settings = SETTINGS.format(store=options.store, nats=port, server=FOLDER / "catalogue_server.py", tools=tools, starts=starts)
+        gateways = [Gateway(options.binary, folder / f"gateway-{number}", settings, {"SERVE_TOKEN": TOKEN}) for number in range(2)]
+        try:
+            # The first command creates the tables.
+            gateways[0].command("store", "check")
+            for gateway in gateways:
+                gateway.spawn()
+            for gateway in gateways:
+                gateway.wait()
+            after = wait_for_all(gateways, lambda found: "alpha" in found, 30)
+            time.sleep(1)
+            count = len(starts.read_text().split())
+            check("unknown server", after is not None and count == 1, f"both gateways list its tool {described(after)}")
+
+            offer(alpha="The first tool", beta="The second tool")
+            after = wait_for_all(gateways, lambda found: "beta" in found, 10)
+            check("announced tool", after is not None and after <= 1 and len(starts.read_text().split()) == count, f"both list it {described(after)}")
+
+            offer(alpha="Another definition", beta="The second tool")
+            held = wait_for_all(gateways, lambda found: "alpha" not in found, 10)
+            gateways[1].command("servers", "approve", "catalogue", "--yes")
+            after = wait_for_all(gateways, lambda found: found.get("alpha") == "Another definition", POLL + 10)
+            text = f"both hold the changed definition {described(held)}, and offer it {described(after)} the approval (wanted ≤ {POLL} s)"
+            check("approval", held is not None and after is not None and after <= POLL, text)
+
+            nats.kill()
+            nats.wait()
+            time.sleep(1)
+            offer(alpha="Another definition", beta="The second tool", gamma="The third tool")
+            after = wait_for_all(gateways, lambda found: "gamma" in found, POLL + 10)
+            check("without NATS", after is not None and after <= POLL, f"both list another tool {described(after)} (wanted ≤ {POLL} s)")
+        finally:
+            for gateway in gateways:
+                if gateway.process and gateway.process.poll() is None:
+                    gateway.process.terminate()
+            for gateway in gateways:
+                if gateway.process:
+                    gateway.process.wait(60)
+            nats.kill()
+            if os.environ.get("KEEP_LOGS"):
+                for gateway in gateways:
+                    print((gateway.home / "log").read_text()[-3000:])
+    if failures:
+        sys.exit(f"failed: {', '.join(failures)}")
+
+
+main()
