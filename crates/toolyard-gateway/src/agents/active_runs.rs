@@ -226,9 +226,14 @@ impl ActiveRuns {
         std::mem::take(&mut *self.tasks())
     }
 
+    /// How many further background runs this process may drive.
+    pub(super) fn free_places(&self) -> usize {
+        self.config.max_runs.saturating_sub(self.runs().len())
+    }
+
     /// Whether this process may drive another background run.
     pub(super) fn has_capacity(&self) -> bool {
-        self.runs().len() < self.config.max_runs
+        self.free_places() > 0
     }
 
     /// Drives a run that no client waits for; at the limit of runs, leaves it to the process that has capacity first. If the run is

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::join_all;
 use tokio::time::{Instant, timeout_at};
 use toolyard_agent::{
     AGENT_RUN_KIND, Agent, AgentError, RunEnd, RunEvent, RunUpdate, discard_run, is_being_created, load_run,
@@ -16,6 +17,7 @@ use toolyard_core::{JournalError, RunId, RunRecord, RunState};
 
 use super::{
     active_runs::ActiveRuns,
+    run_notice::claim_delay,
     service::AgentService,
     unix_time::{milliseconds, now_milliseconds},
 };
@@ -25,6 +27,8 @@ const SCAN_INTERVAL: Duration = Duration::from_secs(2);
 /// If listing the runs takes longer, the store was probably unavailable meanwhile.
 const MAX_SCAN_DURATION: Duration = Duration::from_secs(2);
 const MAX_CHECKED_RUNS: usize = 10_000;
+/// Runs that are read at a time to find out what to do with them.
+const MAX_CONCURRENT_CHECKS: usize = 8;
 /// A run that was left alone is looked at again after this time.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// Older runs are not resumed automatically.
@@ -114,37 +118,44 @@ impl OrphanAdopter {
         loop {
             report(self.scan().await);
             let next_scan = Instant::now() + SCAN_INTERVAL;
-            // The next scan finds what cannot be read now.
             while Instant::now() < next_scan && timeout_at(next_scan, self.runs.queue.changed()).await.is_ok()
             {
-                if let Err(error) = self.take_queued().await {
-                    tracing::debug!(%error, "failed to start a queued run");
-                }
+                self.take_queued().await;
             }
         }
     }
 
     /// Starts runs of the queue that no process drives, as many as there is capacity for.
-    async fn take_queued(&self) -> Result<(), JournalError> {
+    async fn take_queued(&self) {
         while !self.runs.is_draining() && self.runs.has_capacity() {
-            let Some(run) = self.runs.queue.pop() else { break };
-            let record = match self.runs.config.log.run(&run).await {
-                Err(JournalError::UnknownRun(_)) => continue,
-                record => record?,
-            };
-            // Another process of the cluster was faster.
-            let is_waiting =
-                record.state == RunState::Open && !record.leased && record.kind == AGENT_RUN_KIND;
-            if !is_waiting || self.runs.find(&run).is_some() {
-                continue;
+            let next = std::iter::from_fn(|| self.runs.queue.pop());
+            let batch: Vec<RunId> = next.take(MAX_CONCURRENT_CHECKS.min(self.runs.free_places())).collect();
+            if batch.is_empty() {
+                return;
             }
-            if let Verdict::Resume(agent) | Verdict::Decided(agent) =
-                self.verdict(&record, now_milliseconds()).await?
-            {
-                self.runs.spawn(*agent, &run);
+            let agents = join_all(batch.iter().map(|run| self.agent_of_queued(run))).await;
+            for (run, agent) in batch.iter().zip(agents) {
+                match agent {
+                    Ok(Some(agent)) => self.runs.spawn(*agent, run),
+                    Ok(None) => {}
+                    // The next scan finds what cannot be read now.
+                    Err(error) => tracing::debug!(%run, %error, "failed to start a queued run"),
+                }
             }
         }
-        Ok(())
+    }
+
+    /// The agent of a queued run; none if another process was faster, or this one may not take the run.
+    async fn agent_of_queued(&self, run: &RunId) -> Result<Option<Box<Agent>>, JournalError> {
+        let record = self.runs.config.log.run(run).await?;
+        let is_waiting = record.state == RunState::Open && !record.leased && record.kind == AGENT_RUN_KIND;
+        if !is_waiting || self.runs.find(run).is_some() {
+            return Ok(None);
+        }
+        match self.verdict(&record, now_milliseconds()).await? {
+            Verdict::Resume(agent) | Verdict::Decided(agent) => Ok(Some(agent)),
+            Verdict::LeaveToUser | Verdict::Wait => Ok(None),
+        }
     }
 
     /// Resumes detached runs that no process drives any more. A run that a client waited for, one that was started under
@@ -167,11 +178,24 @@ impl OrphanAdopter {
         let (now, unleased): (_, HashSet<&RunId>) =
             (now_milliseconds(), records.iter().map(|record| &record.id).collect());
         self.left_alone.retain(|run, _| unleased.contains(run));
-        // The oldest first: it may have waited for capacity.
-        for record in records.iter().rev() {
+        let candidates = self.candidates(&records);
+        for batch in candidates.chunks(MAX_CONCURRENT_CHECKS) {
             if !self.runs.has_capacity() {
                 break;
             }
+            let verdicts = join_all(batch.iter().map(|(record, _)| self.verdict(record, now))).await;
+            for ((record, known), verdict) in batch.iter().zip(verdicts) {
+                self.apply(record, *known, verdict?, &mut counts);
+            }
+        }
+        Ok(counts)
+    }
+
+    /// The runs to look at now, with what is known of them. Those come first that this process should take according to the order of
+    /// the processes of its cluster, and of those the oldest, which may have waited for capacity.
+    fn candidates<'a>(&mut self, records: &'a [RunRecord]) -> Vec<(&'a RunRecord, Option<LeftAlone>)> {
+        let mut candidates = Vec::new();
+        for record in records.iter().rev() {
             let known = self.left_alone.get(&record.id).filter(|known| known.fence == record.fence).copied();
             if known.is_some_and(|known| known.check_again > Instant::now()) {
                 continue;
@@ -186,30 +210,44 @@ impl OrphanAdopter {
                 self.left_alone.insert(record.id.clone(), left_alone);
                 continue;
             }
-            let verdict = self.verdict(record, now).await?;
-            let decided_since = matches!(verdict, Verdict::Decided(_))
-                .then(|| known.and_then(|known| known.decided_since).unwrap_or_else(Instant::now));
-            match verdict {
-                Verdict::Resume(agent) => {
-                    self.runs.spawn(*agent, &record.id);
-                    counts.resumed += 1;
-                    continue;
-                }
-                Verdict::Decided(agent) if decided_since.is_some_and(|at| at.elapsed() >= DECISION_GRACE) => {
-                    self.runs.spawn(*agent, &record.id);
-                    counts.resumed += 1;
-                    continue;
-                }
-                Verdict::LeaveToUser if !known.is_some_and(|known| known.is_left_to_user) => {
-                    counts.not_resumed += 1;
-                }
-                _ => {}
-            }
-            let is_left_to_user = matches!(verdict, Verdict::LeaveToUser);
-            let left_alone = LeftAlone { decided_since, is_left_to_user, ..LeftAlone::new(record) };
-            self.left_alone.insert(record.id.clone(), left_alone);
+            candidates.push((record, known));
         }
-        Ok(counts)
+        if let Some(peers) = &self.runs.config.peers {
+            let (own_number, members) = (peers.own_number(), peers.members());
+            candidates.sort_by_cached_key(|(record, _)| claim_delay(&record.id, own_number, &members));
+        }
+        candidates
+    }
+
+    /// Resumes a run, or leaves it alone for a while.
+    fn apply(
+        &mut self,
+        record: &RunRecord,
+        known: Option<LeftAlone>,
+        verdict: Verdict,
+        counts: &mut OrphanedRuns,
+    ) {
+        let decided_since = matches!(verdict, Verdict::Decided(_))
+            .then(|| known.and_then(|known| known.decided_since).unwrap_or_else(Instant::now));
+        let is_left_to_user = matches!(verdict, Verdict::LeaveToUser);
+        match verdict {
+            Verdict::Resume(agent) => {
+                self.runs.spawn(*agent, &record.id);
+                counts.resumed += 1;
+                return;
+            }
+            Verdict::Decided(agent) if decided_since.is_some_and(|at| at.elapsed() >= DECISION_GRACE) => {
+                self.runs.spawn(*agent, &record.id);
+                counts.resumed += 1;
+                return;
+            }
+            Verdict::LeaveToUser if !known.is_some_and(|known| known.is_left_to_user) => {
+                counts.not_resumed += 1;
+            }
+            _ => {}
+        }
+        let left_alone = LeftAlone { decided_since, is_left_to_user, ..LeftAlone::new(record) };
+        self.left_alone.insert(record.id.clone(), left_alone);
     }
 
     /// Whether the process that drove an unleased run is gone, as far as its record tells.

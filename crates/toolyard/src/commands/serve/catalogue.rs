@@ -11,7 +11,7 @@ use tokio::{
 };
 use toolyard::Toolyard;
 use toolyard_core::{BoxFuture, Exchange, PeerService, Peers, SessionLeases as _, SourceId};
-use toolyard_mcp_client::{CatalogueSharing, DiscoveryTurn, McpManager, ServerEvent};
+use toolyard_mcp_client::{CacheError, CatalogueSharing, DiscoveryTurn, McpManager, ServerEvent};
 use toolyard_store::{Engine, Store};
 
 use super::cluster::Cluster;
@@ -83,24 +83,23 @@ impl Polling {
 
     /// Reads one server again, or all that changed if none is named.
     async fn apply(&mut self, server: &str) {
-        match server {
-            "" => self.poll().await,
-            server => {
-                let applied = self.manager.apply_change(server).await;
-                self.report(applied.map(|_| ()));
-            }
+        if server.is_empty() {
+            return self.poll().await;
         }
+        let applied = self.manager.apply_change(server).await;
+        self.report(applied.err());
     }
 
     async fn poll(&mut self) {
         let applied = self.manager.apply_changes().await;
-        self.report(applied.map(drop));
+        self.report(applied.err());
         self.next = Instant::now() + poll_delay(fastrand::f64());
     }
 
-    fn report(&mut self, outcome: Result<(), toolyard_mcp_client::CacheError>) {
-        let was_failing = std::mem::replace(&mut self.is_failing, outcome.is_err());
-        if let (Err(error), false) = (outcome, was_failing) {
+    /// Logs the first of several failures in a row.
+    fn report(&mut self, failure: Option<CacheError>) {
+        let was_failing = std::mem::replace(&mut self.is_failing, failure.is_some());
+        if let (Some(error), false) = (failure, was_failing) {
             tracing::warn!(%error, "changes of servers by other processes cannot be read; they are tried again");
         }
     }
