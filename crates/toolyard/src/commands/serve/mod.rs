@@ -77,7 +77,7 @@ pub(super) async fn run(arguments: ServeArgs, context: &CliContext, output: &Out
         (None, _) => None,
     };
     match address {
-        Some(address) => run_http(address, &arguments, &serve, context, output).await,
+        Some(address) => Box::pin(run_http(address, &arguments, &serve, context, output)).await,
         None => run_stdio(&arguments, &serve, context, output).await,
     }
 }

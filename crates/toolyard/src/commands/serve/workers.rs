@@ -255,7 +255,7 @@ mod tests {
                 first_seen_at: 1,
             };
             let chosen = choose_definitions("office", vec![a.clone(), b.clone()], &[stored]);
-            assert_eq!(chosen, [approved.clone()]);
+            assert_eq!(chosen, std::slice::from_ref(approved));
         }
         let either = choose_definitions("office", vec![a.clone(), b.clone()], &[]);
         assert_eq!(either, choose_definitions("office", vec![b, a], &[]), "all gateways choose the same");
