@@ -1,0 +1,156 @@
+"""A campaign: load and faults at the same time, then quiet, then everything is stopped and judged."""
+
+import asyncio
+import glob
+import json
+import os
+import sys
+import time
+
+from checker import check_all, summary
+from faults import Faults, proxy_faults
+from plan import fingerprint, make_plan
+from report import count_faults, print_report
+from stack import HERE, Lab
+from topology import TOKEN
+from wire import Broken, Http
+
+# After the last fault: leases end, runs are taken over, servers start again.
+QUIET_SECONDS = 12
+RUNS_SECONDS = 60
+
+
+async def campaign(options):
+    rates = (3, 8) if options.seconds < 300 else (7, 5)
+    small = rates[0] if options.small_per_second is None else options.small_per_second
+    large = rates[1] if options.large_every is None else options.large_every
+    plan = make_plan(options.seed, options.seconds, small, large, can_fill_disk=os.getuid() == 0, only=options.only)
+    print(f"seed {options.seed}: {len(plan)} faults in {options.seconds} s, plan {fingerprint(plan)}", flush=True)
+    lab = Lab(options.binary, plant=options.plant, workers=options.workers)
+    with open(os.path.join(lab.folder, "plan.json"), "w") as file:
+        json.dump(plan, file, indent=1)
+    if options.plan_only:
+        print(open(os.path.join(lab.folder, "plan.json")).read())
+        lab.remove()
+        return 0
+    async with lab:
+        print(f"folder {lab.folder}, binary {options.binary}", flush=True)
+        load = await start_load(lab, options)
+        faults = asyncio.create_task(Faults(lab, options.upgrade_to).run(plan))
+        began = time.monotonic()
+        while not faults.done() or time.monotonic() - began < options.seconds:
+            await asyncio.sleep(1)
+            for task in (faults, *lab.tasks):
+                if task.done() and task.exception():
+                    raise task.exception()
+        await asyncio.sleep(QUIET_SECONDS / 2)
+        load.stdin.close()
+        await load.wait()
+        await asyncio.sleep(QUIET_SECONDS / 2)
+        runs = await settle_runs(lab)
+        left = await lab.stop_gateways()
+    records = collect(lab, runs, left)
+    violations, numbers = check_all(records), summary(records)
+    faults_met = count_faults(lab.events, proxy_faults(lab.folder))
+    result = {"seed": options.seed, "seconds": options.seconds, "plan": fingerprint(plan), "plant": options.plant, "planned": len(plan),
+              "faults": faults_met, **numbers, "violations": violations}
+    for name, content in (("result.json", result), ("events.json", lab.events), ("memory.json", lab.memory)):
+        with open(os.path.join(lab.folder, name), "w") as file:
+            json.dump(content, file, indent=1, default=str)
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(result, file, indent=1, default=str)
+    print_report(result, lab.events)
+    if violations or options.keep:
+        print(f"logs: {lab.folder}")
+    else:
+        lab.remove()
+    return 1 if violations else 0
+
+
+async def start_load(lab, options):
+    settings = {"port": lab.port, "seed": options.seed, "callers": options.callers, "pause": options.pause, "runs_every": options.runs_every}
+    with open(os.path.join(lab.folder, "load.log"), "ab") as log:
+        return await asyncio.create_subprocess_exec(
+            sys.executable, "-B", f"{HERE}/load.py", lab.folder, json.dumps(settings), stdin=asyncio.subprocess.PIPE, stdout=log, stderr=log)
+
+
+def read_lines(path):
+    try:
+        with open(path, errors="replace") as file:
+            return [json.loads(line) for line in file if line.strip()]
+    except OSError:
+        return []
+
+
+def collect(lab, runs, left):
+    ledger = [entry for path in sorted(glob.glob(f"{lab.folder}/ledgers/???")) for entry in read_lines(path)]
+    panics = []
+    for name, gateway in lab.gateways.items():
+        with open(gateway.log, errors="replace") as file:
+            panics += [(name, line.strip()[:300]) for line in file if "panicked at" in line]
+    return {
+        "calls": read_lines(f"{lab.folder}/calls.jsonl"), "ledger": ledger, "runs": runs, "events": lab.events, "memory": lab.memory,
+        "nginx": read_lines(f"{lab.folder}/nginx.access"), "gateway_of_port": lab.gateway_of_port, "killed_pids": lab.killed_pids, "orphans": left, "panics": panics,
+    }
+
+
+class Operator:
+    """Requests with the gateway's own token, which sees all runs."""
+
+    def __init__(self, port):
+        self.http = Http(port)
+
+    async def request(self, method, path, body=None):
+        """The answer as JSON; tries again while the gateways recover."""
+        for _ in range(20):
+            try:
+                status, _, content = await self.http.request(method, f"/api/v1{path}", [("Authorization", f"Bearer {TOKEN}")], body, 10)
+                if status < 500:
+                    return status, json.loads(content)
+            except (Broken, ValueError):
+                pass
+            await asyncio.sleep(1)
+        raise RuntimeError(f"{method} {path}: no answer within 20 attempts")
+
+
+async def settle_runs(lab):
+    """Waits for runs to end, decides on steps with an unknown outcome by looking at the ledger, and reads all runs."""
+    operator, until = Operator(lab.port), time.monotonic() + RUNS_SECONDS
+    while time.monotonic() < until:
+        executed = {entry["id"] for path in glob.glob(f"{lab.folder}/ledgers/???") for entry in read_lines(path)}
+        await resolve_unknown(operator, executed)
+        _, page = await operator.request("GET", "/runs?state=running&limit=500")
+        _, unknown = await operator.request("GET", "/runs/unknown")
+        if not page["runs"] and not unknown["steps"]:
+            break
+        await asyncio.sleep(1)
+    runs, after = [], ""
+    while True:
+        _, page = await operator.request("GET", f"/runs?limit=200{after}")
+        for run in page["runs"]:
+            runs.append(await read_run(operator, run["run"]))
+        if page.get("next") is None:
+            return runs
+        after = f"&after={page['next']}"
+
+
+async def resolve_unknown(operator, executed):
+    status, page = await operator.request("GET", "/runs/unknown")
+    for step in page["steps"]:
+        _, run = await operator.request("GET", f"/runs/{step['run']}")
+        effect = f"{name_of(run['question'])}.{step['step']}"
+        outcome = "done" if effect in executed else "not_done"
+        await operator.request("POST", f"/runs/{step['run']}/resolve", {"step": step["step"], "outcome": outcome})
+
+
+def name_of(question):
+    return question.split()[1]
+
+
+async def read_run(operator, run_id):
+    _, run = await operator.request("GET", f"/runs/{run_id}")
+    name, servers = name_of(run["question"]), run["question"].split()[2].split(",")
+    steps = [{"id": step["id"], "state": step["state"], "effect": f"{name}.{step['id']}"} for step in run["steps"]]
+    return {"run": run_id, "name": name, "state": run["state"], "message": run.get("message"), "steps": steps,
+            "wanted": [f"{name}.s{number}" for number in range(len(servers))]}

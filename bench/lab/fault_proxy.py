@@ -1,0 +1,212 @@
+"""A TCP proxy that disturbs its connections on command: latency, throttling, resets, cuts, lost answers, garbage, silence.
+
+usage: fault_proxy.py CONTROL_SOCKET LOG LISTENERS
+LISTENERS is JSON: {"NAME": [PORT, TARGET_PORT], …}. Each line on the control socket is a fault: {"target": NAME, "fault": KIND,
+"seconds"?, "ms"?, "bytes_per_second"?, "choice"?, "number"}. Each fault that met a connection is a line of LOG.
+"""
+
+import asyncio
+import json
+import random
+import socket
+import struct
+import sys
+import time
+
+# A fault that waits for the next data of a connection is given up after this time.
+ARMED_SECONDS = 2
+ARMED = ("cut_response", "cut_request", "drop_response", "garbage")
+
+
+class Listener:
+    """One address of the proxy, with the faults that are in force there."""
+
+    def __init__(self, name, target_port, log):
+        self.name, self.target_port, self.log = name, target_port, log
+        self.links, self.armed = [], []
+        self.latency = self.rate = 0
+        self.slow_until = self.held_until = self.refused_until = 0.0
+
+    def is_slow(self, now):
+        return now < self.slow_until or now < self.held_until
+
+    def note(self, fault, connections=1):
+        entry = {"number": fault["number"], "fault": fault["fault"], "target": self.name, "connections": connections, "at": time.monotonic()}
+        self.log.write(json.dumps(entry) + "\n")
+        self.log.flush()
+
+    def take_armed(self, kinds, now):
+        self.armed = [fault for fault in self.armed if fault["until"] > now]
+        for fault in self.armed:
+            if fault["fault"] in kinds:
+                self.armed.remove(fault)
+                self.note(fault)
+                return fault
+        return None
+
+    def apply(self, fault):
+        kind, now, links = fault["fault"], time.monotonic(), [link for link in self.links if link.server]
+        until = now + fault.get("seconds", 0)
+        if kind in ARMED:
+            self.armed.append({**fault, "until": now + ARMED_SECONDS})
+            return
+        if kind in ("reset", "cut") and links:
+            links[int(fault["choice"] * len(links))].end(kind == "reset")
+        elif kind in ("reset_all", "cut_all"):
+            for link in links:
+                link.end(kind == "reset_all")
+        elif kind == "slow":
+            self.latency, self.rate, self.slow_until = fault["ms"] / 1000, fault["bytes_per_second"], until
+        elif kind == "hold":
+            self.held_until = until
+        elif kind == "refuse":
+            self.refused_until = until
+        elif kind == "restore":
+            self.slow_until = self.held_until = self.refused_until = 0.0
+        if links or kind in ("refuse", "restore"):
+            self.note(fault, len(links))
+
+
+class Link:
+    """A connection of a client and the one to the server that belongs to it."""
+
+    def __init__(self, listener):
+        self.listener, self.client, self.server = listener, None, None
+        # Data of a client that arrives before the connection to the server exists.
+        self.early = []
+        # When the last delayed data of a direction is sent; order must not change.
+        self.ready_at = {"request": 0.0, "response": 0.0}
+
+    def end(self, is_reset):
+        for transport in (self.client, self.server):
+            if transport is None or transport.is_closing():
+                continue
+            if is_reset:
+                transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                transport.abort()
+            else:
+                transport.close()
+
+    def pass_on(self, direction, data):
+        listener, now = self.listener, time.monotonic()
+        if listener.armed:
+            kinds = ("cut_request",) if direction == "request" else ("cut_response", "drop_response", "garbage")
+            if fault := listener.take_armed(kinds, now):
+                data = self.disturb(fault, direction, data)
+        if data:
+            self.send(direction, data, now)
+
+    def disturb(self, fault, direction, data):
+        """What is sent in place of `data`."""
+        if fault["fault"] == "garbage":
+            return random.Random(fault["number"]).randbytes(48) + data
+        if fault["fault"] == "drop_response":
+            self.end(True)
+            return b""
+        self.write(direction, data[: len(data) // 2])
+        # The half must arrive before the end does.
+        asyncio.get_running_loop().call_later(0.02, self.end, direction == "request")
+        return b""
+
+    def send(self, direction, data, now):
+        listener = self.listener
+        if now >= self.ready_at[direction] and not listener.is_slow(now):
+            self.write(direction, data)
+            return
+        at = max(now, self.ready_at[direction])
+        if now < listener.held_until:
+            at = max(at, listener.held_until)
+        if now < listener.slow_until:
+            at = max(at, now + listener.latency) + (len(data) / listener.rate if listener.rate else 0)
+        self.ready_at[direction] = at
+        asyncio.get_running_loop().call_later(at - now, self.write, direction, data)
+
+    def write(self, direction, data):
+        transport = self.server if direction == "request" else self.client
+        if transport is None:
+            self.early.append(data)
+        elif not transport.is_closing():
+            transport.write(data)
+
+
+class Side(asyncio.Protocol):
+    """One end of a link."""
+
+    def __init__(self, link, direction):
+        self.link, self.direction = link, direction
+
+    def peer(self):
+        return self.link.server if self.direction == "request" else self.link.client
+
+    def connection_made(self, transport):
+        link, listener = self.link, self.link.listener
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self.direction == "response":
+            link.server = transport
+            for data in link.early:
+                transport.write(data)
+            link.early.clear()
+            return
+        link.client = transport
+        if time.monotonic() < listener.refused_until:
+            link.end(True)
+            return
+        listener.links.append(link)
+        asyncio.get_running_loop().create_task(self.connect())
+
+    async def connect(self):
+        link = self.link
+        try:
+            loop = asyncio.get_running_loop()
+            await loop.create_connection(lambda: Side(link, "response"), "127.0.0.1", link.listener.target_port)
+            if link.client.is_closing():
+                link.server.close()
+        except OSError:
+            # As if nobody listened here.
+            link.end(True)
+
+    def data_received(self, data):
+        self.link.pass_on(self.direction, data)
+
+    def pause_writing(self):
+        # The receiver is slower than the sender.
+        if peer := self.peer():
+            peer.pause_reading()
+
+    def resume_writing(self):
+        peer = self.peer()
+        if peer and not peer.is_closing():
+            peer.resume_reading()
+
+    def connection_lost(self, _error):
+        link = self.link
+        if link in link.listener.links and (self.direction == "request" or link.client.is_closing()):
+            link.listener.links.remove(link)
+        peer = self.peer()
+        if peer and not peer.is_closing():
+            # Delayed data goes out first.
+            wait = max(0, link.ready_at[self.direction] - time.monotonic())
+            asyncio.get_running_loop().call_later(wait, peer.close)
+
+
+async def control(reader, writer, listeners):
+    while line := await reader.readline():
+        fault = json.loads(line)
+        listeners[fault["target"]].apply(fault)
+        writer.write(b"ok\n")
+    writer.close()
+
+
+async def main():
+    control_path, log_path, text = sys.argv[1:4]
+    loop, log = asyncio.get_running_loop(), open(log_path, "a")
+    listeners, servers = {}, []
+    for name, (port, target_port) in json.loads(text).items():
+        listener = listeners[name] = Listener(name, target_port, log)
+        servers.append(await loop.create_server(lambda listener=listener: Side(Link(listener), "request"), "127.0.0.1", port, backlog=1024))
+    await asyncio.start_unix_server(lambda *stream: control(*stream, listeners), control_path)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,119 @@
+"""Processes of the laboratory: starting, waiting, and finding those of a folder in /proc."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import time
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def free_ports(count):
+    """Different from each other, because all are held until the last is found."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+async def wait_until(condition, seconds, what):
+    """Waits for a condition, which may be asynchronous."""
+    until = time.monotonic() + seconds
+    while True:
+        outcome = condition()
+        if asyncio.iscoroutine(outcome):
+            outcome = await outcome
+        if outcome:
+            return
+        if time.monotonic() > until:
+            raise TimeoutError(f"{what}: not within {seconds} s")
+        await asyncio.sleep(0.05)
+
+
+async def is_listening(port):
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.close()
+        return True
+    except OSError:
+        return False
+
+
+def spawn(command, log, **more):
+    """Starts a process whose output is appended to a log file."""
+    with open(log, "ab") as file:
+        return subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=file, stderr=file, **more)
+
+
+def send_signal(pid, number):
+    """Whether there was such a process."""
+    try:
+        os.kill(pid, number)
+        return True
+    except ProcessLookupError:
+        return False
+
+
+def command_lines():
+    """Process id and arguments of every process of this machine."""
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/cmdline", "rb") as file:
+                yield int(entry), file.read().decode("utf-8", "replace").split("\0")
+        except OSError:
+            continue
+
+
+def upstream_processes(folder, name):
+    """Process ids of one upstream server: its command line has the path of its ledger. Guard processes of the gateway are no Python."""
+    ledger = os.path.join(folder, "ledgers", name)
+    return sorted(pid for pid, arguments in command_lines() if ledger in arguments and "python" in os.path.basename(arguments[0]))
+
+
+def processes_of(folder):
+    """Every process whose command line mentions the folder, except this one."""
+    return [(pid, " ".join(arguments)) for pid, arguments in command_lines() if pid != os.getpid() and any(folder in part for part in arguments)]
+
+
+def children_of(parent):
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat") as file:
+                    if int(file.read().rsplit(")", 1)[1].split()[1]) == parent:
+                        found.append(int(entry))
+            except (OSError, IndexError, ValueError):
+                continue
+    return found
+
+
+def resident_kib(pid):
+    try:
+        with open(f"/proc/{pid}/status") as file:
+            return next((int(line.split()[1]) for line in file if line.startswith("VmRSS")), None)
+    except OSError:
+        return None
+
+
+async def pause(pid, seconds):
+    """SIGSTOP, and SIGCONT after some seconds, also if the laboratory is cancelled meanwhile."""
+    if not send_signal(pid, signal.SIGSTOP):
+        return False
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        send_signal(pid, signal.SIGCONT)
+    return True

@@ -1,0 +1,277 @@
+"""The whole laboratory: engines, fault proxy, upstream servers, gateways, nginx, the scripted model, and a supervisor that restarts what died."""
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+
+import scripted_model
+from engines import Nats, Postgres
+from gateway import Gateway, server_settings
+from processes import free_ports, is_listening, processes_of, resident_kib, send_signal, spawn, wait_until
+from topology import BY_NAME, BY_TOOL, DEADLINE, GATEWAYS, HTTP, LATE_MARGIN, NATS_NODES
+from wire import Client
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+# Round robin without stickiness. A POST that was sent to a gateway is never sent to another one: only failed connects are.
+NGINX = """
+worker_processes 1; daemon off; pid nginx.pid; error_log nginx.err warn; {user}
+events {{ worker_connections 4096; }}
+http {{
+  log_format lab escape=json '{{"call":"$http_x_lab_call","seconds":$request_time,"gateway":"$upstream_addr","status":$status,"ended":$msec}}';
+  access_log nginx.access lab;
+  client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+  keepalive_requests 1000000;
+  upstream toolyard {{ {servers} }}
+  server {{
+    listen 127.0.0.1:{port} backlog=4096;
+    location / {{
+      proxy_pass http://toolyard;
+      proxy_set_header Host 127.0.0.1;
+      proxy_connect_timeout 1s;
+      proxy_read_timeout {read_timeout}ms;
+      proxy_buffering off;
+      proxy_next_upstream {next_upstream};
+      add_header X-Gateway $upstream_addr always;
+    }}
+  }}
+}}
+"""
+QUESTION = re.compile(r"lab ([\w-]+) ([\w,]+) (\d+)")
+
+
+def model_reply(request):
+    """A question `lab NAME SERVER,SERVER… DELAY` becomes a chain of calls, each with an id of its own."""
+    found = QUESTION.search(scripted_model.text_of(request["messages"][-1]))
+    if not found:
+        return None
+    name, servers, delay = found[1], found[2].split(","), int(found[3])
+    if "response_format" not in request:
+        return f"{name} is recorded."
+    steps = [
+        {"id": f"s{number}", "tool_type": BY_NAME[server].tool, "arguments": {"id": f"{name}.s{number}", "delay_ms": delay},
+         "dependencies": [f"s{number - 1}"] if number else []}
+        for number, server in enumerate(servers)
+    ]
+    return json.dumps({"steps": steps})
+
+
+class Lab:
+    """Start it with `async with`. `events` is what the laboratory did and saw, for the checker."""
+
+    def __init__(self, binary, gateways=GATEWAYS, plant=None, workers=0, folder=None):
+        self.folder = folder or tempfile.mkdtemp(prefix="toolyard-lab-")
+        # PostgreSQL's own user must reach its folder.
+        os.chmod(self.folder, 0o755)
+        os.mkdir(os.path.join(self.folder, "ledgers"))
+        # A copy: the binary may be built anew meanwhile.
+        self.binary = os.path.join(self.folder, "toolyard")
+        shutil.copy(binary, self.binary)
+        self.plant, self.worker_names = plant, [f"worker-{number}" for number in range(1, workers + 1)]
+        self.gateway_names, self.gateways, self.servers, self.workers = gateways, {}, {}, {}
+        self.postgres = self.nats = self.nginx = self.proxy = self.control = self.hops = None
+        self.events, self.memory, self.killed_pids, self.is_stopping = [], [], set(), False
+        self.tasks = []
+
+    def note(self, kind, **fields):
+        self.events.append({"event": kind, "at": time.monotonic(), **fields})
+
+    async def __aenter__(self):
+        try:
+            await self._start()
+        except BaseException:
+            await self.stop()
+            raise
+        return self
+
+    async def __aexit__(self, *_):
+        await self.stop()
+
+    async def _start(self):
+        self.model, model_port = await scripted_model.start(model_reply)
+        self.postgres, self.nats = Postgres(self.folder), Nats(self.folder)
+        await asyncio.gather(self.postgres.create(), self.nats.start_all())
+        names = [*HTTP, *(f"postgres-{name}" for name in self.gateway_names)]
+        names += [f"nats-{name}-{node}" for name in self.gateway_names for node in NATS_NODES]
+        ports = free_ports(2 * len(names) + 2 * len(self.gateway_names) + 1)
+        self.proxy_ports = dict(zip(names, ports))
+        self.server_ports = dict(zip(HTTP, ports[len(names):]))
+        rest = ports[2 * len(names):]
+        await self._start_proxy()
+        for name in HTTP:
+            self.start_server(name)
+        for name in HTTP:
+            await wait_until(lambda name=name: is_listening(self.server_ports[name]), 20, f"server {name} listens")
+        servers = server_settings(self.folder, self.proxy_ports)
+        for name in self.gateway_names:
+            gateway = self.gateways[name] = Gateway(name, self, rest.pop())
+            nats = ",".join(f"nats://127.0.0.1:{self.proxy_ports[f'nats-{name}-{node}']}" for node in NATS_NODES)
+            gateway.write_settings(self.proxy_ports[f"postgres-{name}"], nats, model_port, servers, self.worker_names)
+        # The revision and the tools of each server are known before the first gateway starts.
+        await asyncio.to_thread(self.gateways[self.gateway_names[0]].command, "servers", "test")
+        self._start_workers()
+        for gateway in self.gateways.values():
+            await gateway.start()
+        self.port = rest.pop()
+        await self._start_nginx([rest.pop() for _ in self.gateways])
+        await self._warm_up()
+        self.tasks = [asyncio.create_task(self._supervise()), asyncio.create_task(self._watch())]
+
+    async def _start_proxy(self):
+        targets = {name: self.server_ports[name] for name in HTTP}
+        for name in self.gateway_names:
+            targets[f"postgres-{name}"] = self.postgres.port
+            targets |= {f"nats-{name}-{node}": self.nats.ports[node] for node in NATS_NODES}
+        listeners = json.dumps({name: [self.proxy_ports[name], target] for name, target in targets.items()})
+        control = os.path.join(self.folder, "proxy.sock")
+        self.proxy = spawn([sys.executable, "-B", f"{HERE}/fault_proxy.py", control, f"{self.folder}/proxy-faults.jsonl", listeners], f"{self.folder}/proxy.log")
+        await wait_until(lambda: os.path.exists(control), 20, "the fault proxy listens")
+        self.control = await asyncio.open_unix_connection(control)
+
+    async def disturb(self, fault):
+        """Hands a fault to the proxy."""
+        reader, writer = self.control
+        writer.write(json.dumps(fault).encode() + b"\n")
+        await writer.drain()
+        await reader.readline()
+
+    def start_server(self, name):
+        server = BY_NAME[name]
+        command = [sys.executable, "-B", f"{HERE}/upstream.py", name, f"http:{self.server_ports[name]}", server.revision, server.kind, f"{self.folder}/ledgers/{name}"]
+        self.servers[name] = spawn(command, f"{self.folder}/server-{name}.log")
+
+    def _start_workers(self):
+        """Tool workers; they are not part of the product yet, so there are none by default."""
+        gateway = self.gateways[self.gateway_names[0]]
+        for name in self.worker_names:
+            nats = ",".join(f"nats://127.0.0.1:{port}" for port in self.nats.ports.values())
+            self.workers[name] = spawn([self.binary, "worker", name, "--nats", nats], f"{self.folder}/{name}.log", env=gateway.environment, cwd=gateway.home)
+
+    async def _start_nginx(self, hop_ports):
+        targets = {gateway.port: gateway.port for gateway in self.gateways.values()}
+        if self.plant in ("cross", "lose"):
+            targets = dict(zip(hop_ports, targets))
+            self.hops = spawn([sys.executable, "-B", f"{HERE}/planted_defect.py", self.plant, json.dumps(targets)], f"{self.folder}/planted.log")
+            for port in hop_ports:
+                await wait_until(lambda port=port: is_listening(port), 20, "the planted defect listens")
+        self.gateway_of_port = {f"127.0.0.1:{port}": name for port, name in zip(targets, self.gateways)}
+        servers = " ".join(f"server 127.0.0.1:{port} max_fails=0;" for port in targets)
+        text = NGINX.format(
+            servers=servers, port=self.port, user="user root;" if os.getuid() == 0 else "", read_timeout=int((DEADLINE + 2 * LATE_MARGIN) * 1000),
+            next_upstream="error timeout http_502 http_504 non_idempotent" if self.plant == "repeat" else "error")
+        conf = os.path.join(self.folder, "nginx.conf")
+        with open(conf, "w") as file:
+            file.write(text)
+        self.nginx = spawn(["nginx", "-p", self.folder, "-e", "nginx.err", "-c", conf], f"{self.folder}/nginx.log")
+        await wait_until(lambda: is_listening(self.port), 20, "nginx listens")
+
+    async def _warm_up(self):
+        """Every gateway answers a call of every tool."""
+        for gateway in self.gateways.values():
+            client = Client(gateway.port, "warm-up", "api")
+            for tool in BY_TOOL:
+                call_id = f"warm-up-{gateway.name}-{tool}"
+
+                async def works(tool=tool, call_id=call_id):
+                    outcome, text, _ = await client.call(tool, {"id": f"{call_id}-{time.monotonic_ns()}"}, call_id, 30)
+                    last[0] = f"{outcome}: {text}"
+                    return outcome == "result"
+
+                last = [""]
+                try:
+                    await wait_until(works, 15, f"{tool} at gateway {gateway.name}")
+                except TimeoutError as error:
+                    raise RuntimeError(f"{error}; {last[0]}") from None
+            client.http.close()
+
+    async def _supervise(self):
+        """Restarts what ended, as systemd or Kubernetes would, and notes ends that the laboratory did not cause."""
+        retry_at = {}
+        while not self.is_stopping:
+            for name, gateway in self.gateways.items():
+                if gateway.is_wanted and gateway.process.poll() is not None:
+                    if name not in retry_at:
+                        self._note_end(gateway)
+                        retry_at[name] = time.monotonic() + 1
+                    elif time.monotonic() > retry_at[name]:
+                        del retry_at[name]
+                        gateway.spawn()
+            for node, process in self.nats.processes.items():
+                if node not in self.nats.is_down and process.poll() is not None:
+                    self.note("engine_ended", process=f"nats {node}", code=process.returncode)
+                    self.nats.start(node)
+            for name, process in self.servers.items():
+                if process.poll() is not None:
+                    self.start_server(name)
+            for what, process in (("nginx", self.nginx), ("fault proxy", self.proxy)):
+                if process.poll() is not None:
+                    raise RuntimeError(f"{what} ended with {process.returncode}")
+            await asyncio.sleep(0.1)
+
+    def _note_end(self, gateway):
+        code, served = gateway.process.returncode, gateway.has_served()
+        is_ours = -code in gateway.signals or (code == 0 and signal.SIGTERM in gateway.signals)
+        self.note("gateway_ended", gateway=gateway.name, pid=gateway.process.pid, code=code, is_ours=is_ours, has_served=served, log=gateway.latest_log()[-1500:])
+
+    async def _watch(self):
+        """Memory of the gateways, and pauses of this process, which say that the machine had no time."""
+        last = time.monotonic()
+        next_sample = last
+        while not self.is_stopping:
+            await asyncio.sleep(0.05)
+            now = time.monotonic()
+            if now - last > 0.2:
+                self.note("machine_stalled", seconds=round(now - last, 3))
+            last = now
+            if now >= next_sample:
+                next_sample = now + 1
+                for name, gateway in self.gateways.items():
+                    if gateway.process and (kib := resident_kib(gateway.process.pid)):
+                        self.memory.append({"gateway": name, "pid": gateway.process.pid, "at": now, "kib": kib})
+
+    async def stop_gateways(self):
+        """An orderly end; returns the processes of upstream servers that are left."""
+        self.is_stopping = True
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        running = [gateway for gateway in self.gateways.values() if gateway.process and gateway.process.poll() is None]
+        for gateway in running:
+            gateway.process.send_signal(signal.SIGCONT)
+        for gateway in running:
+            try:
+                await gateway.terminate()
+            except TimeoutError as error:
+                self.note("gateway_hangs", gateway=gateway.name, problem=str(error), log=gateway.latest_log()[-1500:])
+                gateway.process.kill()
+            if gateway.process.wait() not in (0, -signal.SIGKILL):
+                self._note_end(gateway)
+        await asyncio.sleep(1)
+        own = {process.pid for process in self.servers.values()}
+        return [(pid, text) for pid, text in processes_of(os.path.join(self.folder, "ledgers")) if pid not in own]
+
+    async def stop(self):
+        self.is_stopping = True
+        for task in self.tasks:
+            task.cancel()
+        processes = [gateway.process for gateway in self.gateways.values()] + list(self.servers.values()) + list(self.workers.values())
+        processes += [*(self.nats.processes.values() if self.nats else ()), self.proxy, self.hops]
+        for process in filter(None, processes):
+            send_signal(process.pid, signal.SIGCONT) if process.poll() is None else None
+            process.kill()
+            process.wait()
+        if self.nginx:
+            self.nginx.terminate()
+            self.nginx.wait()
+        if self.postgres:
+            await self.postgres.stop("immediate")
+        for gateway in self.gateways.values():
+            gateway.unmount()
+
+    def remove(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
