@@ -4,6 +4,7 @@ import asyncio
 import glob
 import json
 import os
+import re
 import sys
 import time
 
@@ -54,7 +55,7 @@ async def campaign(options):
     faults_met = count_faults(lab.events, proxy_faults(lab.folder))
     result = {"seed": options.seed, "seconds": options.seconds, "plan": fingerprint(plan), "plant": options.plant, "planned": len(plan),
               "faults": faults_met, **numbers, "violations": violations}
-    for name, content in (("result.json", result), ("events.json", lab.events), ("memory.json", lab.memory)):
+    for name, content in (("result.json", result), ("runs.json", runs), ("events.json", lab.events), ("memory.json", lab.memory)):
         with open(os.path.join(lab.folder, name), "w") as file:
             json.dump(content, file, indent=1, default=str)
     if options.json:
@@ -151,6 +152,14 @@ def name_of(question):
 async def read_run(operator, run_id):
     _, run = await operator.request("GET", f"/runs/{run_id}")
     name, servers = name_of(run["question"]), run["question"].split()[2].split(",")
-    steps = [{"id": step["id"], "state": step["state"], "effect": f"{name}.{step['id']}"} for step in run["steps"]]
+    steps = [{"id": step["id"], "state": step["state"], "effect": effect_of(step), "notes": step.get("notes"), "error": step.get("error")} for step in run["steps"]]
     return {"run": run_id, "name": name, "state": run["state"], "message": run.get("message"), "steps": steps,
+            "waits_for": [run.get("pending_approvals"), run.get("unknown_steps")],
             "wanted": [f"{name}.s{number}" for number in range(len(servers))]}
+
+
+def effect_of(step):
+    """The id in the arguments of a step, which is the same if the step belongs to a later plan; arguments are a preview, as text or JSON."""
+    text = step.get("arguments") if isinstance(step.get("arguments"), str) else json.dumps(step.get("arguments"))
+    found = re.search(r'"id":\s*"([^"]+)"', text or "")
+    return found[1] if found else None

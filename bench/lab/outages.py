@@ -1,0 +1,132 @@
+"""What still works while PostgreSQL or NATS is away, with which errors the rest is refused, and how soon everything works again."""
+
+import asyncio
+import itertools
+import json
+import time
+from collections import Counter, defaultdict
+
+from stack import Lab
+from topology import LEASE, NATS_NODES, SERVERS
+from wire import Broken, Client, Http
+
+# Until the leases of sessions are over, their owners go on.
+LEASE_MARGIN = 2
+NATS_SECONDS = 20
+
+
+def group_of(server):
+    effect = "no side effects" if server.kind == "read" else "idempotent" if server.kind == "put" else "side effects"
+    return f"{'session of one gateway' if server.has_session else 'no session'}, {effect}"
+
+
+class Watched:
+    """One caller for each server, calling all the time, and runs."""
+
+    def __init__(self, lab):
+        self.lab, self.seen, self.is_over, self.numbers = lab, [], False, itertools.count()
+
+    async def call(self, server):
+        client = Client(self.lab.port, "watcher", "api")
+        while not self.is_over:
+            start = time.monotonic()
+            outcome, text, _ = await client.call(server.tool, {"id": f"o{next(self.numbers)}"}, "outage", 20)
+            self.seen.append((start, time.monotonic(), group_of(server), outcome, text if outcome != "result" else ""))
+            await asyncio.sleep(0.25)
+        client.http.close()
+
+    async def run(self):
+        http = Http(self.lab.port)
+        while not self.is_over:
+            start, name = time.monotonic(), f"outage-{next(self.numbers)}"
+            try:
+                status, fields, content = await http.request("POST", "/api/v1/runs", [("X-Forwarded-User", "watcher")], {"question": f"lab {name} h04 0"}, 20)
+                code = "started" if status == 202 else json.loads(content)["error"].get("code", f"http_{status}")
+                text = "" if status == 202 else f"{status}, x-should-retry {fields.get('x-should-retry')}, retry-after {fields.get('retry-after')}: {content[:160]!r}"
+            except (Broken, ValueError, KeyError) as error:
+                code, text = "connection_error", str(error)
+            self.seen.append((start, time.monotonic(), "start of a run", code, text))
+            await asyncio.sleep(1)
+        http.close()
+
+    def table(self, start, end):
+        outcomes, texts = defaultdict(Counter), {}
+        for began, ended, group, outcome, text in self.seen:
+            if began >= start and ended <= end:
+                outcomes[group][outcome] += 1
+                if text:
+                    texts.setdefault((group, outcome), text[:200])
+        return outcomes, texts
+
+    def recovery(self, since):
+        """Seconds from `since` until the first success of each group of which every later call succeeded too."""
+        last_failure = defaultdict(lambda: since)
+        for _began, ended, group, outcome, _ in self.seen:
+            if ended > since and outcome not in ("result", "started"):
+                last_failure[group] = max(last_failure[group], ended)
+        return {group: round(last_failure[group] - since, 1) for group in {entry[2] for entry in self.seen}}
+
+
+def print_table(title, outcomes, texts):
+    print(f"\n{title}")
+    for group, counts in sorted(outcomes.items()):
+        print(f"  {group}: {', '.join(f'{name} {count}' for name, count in counts.items())}")
+    for (group, outcome), text in sorted(texts.items()):
+        print(f"    {group}, {outcome}: {text}")
+
+
+async def measure(options):
+    seconds = max(30.0, min(options.seconds, 120.0)) if options.seconds != 60 else 30.0
+    lab, result = Lab(options.binary), {}
+    async with lab:
+        watched = Watched(lab)
+        tasks = [asyncio.create_task(watched.call(server)) for server in SERVERS] + [asyncio.create_task(watched.run())]
+        await asyncio.sleep(8)
+        for name, length in (("PostgreSQL", seconds), ("NATS", NATS_SECONDS)):
+            began = time.monotonic()
+            if name == "PostgreSQL":
+                await lab.postgres.stop("immediate")
+            else:
+                for node in NATS_NODES:
+                    lab.nats.kill(node)
+            await asyncio.sleep(length)
+            end = time.monotonic()
+            if name == "PostgreSQL":
+                await lab.postgres.start()
+            else:
+                await lab.nats.start_all()
+            back = time.monotonic()
+            await asyncio.sleep(20)
+            outcomes, texts = watched.table(began + LEASE + LEASE_MARGIN, end)
+            print_table(f"{name} away for {length:g} s, from {LEASE + LEASE_MARGIN} s on:", outcomes, texts)
+            recovery = watched.recovery(back)
+            print(f"  seconds after its return until the last failed call: {json.dumps(recovery)}", flush=True)
+            result[name] = {"outcomes": {group: dict(counts) for group, counts in outcomes.items()}, "recovery": recovery,
+                            "texts": {f"{group}, {outcome}": text for (group, outcome), text in texts.items()}}
+        watched.is_over = True
+        await asyncio.gather(*tasks)
+        result["crashes"] = [event for event in lab.events if event["event"] in ("gateway_ended", "gateway_hangs")]
+        left = await lab.stop_gateways()
+    problems = judge(result, left)
+    print(f"\nproblems: {problems or 'none'}")
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump({**result, "problems": problems}, file, indent=1, default=str)
+    lab.remove()
+    return 1 if problems else 0
+
+
+def judge(result, left):
+    problems = [f"orphan {pid}" for pid, _ in left] + [f"gateway {event['gateway']} ended" for event in result["crashes"]]
+    without_store, without_nats = result["PostgreSQL"]["outcomes"], result["NATS"]["outcomes"]
+    for group, counts in without_store.items():
+        if group.startswith("no session") and set(counts) != {"result"}:
+            problems.append(f"PostgreSQL away: {group}: {counts}")
+    if set(without_store.get("start of a run", {})) - {"store_unavailable"}:
+        problems.append(f"PostgreSQL away: runs: {without_store['start of a run']}")
+    for group, counts in without_nats.items():
+        if not group.startswith("session") and set(counts) - {"result", "started"}:
+            problems.append(f"NATS away: {group}: {counts}")
+    for name in ("PostgreSQL", "NATS"):
+        problems += [f"{name}: {group} did not recover within 15 s" for group, seconds in result[name]["recovery"].items() if seconds > 15]
+    return problems
