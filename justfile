@@ -161,6 +161,10 @@ runs-trial *ARGS:
 catalogue-trial *ARGS:
     scripts/catalogue-trial {{ ARGS }}
 
+# Fault laboratory: three gateways behind nginx, 20 servers, seeded faults, a checker (--seconds 60 or 1800, --seed N, --plant DEFECT; neighbours, outages, scaling)
+lab *ARGS:
+    scripts/lab {{ ARGS }}
+
 # Callers of one gateway must not receive words of others (bench/leaks)
 leak-trial *ARGS:
     scripts/leak-trial {{ ARGS }}

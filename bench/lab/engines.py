@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 
-from processes import children_of, command_lines, free_port, free_ports, is_listening, spawn, wait_until
+from processes import children_of, command_lines, free_ports, is_listening, spawn, wait_until
 from topology import NATS_NODES
 
 
@@ -17,7 +17,7 @@ class Postgres:
         programs = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda path: int(path.split("/")[-2]))
         if not programs:
             sys.exit("PostgreSQL is missing\nhint: scripts/parts installs it")
-        self.programs, self.folder, self.port = programs[-1], os.path.join(folder, "postgres"), free_port()
+        self.programs, self.folder, self.port = programs[-1], os.path.join(folder, "postgres"), free_ports(1)[0]
         os.mkdir(self.folder)
         # PostgreSQL refuses to run as root.
         self.prefix = []

@@ -28,25 +28,23 @@ LONG_LIFE = 0.85
 def make_plan(seed, seconds, small_per_second, large_every, can_fill_disk=True, only=None):
     """Faults in order of time, each with a number. Nothing happens in the first and in the last seconds."""
     rng, faults = random.Random(seed), []
+    small = [entry for entry in SMALL if not only or entry[0] in only]
+    large = [entry for entry in LARGE if (not only or entry[0] in only) and (can_fill_disk or entry[0] != "full_disk")]
     first, last = min(5.0, seconds * 0.1), seconds - min(5.0, seconds * 0.1)
     at = first
-    while small_per_second > 0 and (at := at + rng.expovariate(small_per_second)) < last:
-        faults.append(small_fault(rng, at))
+    while small and small_per_second > 0 and (at := at + rng.expovariate(small_per_second)) < last:
+        faults.append(small_fault(rng, at, pick(rng, small)))
     at = first
-    while large_every > 0 and (at := at + rng.expovariate(1 / large_every)) < last:
-        fault = large_fault(rng, at, at > first + (last - first) * LONG_LIFE)
-        if can_fill_disk or fault["fault"] != "full_disk":
-            faults.append(fault)
-    faults = sorted((fault for fault in faults if not only or fault["fault"] in only), key=lambda fault: fault["at"])
-    return [{"number": number, **fault} for number, fault in enumerate(faults)]
+    while large and large_every > 0 and (at := at + rng.expovariate(1 / large_every)) < last:
+        faults.append(large_fault(rng, at, pick(rng, large), at > first + (last - first) * LONG_LIFE))
+    return [{"number": number, **fault} for number, fault in enumerate(sorted(faults, key=lambda fault: fault["at"]))]
 
 
 def pick(rng, weighted):
     return rng.choices([name for name, _ in weighted], [weight for _, weight in weighted])[0]
 
 
-def small_fault(rng, at):
-    kind = pick(rng, SMALL)
+def small_fault(rng, at, kind):
     fault = {"at": round(at, 3), "fault": kind, "choice": rng.random()}
     if kind in SERVER_FAULTS:
         fault["target"] = rng.choice(STDIO + HTTP)
@@ -72,8 +70,7 @@ def stop_seconds(rng):
     return round(min(MAX_STOP_SECONDS, 0.1 + rng.expovariate(0.6)), 2)
 
 
-def large_fault(rng, at, is_last_part):
-    kind = pick(rng, LARGE)
+def large_fault(rng, at, kind, is_last_part):
     mortal = GATEWAYS if is_last_part else tuple(name for name in GATEWAYS if name != LONG_LIVED)
     fault = {"at": round(at, 3), "fault": kind, "choice": rng.random()}
     if kind == "gateway_kill":

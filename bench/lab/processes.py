@@ -2,28 +2,26 @@
 
 import asyncio
 import os
+import random
 import signal
 import socket
 import subprocess
 import time
 
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
 def free_ports(count):
-    """Different from each other, because all are held until the last is found."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
+    """Ports that nobody listens at, below those that the system gives to outgoing connections: a restarted process needs its port again."""
+    found, tried = [], random.SystemRandom()
+    while len(found) < count:
+        port = tried.randrange(10_000, 32_000)
+        with socket.socket() as listener:
+            try:
+                listener.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in found:
+            found.append(port)
+    return found
 
 
 async def wait_until(condition, seconds, what):

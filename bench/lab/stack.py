@@ -76,7 +76,7 @@ class Lab:
         self.gateway_names, self.gateways, self.servers, self.workers = gateways, {}, {}, {}
         self.postgres = self.nats = self.nginx = self.proxy = self.control = self.hops = None
         self.events, self.memory, self.killed_pids, self.is_stopping = [], [], set(), False
-        self.tasks = []
+        self.tasks, self.control_lock = [], asyncio.Lock()
 
     def note(self, kind, **fields):
         self.events.append({"event": kind, "at": time.monotonic(), **fields})
@@ -136,9 +136,10 @@ class Lab:
     async def disturb(self, fault):
         """Hands a fault to the proxy."""
         reader, writer = self.control
-        writer.write(json.dumps(fault).encode() + b"\n")
-        await writer.drain()
-        await reader.readline()
+        async with self.control_lock:
+            writer.write(json.dumps(fault).encode() + b"\n")
+            await writer.drain()
+            await reader.readline()
 
     def start_server(self, name):
         server = BY_NAME[name]
