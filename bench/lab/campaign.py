@@ -50,22 +50,28 @@ async def campaign(options):
         await asyncio.sleep(QUIET_SECONDS / 2)
         runs = await settle_runs(lab)
         left = await lab.stop_gateways()
-    records = collect(lab, runs, left)
-    violations, numbers = check_all(records), summary(records)
-    faults_met = count_faults(lab.events, proxy_faults(lab.folder))
-    result = {"seed": options.seed, "seconds": options.seconds, "plan": fingerprint(plan), "plant": options.plant, "planned": len(plan),
-              "faults": faults_met, **numbers, "violations": violations}
-    for name, content in (("result.json", result), ("runs.json", runs), ("events.json", lab.events), ("memory.json", lab.memory)):
-        with open(os.path.join(lab.folder, name), "w") as file:
-            json.dump(content, file, indent=1, default=str)
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump(result, file, indent=1, default=str)
-    print_report(result, lab.events)
-    if violations or options.keep:
+    about = {"seed": options.seed, "seconds": options.seconds, "plan": fingerprint(plan), "plant": options.plant, "planned": len(plan)}
+    observed = {"about": about, "runs": runs, "events": lab.events, "memory": lab.memory, "gateway_of_port": lab.gateway_of_port,
+                "killed_pids": lab.killed_pids, "orphans": left, "panics": panics_of(lab)}
+    with open(os.path.join(lab.folder, "observed.json"), "w") as file:
+        json.dump(observed, file, indent=1, default=str)
+    code = judge(lab.folder, options.json)
+    if code or options.keep:
         print(f"logs: {lab.folder}")
     else:
         lab.remove()
+    return code
+
+
+def judge(folder, json_file=None):
+    """Judges the records in a folder, prints the report, and returns the exit code."""
+    records = read_records(folder)
+    violations = check_all(records)
+    result = {**records["about"], "faults": count_faults(records["events"], proxy_faults(folder)), **summary(records), "violations": violations}
+    if json_file:
+        with open(json_file, "w") as file:
+            json.dump(result, file, indent=1)
+    print_report(result, records["events"])
     return 1 if violations else 0
 
 
@@ -84,16 +90,23 @@ def read_lines(path):
         return []
 
 
-def collect(lab, runs, left):
-    ledger = [entry for path in sorted(glob.glob(f"{lab.folder}/ledgers/???")) for entry in read_lines(path)]
+def read_ledgers(folder):
+    return [entry for path in sorted(glob.glob(f"{folder}/ledgers/???")) for entry in read_lines(path)]
+
+
+def read_records(folder):
+    with open(os.path.join(folder, "observed.json")) as file:
+        observed = json.load(file)
+    observed["killed_pids"] = {int(pid): at for pid, at in observed["killed_pids"].items()}
+    return {"calls": read_lines(f"{folder}/calls.jsonl"), "ledger": read_ledgers(folder), "nginx": read_lines(f"{folder}/nginx.access"), **observed}
+
+
+def panics_of(lab):
     panics = []
     for name, gateway in lab.gateways.items():
         with open(gateway.log, errors="replace") as file:
             panics += [(name, line.strip()[:300]) for line in file if "panicked at" in line]
-    return {
-        "calls": read_lines(f"{lab.folder}/calls.jsonl"), "ledger": ledger, "runs": runs, "events": lab.events, "memory": lab.memory,
-        "nginx": read_lines(f"{lab.folder}/nginx.access"), "gateway_of_port": lab.gateway_of_port, "killed_pids": lab.killed_pids, "orphans": left, "panics": panics,
-    }
+    return panics
 
 
 class Operator:
@@ -117,14 +130,12 @@ class Operator:
 
 async def settle_runs(lab):
     """Waits for runs to end, decides on steps with an unknown outcome by looking at the ledger, and reads all runs."""
-    operator, until = Operator(lab.port), time.monotonic() + RUNS_SECONDS
-    while time.monotonic() < until:
-        executed = {entry["id"] for path in glob.glob(f"{lab.folder}/ledgers/???") for entry in read_lines(path)}
-        await resolve_unknown(operator, executed)
+    operator, until, quiet = Operator(lab.port), time.monotonic() + RUNS_SECONDS, 0
+    # A resumed run is not `running` at once: several quiet looks in a row.
+    while quiet < 4 and time.monotonic() < until:
+        resolved = await resolve_unknown(operator, {entry["id"] for entry in read_ledgers(lab.folder)})
         _, page = await operator.request("GET", "/runs?state=running&limit=500")
-        _, unknown = await operator.request("GET", "/runs/unknown")
-        if not page["runs"] and not unknown["steps"]:
-            break
+        quiet = 0 if resolved or page["runs"] else quiet + 1
         await asyncio.sleep(1)
     runs, after = [], ""
     while True:
@@ -143,6 +154,7 @@ async def resolve_unknown(operator, executed):
         effect = f"{name_of(run['question'])}.{step['step']}"
         outcome = "done" if effect in executed else "not_done"
         await operator.request("POST", f"/runs/{step['run']}/resolve", {"step": step["step"], "outcome": outcome})
+    return len(page["steps"])
 
 
 def name_of(question):

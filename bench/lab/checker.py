@@ -28,7 +28,7 @@ def check_all(records):
         *crossed(calls),
         *late(calls, records.get("nginx", []), records.get("events", []), records.get("gateway_of_port", {})),
         *false_refusals(calls, ledger),
-        *[found for found in state_losses(calls, ledger, records.get("killed_pids", ())) if found["kind"] != "state lost with its server"],
+        *[found for found in state_losses(calls, ledger, records.get("killed_pids", {})) if found["kind"] != "state lost with its server"],
         *crashes(records.get("events", []), records.get("panics", [])),
         *orphans(records.get("orphans", [])),
         *memory_growth(records.get("memory", [])),
@@ -96,16 +96,16 @@ def late(calls, nginx, events, gateway_of_port):
 
 
 def false_refusals(calls, ledger):
-    """The error says that nothing was sent, and the ledger says otherwise."""
-    executed = {entry["id"] for entry in ledger}
+    """The error says that nothing was sent, and the ledger says otherwise. A repeatable call may fail so after an earlier attempt was executed."""
+    executed = {entry["id"] for entry in ledger if not BY_NAME[entry["server"]].is_repeatable}
     return [violation("false refusal", [call["id"]], f"{call['server']}: {call['outcome']}, but it was executed: {call.get('text', '')[:160]}")
             for call in calls if call["outcome"] in NOTHING_EXECUTED and call["id"] in executed]
 
 
-def state_losses(calls, ledger, killed_pids=()):
+def state_losses(calls, ledger, killed_pids):
     """Counters that went backwards or began again, without an error `session_lost` to this caller since its last answer.
 
-    If the laboratory killed the process that had the state, the kind is `state lost with its server`: documented, and no violation.
+    If the laboratory killed the process that had the state (`killed_pids` has the times), the kind is `state lost with its server`: documented, and no violation.
     """
     pid_of = {entry["instance"]: entry["pid"] for entry in ledger}
     seen, told, found = {}, set(), []
@@ -122,7 +122,7 @@ def state_losses(calls, ledger, killed_pids=()):
         if before is None or was_told:
             continue
         if before[0] != call["instance"]:
-            is_ours = pid_of.get(before[0]) in killed_pids
+            is_ours = killed_pids.get(pid_of.get(before[0]), float("inf")) <= call["end"]
             detail = f"{call['server']}, {call['caller']}: instance {before[0]} (pid {pid_of.get(before[0])}) count {before[1]} became {call['instance']} (pid {pid_of.get(call['instance'])}) count {call['count']}"
             found.append(violation("state lost with its server" if is_ours else "silent loss of state", [before[2], call["id"]], detail))
         elif call["count"] <= before[1]:
@@ -190,7 +190,7 @@ def summary(records):
     """Numbers for the report."""
     calls = records.get("calls", [])
     outcomes = Counter(call["outcome"] for call in calls)
-    documented = [found for found in state_losses(calls, records.get("ledger", []), records.get("killed_pids", ())) if found["kind"] == "state lost with its server"]
+    documented = [found for found in state_losses(calls, records.get("ledger", []), records.get("killed_pids", {})) if found["kind"] == "state lost with its server"]
     growth = {}
     by_process = defaultdict(list)
     for sample in records.get("memory", []):

@@ -54,7 +54,7 @@ class Faults:
             return {"pid": pid} if await pause(pid, fault["seconds"]) else None
         if kind in ("server_kill", "server_die"):
             # Its state is gone, and the gateways cannot know what it was.
-            self.lab.killed_pids.add(pid)
+            self.lab.killed_pids[pid] = time.monotonic()
         return {"pid": pid} if send_signal(pid, SERVER_SIGNALS.get(kind, signal.SIGKILL)) else None
 
     async def gateway_kill(self, fault):

@@ -2,6 +2,7 @@
 
 `campaign` (the default) runs load under a seeded plan of faults and exits with 1 if a promise was broken. The other commands measure:
 `neighbours` healthy servers beside hanging and flooding ones, `outages` PostgreSQL and NATS away, `scaling` throughput of 1, 2 and 4 gateways.
+`check` judges the kept folder of a campaign again.
 """
 
 import argparse
@@ -14,13 +15,13 @@ import sys
 # What the trials share; before the imports that need it.
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "common"))
 
-from campaign import campaign
+from campaign import campaign, judge
 from plan import LARGE, SMALL
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", nargs="?", default="campaign", choices=("campaign", "neighbours", "outages", "scaling"))
+    parser.add_argument("command", nargs="?", default="campaign", choices=("campaign", "neighbours", "outages", "scaling", "check"))
     parser.add_argument("--binary", required=True, help="the release binary of toolyard")
     parser.add_argument("--seed", type=int, help="of plan and load; random if absent, and printed")
     parser.add_argument("--seconds", type=float, default=60, help="length of the campaign or of a phase of a measurement (default: 60)")
@@ -35,6 +36,7 @@ def parse_arguments():
     parser.add_argument("--workers", type=int, default=0, help="tool workers (default: 0)")
     parser.add_argument("--plan-only", action="store_true", help="print the plan and stop")
     parser.add_argument("--json", metavar="FILE", help="write the result to a file, too")
+    parser.add_argument("--folder", help="for `check`: the folder of a campaign, which is judged again")
     parser.add_argument("--keep", action="store_true", help="keep the folder with all logs even if nothing was violated")
     options = parser.parse_args()
     if options.seed is None:
@@ -46,6 +48,8 @@ async def main():
     options = parse_arguments()
     if options.command == "campaign":
         return await campaign(options)
+    if options.command == "check":
+        return judge(options.folder, options.json)
     module = __import__(options.command)
     return await module.measure(options)
 

@@ -75,7 +75,7 @@ class Lab:
         self.plant, self.worker_names = plant, [f"worker-{number}" for number in range(1, workers + 1)]
         self.gateway_names, self.gateways, self.servers, self.workers = gateways, {}, {}, {}
         self.postgres = self.nats = self.nginx = self.proxy = self.control = self.hops = None
-        self.events, self.memory, self.killed_pids, self.is_stopping = [], [], set(), False
+        self.events, self.memory, self.killed_pids, self.is_stopping = [], [], {}, False
         self.tasks, self.control_lock = [], asyncio.Lock()
 
     def note(self, kind, **fields):

@@ -81,7 +81,7 @@ class State(unittest.TestCase):
         """`seen` are (instance, count) in order; instance `iN` is of process N."""
         calls = [call(f"c{number}", "s01", start=float(number), instance=instance, count=count) for number, (instance, count) in enumerate(seen)]
         ledger = [entry(f"c{number}", "s01", instance, int(instance[1:])) for number, (instance, _) in enumerate(seen)]
-        return kinds(calls=calls + list(between), ledger=ledger, killed_pids=set(killed))
+        return kinds(calls=calls + list(between), ledger=ledger, killed_pids=dict(killed))
 
     def test_a_counter_that_grows_is_no_violation_also_with_gaps(self):
         self.assertEqual(self.counted(("i1", 1), ("i1", 2), ("i1", 5)), [])
@@ -103,8 +103,11 @@ class State(unittest.TestCase):
             self.assertEqual(self.counted(("i1", 3), ("i2", 1), between=[told]), ["silent loss of state"])
 
     def test_state_that_ended_with_a_killed_server_is_documented(self):
-        self.assertEqual(self.counted(("i1", 3), ("i2", 1), killed=[1]), [])
-        self.assertEqual(self.counted(("i1", 3), ("i2", 1), killed=[2]), ["silent loss of state"])
+        self.assertEqual(self.counted(("i1", 3), ("i2", 1), killed=[(1, 0.5)]), [])
+        self.assertEqual(self.counted(("i1", 3), ("i2", 1), killed=[(2, 0.5)]), ["silent loss of state"])
+
+    def test_a_server_that_was_killed_later_has_not_lost_it(self):
+        self.assertEqual(self.counted(("i1", 3), ("i2", 1), killed=[(1, 9.0)]), ["silent loss of state"])
 
 
 class Processes(unittest.TestCase):
