@@ -4,13 +4,14 @@ A violation is a dict with `kind`, the ids or names that it is about, and `detai
 """
 
 from collections import Counter, defaultdict
+from signal import SIGTERM
 from statistics import median
 
 from topology import BY_NAME, DEADLINE, LATE_MARGIN
 
 MAX_MEMORY_GROWTH = 0.10
-MIN_MEMORY_SECONDS = 60
-WARM_UP_SHARE, MAX_WARM_UP_SECONDS = 0.2, 60
+# A gateway that starts in the middle of faults needs this long until it has all its tools and instances.
+WARM_UP_SECONDS, MIN_MEMORY_SECONDS = 60, 60
 # Kinds that say that nothing was executed.
 NOTHING_EXECUTED = ("session_lost", "source_unavailable", "circuit_open", "store_unavailable")
 
@@ -131,12 +132,13 @@ def state_losses(calls, ledger, killed_pids):
 
 
 def crashes(events, panics):
-    """A gateway that ended by itself or by a signal of somebody else, hung at its end, or panicked."""
+    """A gateway that ended by itself or by a signal of somebody else, failed to stop in order after SIGTERM, or panicked."""
     found = []
     for event in events:
         # A gateway that cannot reach PostgreSQL or NATS at its start says so and ends; the supervisor tries again.
         if event["event"] == "gateway_ended" and not event["is_ours"] and (event["has_served"] or event["code"] < 0):
-            found.append(violation("crash", [event["gateway"]], f"pid {event['pid']} ended with {event['code']}: {event['log'][-400:]}"))
+            kind = "failed stop" if SIGTERM in event.get("signals", ()) else "crash"
+            found.append(violation(kind, [event["gateway"]], f"pid {event['pid']} ended with {event['code']}: {event['log'][-400:]}"))
         if event["event"] == "gateway_hangs":
             found.append(violation("crash", [event["gateway"]], event["problem"]))
     return found + [violation("crash", [name], f"panic: {line}") for name, line in panics]
@@ -162,7 +164,7 @@ def memory_growth(samples):
 def growth_of(samples):
     """`None` for lifetimes that are too short to be judged."""
     start, end = samples[0]["at"], samples[-1]["at"]
-    warm = start + min(MAX_WARM_UP_SECONDS, (end - start) * WARM_UP_SHARE)
+    warm = start + WARM_UP_SECONDS
     if end - warm < MIN_MEMORY_SECONDS:
         return None
     fifth = (end - warm) / 5

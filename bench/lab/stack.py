@@ -217,7 +217,7 @@ class Lab:
     def _note_end(self, gateway):
         code, served = gateway.process.returncode, gateway.has_served()
         is_ours = -code in gateway.signals or (code == 0 and signal.SIGTERM in gateway.signals)
-        self.note("gateway_ended", gateway=gateway.name, pid=gateway.process.pid, code=code, is_ours=is_ours, has_served=served, log=gateway.latest_log()[-1500:])
+        self.note("gateway_ended", gateway=gateway.name, pid=gateway.process.pid, code=code, is_ours=is_ours, has_served=served, signals=list(map(int, gateway.signals)), log=gateway.latest_log()[-1500:])
 
     async def _watch(self):
         """Memory of the gateways, and pauses of this process, which say that the machine had no time."""

@@ -120,6 +120,9 @@ class Processes(unittest.TestCase):
         self.assertEqual(self.ended(code=-11, has_served=False), ["crash"])
         self.assertEqual(self.ended(code=-9, is_ours=True), [])
 
+    def test_an_error_after_sigterm_is_a_failed_stop(self):
+        self.assertEqual(self.ended(signals=[15]), ["failed stop"])
+
     def test_a_refused_start_is_no_crash(self):
         self.assertEqual(self.ended(has_served=False), [])
 
@@ -129,7 +132,7 @@ class Processes(unittest.TestCase):
         self.assertEqual(kinds(orphans=[(7, "python3 upstream.py")]), ["orphan"])
 
     def memory(self, last):
-        samples = [{"gateway": "c", "pid": 5, "at": float(second), "kib": 1000 if second < 150 else last} for second in range(200)]
+        samples = [{"gateway": "c", "pid": 5, "at": float(second), "kib": 1000 if second < 200 else last} for second in range(300)]
         return kinds(memory=samples)
 
     def test_memory_may_grow_by_a_tenth_and_no_more(self):
@@ -137,7 +140,7 @@ class Processes(unittest.TestCase):
         self.assertEqual(self.memory(1101), ["memory"])
 
     def test_short_lives_are_not_judged(self):
-        self.assertEqual(kinds(memory=[{"gateway": "c", "pid": 5, "at": float(second), "kib": 1000 * (second + 1)} for second in range(50)]), [])
+        self.assertEqual(kinds(memory=[{"gateway": "c", "pid": 5, "at": float(second), "kib": 1000 * (second + 1)} for second in range(110)]), [])
 
 
 class Runs(unittest.TestCase):
