@@ -79,10 +79,12 @@ def overlaps(windows, start, end):
 
 
 def late(calls, nginx, events, gateway_of_port):
-    """Answered after the deadline, by the clock of nginx, although neither the gateway nor the machine stood still."""
+    """Answered after the deadline, by the clock of nginx, although the gateway was not stopped and had a processor when it needed one."""
     seconds_of = {entry["call"]: entry for entry in nginx}
     windows = stop_windows(events)
     stalls = [(event["at"] - event["seconds"], event["at"]) for event in events if event["event"] == "machine_stalled"]
+    # Of any gateway: the owner of a session may be another one than that which answers.
+    stalls += [(event["since"], event["at"]) for event in events if event["event"] == "gateway_starved"]
     found = []
     for call in calls:
         entry = seconds_of.get(call["id"])
@@ -210,6 +212,7 @@ def summary(records):
         "session_lost_told": outcomes["session_lost"],
         "state_lost_with_its_server": len(documented),
         "starts_refused": sum(event["event"] == "gateway_ended" and not event["is_ours"] and not event["has_served"] for event in records.get("events", [])),
+        "gateway_starvations": sum(event["event"] == "gateway_starved" for event in records.get("events", [])),
         "machine_stalls": sum(event["event"] == "machine_stalled" for event in records.get("events", [])),
         "memory": growth,
     }

@@ -10,6 +10,7 @@ import asyncio
 import os
 import random
 import resource
+import signal
 import sys
 
 # What the trials share; before the imports that need it.
@@ -54,6 +55,17 @@ async def main():
     return await module.measure(options)
 
 
+async def interruptible():
+    """SIGTERM and SIGINT stop everything that the laboratory started."""
+    task, loop = asyncio.create_task(main()), asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        return 130
+
+
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-    sys.exit(asyncio.run(main()))
+    sys.exit(asyncio.run(interruptible()))

@@ -106,6 +106,18 @@ def resident_kib(pid):
         return None
 
 
+def run_queue_seconds(pid):
+    """How long the threads of a process have waited for a processor, all together, since they began."""
+    total = 0
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/schedstat") as file:
+                total += int(file.read().split()[1])
+    except (OSError, IndexError, ValueError):
+        return None
+    return total / 1e9
+
+
 async def pause(pid, seconds):
     """SIGSTOP, and SIGCONT after some seconds, also if the laboratory is cancelled meanwhile."""
     if not send_signal(pid, signal.SIGSTOP):

@@ -12,7 +12,7 @@ from wire import Client
 
 GATEWAYS = ("a", "b", "c", "d")
 CONNECTIONS_PER_GATEWAY, PHASE_SECONDS, ROUNDS, TOOL_MS = 2, 8, 4, 20
-MIN_SHARE = 0.9
+MIN_SHARE, MAX_BUSY = 0.9, 0.85
 SERVER = BY_NAME["h06"]
 
 
@@ -59,9 +59,12 @@ async def measure(options):
         await lab.stop_gateways()
     shares = {count: statistics.median(one[count]["per_second"] / (one[1]["per_second"] * count) for one in rounds) for count in (2, 4)}
     is_reached = all(share >= MIN_SHARE for share in shares.values())
+    busy = statistics.median(one[4]["busy"] for one in rounds)
+    if busy > MAX_BUSY:
+        print(f"not conclusive: the machine was {busy:.0%} busy, so that the processor limits the throughput (wanted <= {MAX_BUSY:.0%})")
     print(f"share of linear: 2 gateways {shares[2]:.2f}, 4 gateways {shares[4]:.2f} (wanted >= {MIN_SHARE}), medians of {ROUNDS} rounds")
     if options.json:
         with open(options.json, "w") as file:
-            json.dump({"rounds": rounds, "shares": shares, "reached": is_reached}, file, indent=1)
+            json.dump({"rounds": rounds, "shares": shares, "busy": busy, "reached": is_reached}, file, indent=1)
     lab.remove()
     return 0 if is_reached else 1

@@ -13,7 +13,7 @@ import time
 import scripted_model
 from engines import Nats, Postgres
 from gateway import Gateway, server_settings
-from processes import free_ports, is_listening, processes_of, resident_kib, send_signal, spawn, wait_until
+from processes import free_ports, is_listening, processes_of, resident_kib, run_queue_seconds, send_signal, spawn, wait_until
 from topology import BY_NAME, BY_TOOL, DEADLINE, GATEWAYS, HTTP, LATE_MARGIN, NATS_NODES
 from wire import Client
 
@@ -42,6 +42,8 @@ http {{
   }}
 }}
 """
+# A gateway whose threads waited this long for a processor within half a second is not judged by its deadlines.
+STARVED_SECONDS = 0.1
 QUESTION = re.compile(r"lab ([\w-]+) ([\w,]+) (\d+)")
 
 
@@ -220,20 +222,28 @@ class Lab:
         self.note("gateway_ended", gateway=gateway.name, pid=gateway.process.pid, code=code, is_ours=is_ours, has_served=served, signals=list(map(int, gateway.signals)), log=gateway.latest_log()[-1500:])
 
     async def _watch(self):
-        """Memory of the gateways, and pauses of this process, which say that the machine had no time."""
-        last = time.monotonic()
-        next_sample = last
+        """Memory of the gateways, and when the machine had no time for them or for this process."""
+        last = next_sample = time.monotonic()
+        waited = {}
         while not self.is_stopping:
             await asyncio.sleep(0.05)
             now = time.monotonic()
             if now - last > 0.2:
                 self.note("machine_stalled", seconds=round(now - last, 3))
             last = now
-            if now >= next_sample:
-                next_sample = now + 1
-                for name, gateway in self.gateways.items():
-                    if gateway.process and (kib := resident_kib(gateway.process.pid)):
-                        self.memory.append({"gateway": name, "pid": gateway.process.pid, "at": now, "kib": kib})
+            if now < next_sample:
+                continue
+            next_sample = now + 0.5
+            for name, gateway in self.gateways.items():
+                pid = gateway.process.pid
+                if kib := resident_kib(pid):
+                    self.memory.append({"gateway": name, "pid": pid, "at": now, "kib": kib})
+                seconds = run_queue_seconds(pid)
+                before = waited.get(pid)
+                if before and seconds is not None and seconds - before[0] > STARVED_SECONDS:
+                    self.note("gateway_starved", gateway=name, since=before[1], seconds=round(seconds - before[0], 3))
+                if seconds is not None:
+                    waited[pid] = (seconds, now)
 
     async def stop_gateways(self):
         """An orderly end; returns the processes of upstream servers that are left."""

@@ -74,6 +74,8 @@ class Deadlines(unittest.TestCase):
 
     def test_a_machine_that_stood_still_is_not_the_gateways_fault(self):
         self.assertEqual(self.late(6.5, [{"event": "machine_stalled", "at": 12.0, "seconds": 0.4}]), [])
+        self.assertEqual(self.late(6.5, [{"event": "gateway_starved", "gateway": "b", "since": 12.0, "at": 12.5, "seconds": 0.2}]), [])
+        self.assertEqual(self.late(6.5, [{"event": "gateway_starved", "gateway": "b", "since": 1.0, "at": 1.5, "seconds": 0.2}]), ["late"])
 
 
 class State(unittest.TestCase):
