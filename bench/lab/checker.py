@@ -133,14 +133,18 @@ def state_losses(calls, ledger, killed_pids):
     return found
 
 
+def is_failed_stop(event):
+    """The gateway was told to stop, and did so with an exit code other than 0: it reports that it could not write to the store."""
+    return event["event"] == "gateway_ended" and SIGTERM in event.get("signals", ()) and event["code"] > 0
+
+
 def crashes(events, panics):
-    """A gateway that ended by itself or by a signal of somebody else, failed to stop in order after SIGTERM, or panicked."""
+    """A gateway that ended by itself or by a signal of somebody else, hung at its end, or panicked."""
     found = []
     for event in events:
         # A gateway that cannot reach PostgreSQL or NATS at its start says so and ends; the supervisor tries again.
-        if event["event"] == "gateway_ended" and not event["is_ours"] and (event["has_served"] or event["code"] < 0):
-            kind = "failed stop" if SIGTERM in event.get("signals", ()) else "crash"
-            found.append(violation(kind, [event["gateway"]], f"pid {event['pid']} ended with {event['code']}: {event['log'][-400:]}"))
+        if event["event"] == "gateway_ended" and not event["is_ours"] and not is_failed_stop(event) and (event["has_served"] or event["code"] < 0):
+            found.append(violation("crash", [event["gateway"]], f"pid {event['pid']} ended with {event['code']}: {event['log'][-400:]}"))
         if event["event"] == "gateway_hangs":
             found.append(violation("crash", [event["gateway"]], event["problem"]))
     return found + [violation("crash", [name], f"panic: {line}") for name, line in panics]
@@ -211,6 +215,7 @@ def summary(records):
         "counter_answers": sum(call["outcome"] == "result" and BY_NAME[call["server"]].is_counter for call in calls),
         "session_lost_told": outcomes["session_lost"],
         "state_lost_with_its_server": len(documented),
+        "stops_with_an_error": sum(is_failed_stop(event) for event in records.get("events", [])),
         "starts_refused": sum(event["event"] == "gateway_ended" and not event["is_ours"] and not event["has_served"] for event in records.get("events", [])),
         "gateway_starvations": sum(event["event"] == "gateway_starved" for event in records.get("events", [])),
         "machine_stalls": sum(event["event"] == "machine_stalled" for event in records.get("events", [])),

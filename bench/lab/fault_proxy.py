@@ -21,11 +21,28 @@ ARMED = ("cut_response", "cut_request", "drop_response", "garbage")
 class Listener:
     """One address of the proxy, with the faults that are in force there."""
 
-    def __init__(self, name, target_port, log):
-        self.name, self.target_port, self.log = name, target_port, log
+    def __init__(self, name, port, target_port, log):
+        self.name, self.port, self.target_port, self.log = name, port, target_port, log
+        self.server = None
         self.links, self.armed = [], []
         self.latency = self.rate = 0
         self.slow_until = self.held_until = self.refused_until = 0.0
+
+    async def open(self):
+        """Accepts connections, from now on or as soon as they are not refused any more."""
+        while (wait := self.refused_until - time.monotonic()) > 0:
+            await asyncio.sleep(wait)
+        if self.server is None:
+            loop = asyncio.get_running_loop()
+            self.server = await loop.create_server(lambda: Side(Link(self), "request"), "127.0.0.1", self.port, backlog=1024)
+
+    def refuse(self, until):
+        """Nobody listens here for some time; connections that are open stay."""
+        self.refused_until = max(self.refused_until, until)
+        if self.server is not None:
+            self.server.close()
+            self.server = None
+            self.opening = asyncio.get_running_loop().create_task(self.open())
 
     def is_slow(self, now):
         return now < self.slow_until or now < self.held_until
@@ -60,9 +77,9 @@ class Listener:
         elif kind == "hold":
             self.held_until = until
         elif kind == "refuse":
-            self.refused_until = until
+            self.refuse(until)
         elif kind == "restore":
-            self.slow_until = self.held_until = self.refused_until = 0.0
+            self.slow_until = self.held_until = 0.0
         if links or kind in ("refuse", "restore"):
             self.note(fault, len(links))
 
@@ -148,9 +165,6 @@ class Side(asyncio.Protocol):
             link.early.clear()
             return
         link.client = transport
-        if time.monotonic() < listener.refused_until:
-            link.end(True)
-            return
         listener.links.append(link)
         asyncio.get_running_loop().create_task(self.connect())
 
@@ -199,11 +213,10 @@ async def control(reader, writer, listeners):
 
 async def main():
     control_path, log_path, text = sys.argv[1:4]
-    loop, log = asyncio.get_running_loop(), open(log_path, "a")
-    listeners, servers = {}, []
+    log, listeners = open(log_path, "a"), {}
     for name, (port, target_port) in json.loads(text).items():
-        listener = listeners[name] = Listener(name, target_port, log)
-        servers.append(await loop.create_server(lambda listener=listener: Side(Link(listener), "request"), "127.0.0.1", port, backlog=1024))
+        listeners[name] = Listener(name, port, target_port, log)
+        await listeners[name].open()
     await asyncio.start_unix_server(lambda *stream: control(*stream, listeners), control_path)
     await asyncio.Event().wait()
 

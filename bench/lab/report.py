@@ -24,7 +24,7 @@ def print_report(result, events):
     print(f"faults: {sum(result['faults'].values())} of {result['planned']} planned met something: {listed(result['faults'])}")
     print(f"counters: {result['counter_answers']} answers, {result['session_lost_told']} times session_lost, "
           f"{result['state_lost_with_its_server']} times state lost with a server that the laboratory killed (documented)")
-    print(f"gateways: {result['starts_refused']} starts refused while an engine was away, {result['machine_stalls']} pauses of the laboratory above 0.2 s, "
+    print(f"gateways: {result['starts_refused']} starts refused and {result['stops_with_an_error']} stops with an error while an engine was away, {result['machine_stalls']} pauses of the laboratory above 0.2 s, "
           f"{result['gateway_starvations']} half seconds in which a gateway waited for a processor for more than 0.1 s")
     for process, growth in result["memory"].items():
         print(f"memory of gateway {process}: {growth['first']:.0f} -> {growth['last']:.0f} KiB in {growth['seconds']} s (x{growth['ratio']})")

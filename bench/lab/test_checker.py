@@ -122,8 +122,9 @@ class Processes(unittest.TestCase):
         self.assertEqual(self.ended(code=-11, has_served=False), ["crash"])
         self.assertEqual(self.ended(code=-9, is_ours=True), [])
 
-    def test_an_error_after_sigterm_is_a_failed_stop(self):
-        self.assertEqual(self.ended(signals=[15]), ["failed stop"])
+    def test_a_stop_with_an_error_is_counted_and_no_crash(self):
+        self.assertEqual(self.ended(signals=[15]), [])
+        self.assertEqual(self.ended(signals=[15], code=-6), ["crash"])
 
     def test_a_refused_start_is_no_crash(self):
         self.assertEqual(self.ended(has_served=False), [])
