@@ -12,6 +12,7 @@ import socket
 import struct
 import sys
 import time
+from collections import deque
 
 # A fault that waits for the next data of a connection is given up after this time.
 ARMED_SECONDS = 2
@@ -91,8 +92,8 @@ class Link:
         self.listener, self.client, self.server = listener, None, None
         # Data of a client that arrives before the connection to the server exists.
         self.early = []
-        # When the last delayed data of a direction is sent; order must not change.
-        self.ready_at = {"request": 0.0, "response": 0.0}
+        # Delayed data of each direction with the time at which it is sent. Later data must not overtake it.
+        self.delayed = {"request": deque(), "response": deque()}
 
     def end(self, is_reset):
         for transport in (self.client, self.server):
@@ -126,17 +127,24 @@ class Link:
         return b""
 
     def send(self, direction, data, now):
-        listener = self.listener
-        if now >= self.ready_at[direction] and not listener.is_slow(now):
+        listener, delayed = self.listener, self.delayed[direction]
+        if not delayed and not listener.is_slow(now):
             self.write(direction, data)
             return
-        at = max(now, self.ready_at[direction])
+        at = max(now, delayed[-1][0]) if delayed else now
         if now < listener.held_until:
             at = max(at, listener.held_until)
         if now < listener.slow_until:
             at = max(at, now + listener.latency) + (len(data) / listener.rate if listener.rate else 0)
-        self.ready_at[direction] = at
-        asyncio.get_running_loop().call_later(at - now, self.write, direction, data)
+        delayed.append((at, data))
+        if len(delayed) == 1:
+            asyncio.get_running_loop().call_later(at - now, self.send_delayed, direction)
+
+    def send_delayed(self, direction):
+        delayed = self.delayed[direction]
+        self.write(direction, delayed.popleft()[1])
+        if delayed:
+            asyncio.get_running_loop().call_later(max(0, delayed[0][0] - time.monotonic()), self.send_delayed, direction)
 
     def write(self, direction, data):
         transport = self.server if direction == "request" else self.client
@@ -199,7 +207,8 @@ class Side(asyncio.Protocol):
         peer = self.peer()
         if peer and not peer.is_closing():
             # Delayed data goes out first.
-            wait = max(0, link.ready_at[self.direction] - time.monotonic())
+            delayed = link.delayed[self.direction]
+            wait = max(0, delayed[-1][0] - time.monotonic() + 0.01) if delayed else 0
             asyncio.get_running_loop().call_later(wait, peer.close)
 
 
