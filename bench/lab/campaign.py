@@ -16,8 +16,8 @@ from stack import HERE, Lab
 from topology import TOKEN
 from wire import Broken, Http
 
-# After the last fault: leases end, runs are taken over, servers start again.
-QUIET_SECONDS = 12
+# After the last fault the load goes on, so that the recovery can be judged; then runs are taken over.
+QUIET_SECONDS, TAKE_OVER_SECONDS = 14, 6
 RUNS_SECONDS = 60
 
 
@@ -44,10 +44,11 @@ async def campaign(options):
             for task in (faults, *lab.tasks):
                 if task.done() and task.exception():
                     raise task.exception()
-        await asyncio.sleep(QUIET_SECONDS / 2)
+        lab.note("faults_over")
+        await asyncio.sleep(QUIET_SECONDS)
         load.stdin.close()
         await load.wait()
-        await asyncio.sleep(QUIET_SECONDS / 2)
+        await asyncio.sleep(TAKE_OVER_SECONDS)
         runs = await settle_runs(lab)
         left = await lab.stop_gateways()
     about = {"seed": options.seed, "seconds": options.seconds, "plan": fingerprint(plan), "plant": options.plant, "planned": len(plan)}

@@ -12,6 +12,9 @@ from topology import BY_NAME, DEADLINE, LATE_MARGIN
 MAX_MEMORY_GROWTH = 0.10
 # A gateway that starts in the middle of faults needs this long until it has all its tools and instances.
 WARM_UP_SECONDS, MIN_MEMORY_SECONDS = 60, 60
+IMPOSSIBLE = ("tool_not_approved", "tool_not_found", "source_not_found", "tool_ambiguous", "call_denied", "invalid_arguments", "protocol_error")
+# After the last fault: leases end, circuit breakers close, servers start again.
+RECOVERY_SECONDS = 8
 # Kinds that say that nothing was executed.
 NOTHING_EXECUTED = ("session_lost", "source_unavailable", "circuit_open", "store_unavailable")
 
@@ -29,6 +32,8 @@ def check_all(records):
         *crossed(calls),
         *late(calls, records.get("nginx", []), records.get("events", []), records.get("gateway_of_port", {})),
         *false_refusals(calls, ledger),
+        *wrong_refusals(calls),
+        *not_recovered(calls, records.get("events", [])),
         *[found for found in state_losses(calls, ledger, records.get("killed_pids", {})) if found["kind"] != "state lost with its server"],
         *crashes(records.get("events", []), records.get("panics", [])),
         *orphans(records.get("orphans", [])),
@@ -103,6 +108,22 @@ def false_refusals(calls, ledger):
     executed = {entry["id"] for entry in ledger if not BY_NAME[entry["server"]].is_repeatable}
     return [violation("false refusal", [call["id"]], f"{call['server']}: {call['outcome']}, but it was executed: {call.get('text', '')[:160]}")
             for call in calls if call["outcome"] in NOTHING_EXECUTED and call["id"] in executed]
+
+
+def wrong_refusals(calls):
+    """Refusals for reasons that do not exist here: every tool is approved and allowed, and every argument is valid."""
+    return [violation("wrong refusal", [call["id"]], f"{call['server']}, {call['caller']}: {call['outcome']}: {call.get('text', '')[:200]}")
+            for call in calls if call["outcome"] in IMPOSSIBLE]
+
+
+def not_recovered(calls, events):
+    """Failures some time after the last fault, when everything runs again."""
+    over = next((event["at"] for event in events if event["event"] == "faults_over"), None)
+    if over is None:
+        return []
+    # Calls that take longer than the deadline on purpose fail always; a lost session is told at the next call, however late that is.
+    return [violation("not recovered", [call["id"]], f"{call['server']}, {call['caller']}, {call['start'] - over:.1f} s after the last fault: {call['outcome']}: {call.get('text', '')[:200]}")
+            for call in calls if call["start"] > over + RECOVERY_SECONDS and call["outcome"] not in ("result", "session_lost") and not call.get("is_too_slow")]
 
 
 def state_losses(calls, ledger, killed_pids):

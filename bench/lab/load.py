@@ -68,6 +68,8 @@ class Load:
         outcome, text, gateway = await client.call(server.tool, arguments, call_id, GIVE_UP_SECONDS)
         entry = {"id": call_id, "caller": client.caller, "protocol": client.protocol, "server": server.name, "start": start,
                  "deadline": start + DEADLINE, "end": time.monotonic(), "outcome": outcome, "gateway": gateway}
+        if arguments.get("delay_ms", 0) > DEADLINE * 1000:
+            entry["is_too_slow"] = True
         if outcome == "result":
             entry |= self.judge(call_id, text)
         else:

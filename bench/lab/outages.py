@@ -75,6 +75,25 @@ def print_table(title, outcomes, texts):
         print(f"    {group}, {outcome}: {text}")
 
 
+async def take_away(lab, name, seconds):
+    if name == "PostgreSQL":
+        await lab.postgres.stop("immediate")
+    elif name == "NATS":
+        for node in NATS_NODES:
+            lab.nats.kill(node)
+    else:
+        # Connections stay open, and nothing arrives: as behind a broken network or with a disk that hangs.
+        for gateway in lab.gateways:
+            await lab.disturb({"target": f"postgres-{gateway}", "fault": "hold", "seconds": seconds, "number": 1})
+
+
+async def bring_back(lab, name):
+    if name == "PostgreSQL":
+        await lab.postgres.start()
+    elif name == "NATS":
+        await lab.nats.start_all()
+
+
 async def measure(options):
     seconds = max(30.0, min(options.seconds, 120.0)) if options.seconds != 60 else 30.0
     lab, result = Lab(options.binary), {}
@@ -82,23 +101,16 @@ async def measure(options):
         watched = Watched(lab)
         tasks = [asyncio.create_task(watched.call(server)) for server in SERVERS] + [asyncio.create_task(watched.run())]
         await asyncio.sleep(8)
-        for name, length in (("PostgreSQL", seconds), ("NATS", NATS_SECONDS)):
+        for name, length in (("PostgreSQL", seconds), ("silent PostgreSQL", seconds), ("NATS", NATS_SECONDS)):
             began = time.monotonic()
-            if name == "PostgreSQL":
-                await lab.postgres.stop("immediate")
-            else:
-                for node in NATS_NODES:
-                    lab.nats.kill(node)
+            await take_away(lab, name, length)
             await asyncio.sleep(length)
             end = time.monotonic()
-            if name == "PostgreSQL":
-                await lab.postgres.start()
-            else:
-                await lab.nats.start_all()
+            await bring_back(lab, name)
             back = time.monotonic()
             await asyncio.sleep(20)
             outcomes, texts = watched.table(began + LEASE + LEASE_MARGIN, end)
-            print_table(f"{name} away for {length:g} s, from {LEASE + LEASE_MARGIN} s on:", outcomes, texts)
+            print_table(f"{name}, away for {length:g} s, from {LEASE + LEASE_MARGIN} s on:", outcomes, texts)
             recovery = watched.recovery(back)
             print(f"  seconds after its return until the last failed call: {json.dumps(recovery)}", flush=True)
             result[name] = {"outcomes": {group: dict(counts) for group, counts in outcomes.items()}, "recovery": recovery,
@@ -118,15 +130,17 @@ async def measure(options):
 
 def judge(result, left):
     problems = [f"orphan {pid}" for pid, _ in left] + [f"gateway {event['gateway']} ended" for event in result["crashes"]]
-    without_store, without_nats = result["PostgreSQL"]["outcomes"], result["NATS"]["outcomes"]
-    for group, counts in without_store.items():
-        if group.startswith("no session") and set(counts) != {"result"}:
-            problems.append(f"PostgreSQL away: {group}: {counts}")
-    if set(without_store.get("start of a run", {})) - {"store_unavailable"}:
-        problems.append(f"PostgreSQL away: runs: {without_store['start of a run']}")
+    without_nats = result["NATS"]["outcomes"]
+    for name in ("PostgreSQL", "silent PostgreSQL"):
+        without_store = result[name]["outcomes"]
+        for group, counts in without_store.items():
+            if group.startswith("no session") and set(counts) != {"result"}:
+                problems.append(f"{name} away: {group}: {counts}")
+        if set(without_store.get("start of a run", {})) - {"store_unavailable"}:
+            problems.append(f"{name} away: runs: {without_store['start of a run']}")
     for group, counts in without_nats.items():
         if not group.startswith("session") and set(counts) - {"result", "started"}:
             problems.append(f"NATS away: {group}: {counts}")
-    for name in ("PostgreSQL", "NATS"):
+    for name in ("PostgreSQL", "silent PostgreSQL", "NATS"):
         problems += [f"{name}: {group} did not recover within 15 s" for group, seconds in result[name]["recovery"].items() if seconds > 15]
     return problems

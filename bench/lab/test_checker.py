@@ -55,6 +55,15 @@ class Effects(unittest.TestCase):
         self.assertEqual(kinds(calls=[call(outcome="crossed_message", text="")], ledger=[]), ["crossed"])
 
 
+    def test_a_refusal_for_a_reason_that_does_not_exist_is_wrong(self):
+        self.assertEqual(kinds(calls=[call(outcome="tool_not_approved")]), ["wrong refusal"])
+
+    def test_failures_long_after_the_last_fault_are_violations(self):
+        over = [{"event": "faults_over", "at": 100.0}]
+        for start, outcome, found in ((105.0, "source_unavailable", []), (109.0, "source_unavailable", ["not recovered"]), (109.0, "session_lost", [])):
+            self.assertEqual(kinds(calls=[call(outcome=outcome, start=start)], events=over), found)
+
+
 class Deadlines(unittest.TestCase):
     PORTS = {"127.0.0.1:1": "a"}
 

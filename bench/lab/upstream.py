@@ -3,8 +3,8 @@
 usage: upstream.py NAME stdio|http:PORT REVISION KIND LEDGER
 Every executed call is a line of the ledger, written before the answer: what is there happened, as often as it is there.
 SIGUSR1: garbage precedes the next answer. SIGUSR2: the process dies in the middle of the next answer.
-A file LEDGER.mode makes an HTTP server misbehave while it exists: `hang` (answers nothing), `flood` (answers without end), `huge`
-(answers of 8 MiB).
+A file LEDGER.mode makes an HTTP server misbehave while it exists: `hang` (answers no call), `flood` (answers calls without
+end), `huge` (answers calls with 8 MiB), `unlisted` (ends the connection in place of an answer to `tools/list`).
 """
 
 import hashlib
@@ -159,8 +159,12 @@ def serve_http(port):
     async def answer_post(writer, request, session):
         if "id" not in request:
             return await respond(writer, "202 Accepted")
-        is_call = request.get("method") == "tools/call"
-        mode = misbehaviour() if is_call else ""
+        method = request.get("method")
+        mode = misbehaviour() if method in ("tools/call", "tools/list") else ""
+        if mode == "unlisted" and method == "tools/list":
+            raise ConnectionError("no list")
+        if method != "tools/call":
+            mode = ""
         if mode == "hang":
             await asyncio.sleep(3600)
         if mode == "flood":

@@ -74,6 +74,7 @@ class Http:
 TEXTS = (
     (re.compile(r"session with the server is gone"), "session_lost"),
     (re.compile(r"may have taken effect"), "outcome_unknown"),
+    (re.compile(r"offers another definition|awaits approval"), "tool_not_approved"),
     (re.compile(r"did not answer|deadline passed"), "tool_timeout"),
     (re.compile(r"circuit|repeated failures|consecutive failures"), "circuit_open"),
     (re.compile(r"store does not say|cannot be reached|cannot reach the server|; retry in|nothing was sent|unavailable|not reachable|cannot be started|could not be"), "source_unavailable"),
