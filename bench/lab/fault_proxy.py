@@ -73,6 +73,10 @@ class Listener:
         elif kind in ("reset_all", "cut_all"):
             for link in links:
                 link.end(kind == "reset_all")
+        elif kind == "mute_all":
+            # As if a firewall forgot the connections: they stay open, and nothing arrives any more.
+            for link in links:
+                link.is_muted = True
         elif kind == "slow":
             self.latency, self.rate, self.slow_until = fault["ms"] / 1000, fault["bytes_per_second"], until
         elif kind == "hold":
@@ -90,6 +94,7 @@ class Link:
 
     def __init__(self, listener):
         self.listener, self.client, self.server = listener, None, None
+        self.is_muted = False
         # Data of a client that arrives before the connection to the server exists.
         self.early = []
         # Delayed data of each direction with the time at which it is sent. Later data must not overtake it.
@@ -107,6 +112,8 @@ class Link:
 
     def pass_on(self, direction, data):
         listener, now = self.listener, time.monotonic()
+        if self.is_muted:
+            return
         if listener.armed:
             kinds = ("cut_request",) if direction == "request" else ("cut_response", "drop_response", "garbage")
             if fault := listener.take_armed(kinds, now):

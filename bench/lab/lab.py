@@ -2,7 +2,7 @@
 
 `campaign` (the default) runs load under a seeded plan of faults and exits with 1 if a promise was broken. The other commands measure:
 `neighbours` healthy servers beside hanging and flooding ones, `outages` PostgreSQL and NATS away, `scaling` throughput of 1, 2 and 4 gateways.
-`sessions` are small cases about sessions of HTTP servers. `check` judges the kept folder of a campaign again.
+`cases` are small cases that campaigns found. `check` judges the kept folder of a campaign again.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from plan import LARGE, SMALL
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", nargs="?", default="campaign", choices=("campaign", "neighbours", "outages", "scaling", "sessions", "check"))
+    parser.add_argument("command", nargs="?", default="campaign", choices=("campaign", "neighbours", "outages", "scaling", "cases", "check"))
     parser.add_argument("--binary", required=True, help="the release binary of toolyard")
     parser.add_argument("--seed", type=int, help="of plan and load; random if absent, and printed")
     parser.add_argument("--seconds", type=float, default=60, help="length of the campaign or of a phase of a measurement (default: 60)")

@@ -46,7 +46,7 @@ async def throughput(lab, count, numbers):
 
 
 async def measure(options):
-    lab, numbers, rounds = Lab(options.binary, gateways=GATEWAYS), itertools.count(), []
+    lab, numbers, rounds = Lab(options.binary, gateways=GATEWAYS, is_direct=True), itertools.count(), []
     async with lab:
         await throughput(lab, 4, numbers)
         for _ in range(ROUNDS):

@@ -66,14 +66,16 @@ def model_reply(request):
 class Lab:
     """Start it with `async with`. `events` is what the laboratory did and saw, for the checker."""
 
-    def __init__(self, binary, gateways=GATEWAYS, plant=None, workers=0, folder=None):
-        self.folder = folder or tempfile.mkdtemp(prefix="toolyard-lab-")
+    def __init__(self, binary, gateways=GATEWAYS, plant=None, workers=0, is_direct=False):
+        self.folder = tempfile.mkdtemp(prefix="toolyard-lab-")
         # PostgreSQL's own user must reach its folder.
         os.chmod(self.folder, 0o755)
         os.mkdir(os.path.join(self.folder, "ledgers"))
         # A copy: the binary may be built anew meanwhile.
         self.binary = os.path.join(self.folder, "toolyard")
         shutil.copy(binary, self.binary)
+        # Without the fault proxy, whose one process would limit what is measured.
+        self.is_direct = is_direct
         self.plant, self.worker_names = plant, [f"worker-{number}" for number in range(1, workers + 1)]
         self.gateway_names, self.gateways, self.servers, self.workers = gateways, {}, {}, {}
         self.postgres = self.nats = self.nginx = self.proxy = self.control = self.hops = None
@@ -129,6 +131,9 @@ class Lab:
         for name in self.gateway_names:
             targets[f"postgres-{name}"] = self.postgres.port
             targets |= {f"nats-{name}-{node}": self.nats.ports[node] for node in NATS_NODES}
+        if self.is_direct:
+            self.proxy_ports = targets
+            return
         listeners = json.dumps({name: [self.proxy_ports[name], target] for name, target in targets.items()})
         control = os.path.join(self.folder, "proxy.sock")
         self.proxy = spawn([sys.executable, "-B", f"{HERE}/fault_proxy.py", control, f"{self.folder}/proxy-faults.jsonl", listeners], f"{self.folder}/proxy.log")
@@ -212,7 +217,7 @@ class Lab:
                 if process.poll() is not None:
                     self.start_server(name)
             for what, process in (("nginx", self.nginx), ("fault proxy", self.proxy)):
-                if process.poll() is not None:
+                if process and process.poll() is not None:
                     raise RuntimeError(f"{what} ended with {process.returncode}")
             await asyncio.sleep(0.1)
 

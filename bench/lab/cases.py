@@ -1,7 +1,8 @@
-"""Small cases about sessions of legacy HTTP servers, which campaigns found. Each is deterministic and takes seconds.
+"""Small cases that campaigns found. Each is deterministic and takes seconds.
 
 - A server refuses connections for 0.3 s. The server and its sessions live on, so counters must go on, or callers must be told.
 - A server fails to list its tools in a new session, and is restarted. Calls must work afterwards.
+- A firewall forgets the connections of a gateway to PostgreSQL. New ones work, so the gateway must use them soon.
 """
 
 import asyncio
@@ -9,13 +10,14 @@ import itertools
 import json
 import os
 import signal
+import time
 
 from processes import is_listening, wait_until
 from stack import Lab
-from topology import BY_NAME, SERVERS
-from wire import Client
+from topology import BY_NAME, SERVERS, TOKEN
+from wire import Client, Http
 
-REFUSED_SECONDS = 0.3
+REFUSED_SECONDS, HALF_OPEN_SECONDS = 0.3, 40
 NUMBERS = itertools.count()
 
 
@@ -64,6 +66,25 @@ async def failed_list(lab, server):
     return problems + ([f"{server.name}: calls fail with {outcome} 8 s after the restart"] if outcome != "result" else [])
 
 
+async def half_open_store(lab):
+    """Nothing arrives any more on the open connections of a gateway to PostgreSQL; then a server is restarted, and runs are started."""
+    print(f"gateway a: its open connections to PostgreSQL are mute; after {HALF_OPEN_SECONDS} s:")
+    gateway, server = lab.gateways["a"], BY_NAME["h04"]
+    await lab.disturb({"target": "postgres-a", "fault": "mute_all", "number": 3})
+    client, http = Client(gateway.port, "eve", "api"), Http(gateway.port)
+    lab.servers[server.name].send_signal(signal.SIGKILL)
+    until, run, outcome, status = time.monotonic() + HALF_OPEN_SECONDS, 0, "", 0
+    while time.monotonic() < until and (outcome, status) != ("result", 202):
+        outcome, text, _ = await client.call(server.tool, {"id": f"half-open-{next(NUMBERS)}"}, "half-open", 20)
+        body, run = {"question": f"lab half-open-{run} h05 0"}, run + 1
+        status, _, _ = await http.request("POST", "/api/v1/runs", [("Authorization", f"Bearer {TOKEN}")], body, 20)
+        await asyncio.sleep(1)
+    ready, _, content = await http.request("GET", "/readyz")
+    print(f"  call of a server that was restarted: {outcome} {text[:100] if outcome != 'result' else ''}\n  start of a run: {status}\n  /readyz: {ready} {content.decode()[:120]}")
+    problems = [f"gateway with half-open connections to PostgreSQL: calls of {server.name}: {outcome} after {HALF_OPEN_SECONDS} s"] if outcome != "result" else []
+    return problems + ([f"gateway with half-open connections to PostgreSQL: start of a run: {status} after {HALF_OPEN_SECONDS} s"] if status != 202 else [])
+
+
 async def measure(options):
     lab, problems = Lab(options.binary), []
     async with lab:
@@ -71,6 +92,7 @@ async def measure(options):
             if server.is_counter and server.transport == "http":
                 problems += await short_refusal(lab, server)
         problems += await failed_list(lab, BY_NAME["h01"])
+        problems += await half_open_store(lab)
     print("\n".join(problems) or "no problems")
     lab.remove()
     return 1 if problems else 0
