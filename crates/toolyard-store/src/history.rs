@@ -142,6 +142,8 @@ impl StoredHistory {
                 rows.push(HistoryRow::new(tool, source, statistics)?);
             }
         }
+        // Processes that lock the same rows in different orders could wait for each other.
+        rows.sort_by(|one, other| (&one.tool, &one.source).cmp(&(&other.tool, &other.source)));
         Ok(rows)
     }
 }

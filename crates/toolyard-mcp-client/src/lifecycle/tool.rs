@@ -147,7 +147,16 @@ impl McpTool {
                     Err(RequestError::Transport(failure @ TransportError::SignInRequired { .. })) => {
                         Err(Box::pin(self.sign_in_error(server, failure)).await)
                     }
-                    Ok(false) | Err(_) => Err(server.private_definition_error(name)),
+                    Ok(false) => Err(server.private_definition_error(name)),
+                    // Nobody knows its definition: the next call asks again, in a new session if this one is gone.
+                    Err(error) => {
+                        if error.is_session_expired() {
+                            server.expire_session(&usual);
+                        } else {
+                            server.replace_if_unreachable(&usual, Some(&error));
+                        }
+                        Err(definition_unknown(&error, id))
+                    }
                 };
             }
             server
@@ -207,6 +216,12 @@ fn still_starting(server: &SourceId) -> ToolError {
         .with_source_signal(SourceSignal::Unknown)
         .with_operator_hint("raise the limit with --timeout")
         .on_source(server)
+}
+
+/// The error of a call whose tool could not be compared with its approved definition.
+fn definition_unknown(error: &RequestError, server: &SourceId) -> ToolError {
+    let message = format!("the server did not list its tools, so nothing was sent: {error}");
+    ToolError::new(ErrorKind::Unavailable, message).on_source(server)
 }
 
 /// Until when a call waits for the start of its server.

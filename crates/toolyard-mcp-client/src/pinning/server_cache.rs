@@ -175,12 +175,7 @@ impl ServerCache {
 
     /// Loads the stored claims of a server on names. A server whose configuration changed keeps the claims it had before,
     /// so that no other server takes its names until it is started again.
-    pub(super) fn restore_names(
-        &self,
-        source: &PinnedSource,
-        approvals: &ToolApprovals,
-        is_current: bool,
-    ) {
+    pub(super) fn restore_names(&self, source: &PinnedSource, approvals: &ToolApprovals, is_current: bool) {
         let mut names = lock(&self.names);
         for (name, claim) in approvals.names() {
             if is_current || names.get(&name, &source.id).is_none() {

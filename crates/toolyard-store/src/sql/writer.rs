@@ -1,9 +1,12 @@
 //! Group commit: combines concurrent writes into one transaction and acknowledges each once that is committed.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use sqlx::{Any, AnyConnection, AnyPool, Executor as _, pool::PoolConnection};
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::{
+    sync::{Mutex, mpsc, oneshot},
+    time::timeout,
+};
 use toolyard_core::BoxFuture;
 
 use super::engine::{Durability, Engine};
@@ -13,6 +16,8 @@ use crate::{
 };
 
 const MAX_WRITES_PER_COMMIT: usize = 256;
+/// A connection that does not answer a commit for this long is given up: its other end may be gone without a word.
+const MAX_SILENCE: Duration = Duration::from_secs(30);
 /// Callers wait when this many writes are queued.
 const MAX_QUEUED_WRITES: usize = 4_096;
 
@@ -237,7 +242,16 @@ impl WriteConnection {
             Some(connection) => connection,
             None => self.connect().await?,
         };
-        let outcome = run_in_transaction(&mut connection, self.engine, jobs).await;
+        let outcome = match self.engine {
+            Engine::Sqlite => run_in_transaction(&mut connection, self.engine, jobs).await,
+            Engine::Postgres => {
+                let transaction = run_in_transaction(&mut connection, self.engine, jobs);
+                timeout(MAX_SILENCE, transaction).await.unwrap_or_else(|_elapsed| {
+                    let reason = format!("no answer for {} s", MAX_SILENCE.as_secs());
+                    Err(TransactionError::Connection(StoreError::CommitUnknown(reason)))
+                })
+            }
+        };
         if matches!(outcome, Ok(()) | Err(TransactionError::Job(_))) {
             self.connection = Some(connection);
         } else {
