@@ -147,7 +147,7 @@ async fn only_servers_with_these_configurations_are_loaded() {
         cache.update_tools(&server.pinned_source(), None, tools(&[(id, "T")]), &no_users, 1).await.unwrap();
     }
     let configs = ["a", "b", "z"].map(|id| McpServerConfig { id: id.into(), ..config(id) });
-    let all = cache.load(&configs.each_ref().map(|config| config.pinned_source())).await.unwrap();
+    let all = cache.load(&configs.each_ref().map(McpServerConfig::pinned_source)).await.unwrap();
     let mut names: Vec<&str> = all.keys().map(SourceId::as_str).collect();
     names.sort_unstable();
     assert_eq!(names, ["a", "b"]);
@@ -230,7 +230,7 @@ async fn the_owner_of_a_name_is_stored() {
     let configs = [server("aweather"), server("bank")];
     let process = || async {
         let cache = ServerCache::new(Arc::clone(&store) as _);
-        cache.load(&configs.each_ref().map(|config| config.pinned_source())).await.unwrap();
+        cache.load(&configs.each_ref().map(McpServerConfig::pinned_source)).await.unwrap();
         cache
     };
     let cache = process().await;
@@ -252,8 +252,7 @@ async fn the_owner_of_a_name_is_stored() {
     let both = tools(&[("forecast", "F"), ("pay", "Weather")]);
     let weather = cache.update_tools(&configs[0].pinned_source(), None, both, &no_users, 4).await.unwrap();
     assert_eq!(yields_to(&weather, "pay").as_deref(), Some("bank"));
-    let loaded =
-        process().await.load(&configs.each_ref().map(|config| config.pinned_source())).await.unwrap();
+    let loaded = process().await.load(&configs.each_ref().map(McpServerConfig::pinned_source)).await.unwrap();
     let claim = |id: &str| {
         loaded[&SourceId::from(id)].approvals.names().find(|(name, _)| &**name == "pay").unwrap().1.clone()
     };
@@ -262,7 +261,7 @@ async fn the_owner_of_a_name_is_stored() {
     let cache = process().await;
     let changed = cache
         .give_names(
-            &configs.each_ref().map(|config| config.pinned_source()),
+            &configs.each_ref().map(McpServerConfig::pinned_source),
             &"aweather".into(),
             &["pay".to_owned()],
         )
@@ -277,7 +276,7 @@ async fn the_owner_of_a_name_is_stored() {
     assert_eq!(yields_to(&bank, "pay").as_deref(), Some("aweather"));
     let unknown = cache
         .give_names(
-            &configs.each_ref().map(|config| config.pinned_source()),
+            &configs.each_ref().map(McpServerConfig::pinned_source),
             &"aweather".into(),
             &["nothing".to_owned()],
         )
@@ -321,7 +320,7 @@ async fn a_source_that_is_no_server_is_pinned_the_same_way() {
         cache.update_tools(&group, None, tools(&[("read", "Reads all")]), &no_users, 2).await.unwrap();
     assert_eq!((changed.approved.len(), changed.quarantined.len()), (0, 1));
     cache.approve(&group, None, &no_users, 3).await.unwrap();
-    let approvals = cache.approvals(&[group.clone()]).await.unwrap().remove(&group.id).unwrap();
+    let approvals = cache.approvals(std::slice::from_ref(&group)).await.unwrap().remove(&group.id).unwrap();
     assert_eq!(approvals.approved()[0].spec.description, "Reads all");
     cache.update_tools(&config("files").pinned_source(), None, Vec::new(), &no_users, 4).await.unwrap();
     let names = cache.sources_with_prefix("worker:").await.unwrap();
