@@ -161,6 +161,10 @@ runs-trial *ARGS:
 catalogue-trial *ARGS:
     scripts/catalogue-trial {{ ARGS }}
 
+# What a call and a run cost in the store: rows, bytes and transactions (--calls N, --runs N)
+store-cost *ARGS:
+    scripts/store-cost {{ ARGS }}
+
 # Fault laboratory: three gateways behind nginx, 20 servers, seeded faults, a checker (--seconds 60 or 1800, --seed N, --plant DEFECT; neighbours, outages, scaling)
 lab *ARGS:
     scripts/lab {{ ARGS }}
