@@ -9,6 +9,7 @@ import http.client
 import json
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -62,7 +63,7 @@ class Worker:
         self.log = folder / "log"
         command = [binary, "worker", "bench", "--nats", f"nats://127.0.0.1:{nats}", "--concurrency", str(concurrency)]
         with open(self.log, "w") as log:
-            self.process = cluster.subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log)
+            self.process = subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log)
 
     def wait_until_ready(self):
         until = time.monotonic() + 30
