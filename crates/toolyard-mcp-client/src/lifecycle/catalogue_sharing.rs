@@ -109,7 +109,7 @@ impl ManagedServer {
     /// Replaces tools, approvals and content by those in the store, which another process may have written. Returns whether they
     /// differed.
     pub(super) async fn apply_record(self: &Arc<Self>) -> Result<bool, CacheError> {
-        // Whoever reads lists holds this until they are stored and in effect, so that what is read here is not older.
+        // A task that reads lists holds this until they are stored and in effect, so that what is read here is not older.
         let _guard = self.refresh_lock.lock().await;
         let Some((cached, list)) = self.host.cache.cached(&self.config).await? else { return Ok(false) };
         let is_called_elsewhere = self.is_stateful() && {

@@ -69,6 +69,15 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
+    /// Whether a server that had a session may still have it: the connection failed, or a proxy before the server answered.
+    pub(crate) fn may_have_kept_session(&self) -> bool {
+        use TransportError as T;
+        matches!(
+            self,
+            Self::Transport(T::Unreachable(_) | T::ConnectionLost(_) | T::Status { status: 502..=504, .. })
+        )
+    }
+
     /// Whether the server has no tokens of the caller that it accepts.
     pub(crate) fn is_sign_in_required(&self) -> bool {
         matches!(self, Self::Transport(TransportError::SignInRequired { .. }))

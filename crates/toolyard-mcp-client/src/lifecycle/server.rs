@@ -10,6 +10,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 use toolyard_core::{ContentHash, RevisionFamily, StoredDefinition, ToolError, telemetry::SpanContext};
+use toolyard_mcp::{JsonObject, error_code::METHOD_NOT_FOUND};
 
 use crate::{
     config::{McpServerConfig, TransportConfig},
@@ -24,11 +25,11 @@ use crate::{
         shared::{ManagerShared, unix_millis},
         state::{Lifecycle, ServerState, SessionAccess, Start, StartReason, StartSender, StopTarget},
         subscriptions::ResourceSubscriptions,
-        supervisor::DRAIN_POLL_INTERVAL,
+        supervisor::{DRAIN_POLL_INTERVAL, close_when_unused},
     },
     pinning::{CacheError, CachedServer, ToolApprovals},
     server_secrets::ServerSecrets,
-    session::{handle::Session, server_messages::SessionStatus},
+    session::{error::RequestError, handle::Session, server_messages::SessionStatus},
     sync::lock,
     transport::stdio::{running_processes::RunningProcesses, stderr_tail::StderrTail},
 };
@@ -36,6 +37,8 @@ use crate::{
 const STDERR_TAIL_BYTES: usize = 16 << 10;
 /// How long the first call waits for prompts, resources and skills.
 const CONTENT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a server may take to show that it still has a session.
+const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One configured server.
 #[derive(Debug)]
@@ -207,12 +210,12 @@ impl ManagedServer {
             match state.lifecycle.access(reason, Instant::now(), is_open)? {
                 SessionAccess::Running(session) => return Ok(session),
                 SessionAccess::Pending(start) => start,
-                SessionAccess::MustStart { start, sender, replaced } => {
+                SessionAccess::MustStart { start, sender, replaced, kept } => {
                     if let Some(replaced) = replaced {
                         state.close_session(replaced);
                     }
                     // A task of its own, because the first caller may give up while others wait.
-                    tokio::spawn(Arc::clone(self).run_start(start.clone(), sender, cause));
+                    tokio::spawn(Arc::clone(self).run_start(start.clone(), sender, kept, cause));
                     start
                 }
             }
@@ -224,10 +227,11 @@ impl ManagedServer {
         self: Arc<Self>,
         start: Start<Session>,
         sender: StartSender<Session>,
+        kept: Option<Arc<Session>>,
         cause: Option<SpanContext>,
     ) {
         let outcome = tokio::select! {
-            outcome = self.start_session(cause) => outcome,
+            outcome = self.start_session(kept.as_ref(), cause) => outcome,
             () = start.cancelled() => Err(ConnectError::Cancelled),
         };
         let outcome = match outcome {
@@ -240,7 +244,10 @@ impl ManagedServer {
                         tracing::info!(server = %self.config.id, ?family, "server ready");
                         self.host.registrar.report_ready(&self.config.id);
                     }
-                    tokio::spawn(Arc::clone(&self).supervise(Arc::clone(&session), status));
+                    // A session that continues is still supervised.
+                    if kept.as_ref().is_none_or(|kept| !Arc::ptr_eq(kept, &session)) {
+                        tokio::spawn(Arc::clone(&self).supervise(Arc::clone(&session), status));
+                    }
                     Ok(session)
                 } else {
                     session.close().await;
@@ -264,6 +271,9 @@ impl ManagedServer {
                 Err(error)
             }
         };
+        if let Some(kept) = kept.filter(|kept| !self.is_in_use(kept)) {
+            close_when_unused(kept);
+        }
         // There may be no receiver.
         let _ = sender.send(Some(outcome));
     }
@@ -305,10 +315,11 @@ impl ManagedServer {
         Ok((target, options))
     }
 
-    /// Connects and reads all lists. No tool is called before its definition is compared with the approved one. The status
+    /// Connects, or continues the session `kept` if the server still has it, and reads all lists. No tool is called before its definition is compared with the approved one. The status
     /// is from before the lists were read, so that no change announced meanwhile is missed.
     async fn start_session(
         self: &Arc<Self>,
+        kept: Option<&Arc<Session>>,
         cause: Option<SpanContext>,
     ) -> Result<(Arc<Session>, SessionStatus), ConnectError> {
         // Two instances of a server could conflict, and the old one may still respond at the URL.
@@ -316,8 +327,18 @@ impl ManagedServer {
         while self.config.exclusive && !lock(&self.state).draining.is_empty() {
             sleep(DRAIN_POLL_INTERVAL).await;
         }
-        let (target, options) = self.connect_target(cause).await?;
-        let session = Arc::new(connect(target, &options).await?);
+        let continued = match kept {
+            Some(kept) => self.still_has(kept).await?.then(|| Arc::clone(kept)),
+            None => None,
+        };
+        let is_continued = continued.is_some();
+        let session = match continued {
+            Some(session) => session,
+            None => {
+                let (target, options) = self.connect_target(cause).await?;
+                Arc::new(connect(target, &options).await?)
+            }
+        };
         let status = session.status().borrow().clone();
         if self.is_private() {
             // The lists of the shared instance count; the definition of a tool is compared before its call.
@@ -339,8 +360,30 @@ impl ManagedServer {
                 Ok((session, status))
             }
             (Err(error), _) => {
-                session.close().await;
+                if is_continued && !error.may_have_kept_session() {
+                    lock(&self.state).lifecycle.forget_kept(&session);
+                } else if !is_continued {
+                    session.close().await;
+                }
                 Err(error)
+            }
+        }
+    }
+
+    /// Whether the server still has a session in which a request did not reach it; an error if it still cannot be reached.
+    async fn still_has(&self, kept: &Arc<Session>) -> Result<bool, ConnectError> {
+        let limit = self.config.startup_timeout.min(PING_TIMEOUT);
+        match kept.request("ping", None, JsonObject::new(), Some(limit)).await {
+            Ok(_) => Ok(true),
+            Err(RequestError::Rpc(error)) if error.code == METHOD_NOT_FOUND => Ok(true),
+            Err(error) => {
+                let error = ConnectError::from(error);
+                if error.may_have_kept_session() {
+                    return Err(error);
+                }
+                tracing::info!(server = %self.config.id, %error, "the session is gone; a new one begins");
+                lock(&self.state).lifecycle.forget_kept(kept);
+                Ok(false)
             }
         }
     }

@@ -134,11 +134,12 @@ impl<S> Clone for Start<S> {
 pub(super) enum SessionAccess<S> {
     Running(Arc<S>),
     Pending(Start<S>),
-    /// The caller must start the server, and close the session that it replaces.
+    /// The caller must start the server, and close the session that it replaces. The server may still have the session `kept`.
     MustStart {
         start: Start<S>,
         sender: StartSender<S>,
         replaced: Option<Arc<S>>,
+        kept: Option<Arc<S>>,
     },
 }
 
@@ -175,6 +176,8 @@ enum Phase<S> {
         since: Instant,
         start: Start<S>,
         problem: Option<String>,
+        /// The session that the start continues if the server still has it.
+        kept: Option<Arc<S>>,
     },
     Running {
         since: Instant,
@@ -187,6 +190,8 @@ enum Phase<S> {
         reason: String,
         retry_at: Instant,
         unused_retry_at: Instant,
+        /// A session that the server may still have: requests in it did not reach the server.
+        kept: Option<Arc<S>>,
     },
 }
 
@@ -287,12 +292,13 @@ impl<S> Lifecycle<S> {
         }
         self.was_called = reason != StartReason::Reconnect;
         let (start, sender) = Start::new();
-        let starting = Phase::Starting { since: now, start: start.clone(), problem: None };
-        let replaced = match std::mem::replace(&mut self.phase, starting) {
-            Phase::Running { session, .. } => Some(session),
-            _ => None,
+        let (replaced, kept) = match std::mem::replace(&mut self.phase, Phase::Stopped) {
+            Phase::Running { session, .. } => (Some(session), None),
+            Phase::Down { kept, .. } => (None, kept.filter(|kept| is_open(kept))),
+            Phase::Stopped | Phase::Starting { .. } | Phase::Stopping => (None, None),
         };
-        Ok(SessionAccess::MustStart { start, sender, replaced })
+        self.phase = Phase::Starting { since: now, start: start.clone(), problem: None, kept: kept.clone() };
+        Ok(SessionAccess::MustStart { start, sender, replaced, kept })
     }
 
     fn check_start(&self, reason: StartReason, now: Instant) -> Result<(), ConnectError> {
@@ -332,10 +338,30 @@ impl<S> Lifecycle<S> {
     /// Ends a start without a session. Returns false if the start was stopped meanwhile. `jitter` is between 0 and 1.
     pub(super) fn fail_start(&mut self, start: &Start<S>, reason: &str, now: Instant, jitter: f64) -> bool {
         let is_current = self.is_starting(start);
-        if is_current {
-            self.set_down(reason, now, jitter);
+        if let Phase::Starting { kept, .. } = &mut self.phase
+            && is_current
+        {
+            let kept = kept.take();
+            self.set_down(reason, now, jitter, kept);
         }
         is_current
+    }
+
+    /// The server does not have the session any more.
+    pub(super) fn forget_kept(&mut self, session: &Arc<S>) {
+        if let Phase::Starting { kept, .. } | Phase::Down { kept, .. } = &mut self.phase {
+            kept.take_if(|kept| Arc::ptr_eq(kept, session));
+        }
+    }
+
+    /// Whether the server may still have a session that is not current.
+    pub(super) fn is_kept(&self, session: &Arc<S>) -> bool {
+        match &self.phase {
+            Phase::Starting { kept, .. } | Phase::Down { kept, .. } => {
+                kept.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, session))
+            }
+            Phase::Stopped | Phase::Running { .. } | Phase::Stopping => false,
+        }
     }
 
     /// A start failed for a reason that the next start may not have: it may begin at once. Returns false if it was stopped meanwhile.
@@ -360,14 +386,24 @@ impl<S> Lifecycle<S> {
     pub(super) fn fail(&mut self, session: &Arc<S>, reason: &str, now: Instant, jitter: f64) -> bool {
         let is_current = self.is_current(session);
         if is_current {
-            self.set_down(reason, now, jitter);
+            self.set_down(reason, now, jitter, None);
+        }
+        is_current
+    }
+
+    /// A request of the session did not reach the server, which may still have the session: the next start continues it if so.
+    /// Returns false if it is not the current one.
+    pub(super) fn lose_contact(&mut self, session: &Arc<S>, reason: &str, now: Instant, jitter: f64) -> bool {
+        let is_current = self.is_current(session);
+        if is_current {
+            self.set_down(reason, now, jitter, Some(Arc::clone(session)));
         }
         is_current
     }
 
     /// A server that ran for a while may be started again at once; each further failure doubles the delay. A server that
     /// nobody called must have run for longer: otherwise one that exits again and again would be restarted without a delay.
-    fn set_down(&mut self, reason: &str, now: Instant, jitter: f64) {
+    fn set_down(&mut self, reason: &str, now: Instant, jitter: f64, kept: Option<Arc<S>>) {
         let stable_after = if self.was_called { STABLE_AFTER } else { UNUSED_STABLE_AFTER };
         let was_stable = matches!(self.phase, Phase::Running { since, .. } if now - since >= stable_after);
         self.failures = if was_stable { 0 } else { self.failures.saturating_add(1) };
@@ -377,7 +413,7 @@ impl<S> Lifecycle<S> {
         };
         let (retry_at, unused_retry_at) =
             (now + delay_up_to(MAX_RETRY_DELAY), now + delay_up_to(MAX_UNUSED_RETRY_DELAY));
-        self.phase = Phase::Down { reason: reason.to_owned(), retry_at, unused_retry_at };
+        self.phase = Phase::Down { reason: reason.to_owned(), retry_at, unused_retry_at, kept };
     }
 
     /// The session expired without a failure: the next call starts a new one at once. Returns false if it is not the
@@ -395,7 +431,8 @@ impl<S> Lifecycle<S> {
         match std::mem::replace(&mut self.phase, Phase::Stopping) {
             Phase::Running { session, .. } => StopTarget::Session(session),
             Phase::Starting { start, .. } => StopTarget::Start(start),
-            Phase::Stopped | Phase::Stopping | Phase::Down { .. } => StopTarget::Nothing,
+            Phase::Down { kept: Some(session), .. } => StopTarget::Session(session),
+            Phase::Stopped | Phase::Stopping | Phase::Down { kept: None, .. } => StopTarget::Nothing,
         }
     }
 
@@ -408,7 +445,9 @@ impl<S> Lifecycle<S> {
 
     /// Begins to stop if the session is current and was not used for `limit`. Returns whether it does.
     pub(super) fn stop_if_idle(&mut self, session: &Arc<S>, limit: Duration, now: Instant) -> bool {
-        let is_idle = self.is_current(session) && now - self.last_used >= limit;
+        let is_open = self.is_current(session)
+            || matches!(&self.phase, Phase::Down { kept: Some(kept), .. } if Arc::ptr_eq(kept, session));
+        let is_idle = is_open && now - self.last_used >= limit;
         if is_idle {
             self.phase = Phase::Stopping;
         }
@@ -432,8 +471,12 @@ impl<S> Lifecycle<S> {
     }
 
     /// When the reconnect task starts the server again; none if the task must end. A server that nobody uses is stopped
-    /// instead, unless reconnects are `unlimited`.
-    pub(super) fn reconnect_at(&mut self, now: Instant, unlimited: bool) -> Option<Instant> {
+    /// instead, unless reconnects are `unlimited`; the session that it may still have is returned, to be closed.
+    pub(super) fn reconnect_at(
+        &mut self,
+        now: Instant,
+        unlimited: bool,
+    ) -> (Option<Instant>, Option<Arc<S>>) {
         let unused_for = now - self.last_called;
         let retry_at = match self.phase {
             Phase::Down { retry_at, .. } if !self.is_retired && unused_for <= IN_USE_WINDOW => Some(retry_at),
@@ -441,12 +484,17 @@ impl<S> Lifecycle<S> {
             _ => None,
         };
         let is_unused = unused_for > RECONNECT_WINDOW && !unlimited;
-        if retry_at.is_some() && is_unused {
+        let mut given_up = None;
+        if let Phase::Down { kept, .. } = &mut self.phase
+            && retry_at.is_some()
+            && is_unused
+        {
+            given_up = kept.take();
             self.set_stopped();
         }
         let retry_at = retry_at.filter(|_| !is_unused);
         self.has_reconnect_task = retry_at.is_some();
-        retry_at
+        (retry_at, given_up)
     }
 }
 

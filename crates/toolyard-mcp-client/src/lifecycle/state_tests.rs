@@ -126,11 +126,11 @@ fn reconnects_end_with_the_last_use_or_the_configuration() {
         let session = start_server(&mut lifecycle, now);
         lifecycle.fail(&session, "the server exited", now, FULL_JITTER);
         assert!(lifecycle.needs_reconnect_task() && !lifecycle.needs_reconnect_task());
-        assert_eq!(lifecycle.reconnect_at(now, unlimited), Some(now + Duration::from_secs(1)));
-        assert_eq!(lifecycle.reconnect_at(late, unlimited).is_some(), unlimited);
+        assert_eq!(lifecycle.reconnect_at(now, unlimited).0, Some(now + Duration::from_secs(1)));
+        assert_eq!(lifecycle.reconnect_at(late, unlimited).0.is_some(), unlimited);
         assert_eq!(lifecycle.state().label(), if unlimited { "down" } else { "stopped" });
         lifecycle.retire();
-        assert_eq!(lifecycle.reconnect_at(now, unlimited), None);
+        assert_eq!(lifecycle.reconnect_at(now, unlimited), (None, None));
         assert!(matches!(
             lifecycle.access(StartReason::Reconnect, now, |()| true),
             Err(ConnectError::NotConfigured)
@@ -138,9 +138,61 @@ fn reconnects_end_with_the_last_use_or_the_configuration() {
     }
 }
 
+/// A server whose session lost contact at `now`.
+fn lost_contact(now: Instant) -> (TestLifecycle, Arc<()>) {
+    let mut lifecycle = enabled_lifecycle(now);
+    let session = start_server(&mut lifecycle, now);
+    assert!(lifecycle.lose_contact(&session, "cannot reach the server", now, FULL_JITTER));
+    assert!(!lifecycle.is_current(&session) && lifecycle.is_kept(&session));
+    (lifecycle, session)
+}
+
+#[test]
+fn a_session_that_lost_contact_is_kept_until_the_server_is_known_not_to_have_it() {
+    let now = Instant::now();
+    let (mut lifecycle, session) = lost_contact(now);
+    for _ in 0..3 {
+        let access = lifecycle.access(StartReason::Explicit, now, |()| true).unwrap();
+        let SessionAccess::MustStart { start, kept, replaced: None, .. } = access else {
+            panic!("{access:?}")
+        };
+        assert!(kept.is_some_and(|kept| Arc::ptr_eq(&kept, &session)));
+        assert!(lifecycle.is_kept(&session));
+        assert!(lifecycle.fail_start(&start, "cannot reach the server", now, FULL_JITTER));
+        assert!(lifecycle.is_kept(&session));
+    }
+    lifecycle.forget_kept(&Arc::new(()));
+    assert!(lifecycle.is_kept(&session), "another session is forgotten");
+    lifecycle.forget_kept(&session);
+    assert!(!lifecycle.is_kept(&session));
+}
+
+#[test]
+fn a_kept_session_ends_with_its_connection_its_server_or_its_use() {
+    let now = Instant::now();
+    let (mut lifecycle, _) = lost_contact(now);
+    let access = lifecycle.access(StartReason::Explicit, now, |()| false).unwrap();
+    assert!(
+        matches!(access, SessionAccess::MustStart { kept: None, .. }),
+        "its connection is closed: {access:?}"
+    );
+
+    let (mut lifecycle, session) = lost_contact(now);
+    assert!(matches!(lifecycle.stop(), StopTarget::Session(stopped) if Arc::ptr_eq(&stopped, &session)));
+
+    let (mut lifecycle, session) = lost_contact(now);
+    assert!(!lifecycle.stop_if_idle(&session, Duration::from_secs(1), now));
+    assert!(lifecycle.stop_if_idle(&session, Duration::from_secs(1), now + Duration::from_secs(1)));
+
+    let (mut lifecycle, session) = lost_contact(now);
+    let late = now + RECONNECT_WINDOW + Duration::from_secs(1);
+    let (retry_at, given_up) = lifecycle.reconnect_at(late, false);
+    assert!(retry_at.is_none() && given_up.is_some_and(|given_up| Arc::ptr_eq(&given_up, &session)));
+}
+
 /// Reconnects a server that is down, as the reconnect task does, and lets it run for `runs_for`. Returns when it failed.
 fn crash_once(lifecycle: &mut TestLifecycle, now: Instant, runs_for: Duration) -> Instant {
-    let started_at = lifecycle.reconnect_at(now, true).unwrap().max(now);
+    let started_at = lifecycle.reconnect_at(now, true).0.unwrap().max(now);
     let Ok(SessionAccess::MustStart { start, .. }) =
         lifecycle.access(StartReason::Reconnect, started_at, |()| true)
     else {
@@ -169,7 +221,7 @@ fn a_crash_looping_server_that_nobody_calls_backs_off() {
     }
     let seconds: Vec<u64> = delays.iter().map(Duration::as_secs).collect();
     assert_eq!(seconds[..10], [0, 1, 2, 4, 8, 16, 32, 60, 60, 60], "at once only after it was in use");
-    assert_eq!(lifecycle.reconnect_at(now, false), None, "nobody called it for a long time");
+    assert_eq!(lifecycle.reconnect_at(now, false), (None, None), "nobody called it for a long time");
 }
 
 #[test]
@@ -182,7 +234,7 @@ fn a_call_does_not_wait_for_the_long_delay_of_an_unused_server() {
     for _ in 0..30 {
         now = crash_once(&mut lifecycle, now, Duration::ZERO);
     }
-    assert!(lifecycle.reconnect_at(now, true) > Some(now + MAX_RETRY_DELAY));
+    assert!(lifecycle.reconnect_at(now, true).0 > Some(now + MAX_RETRY_DELAY));
     assert_eq!(retry_in(&mut lifecycle, now), Some(MAX_RETRY_DELAY));
     assert_eq!(retry_in(&mut lifecycle, now + MAX_RETRY_DELAY), None);
 }
@@ -215,7 +267,7 @@ proptest! {
                 let start = start.clone();
                 prop_assert!(lifecycle.fail_start(&start, "cannot reach the server", retry_at, jitter));
             }
-            retry_at = lifecycle.reconnect_at(retry_at, true).unwrap();
+            retry_at = lifecycle.reconnect_at(retry_at, true).0.unwrap();
         }
         prop_assert!(retry_at - returned <= Duration::from_secs(4), "{:?}", retry_at - returned);
     }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use tokio::time::{Instant, sleep, sleep_until};
+use toolyard_core::RevisionFamily;
 
 use crate::{
     content::server_content::ContentLists,
@@ -47,7 +48,7 @@ impl ManagedServer {
                     }
                 }
                 () = sleep_until_some(idle_at) => {
-                    if !self.is_current(&session) {
+                    if !self.is_in_use(&session) {
                         return;
                     }
                     if self.stop_if_idle(&session) {
@@ -93,6 +94,12 @@ impl ManagedServer {
         lock(&self.state).lifecycle.is_current(session)
     }
 
+    /// Whether calls use the session, or will when the server can be reached again.
+    pub(super) fn is_in_use(&self, session: &Arc<Session>) -> bool {
+        let lifecycle = &lock(&self.state).lifecycle;
+        lifecycle.is_current(session) || lifecycle.is_kept(session)
+    }
+
     /// Begins to stop a session that nobody uses. Returns whether it does.
     fn stop_if_idle(&self, session: &Arc<Session>) -> bool {
         let Some(limit) = self.config.idle_stop else { return false };
@@ -121,22 +128,27 @@ impl ManagedServer {
         self.log_and_reconnect(reason);
     }
 
-    /// A request did not reach the URL of the server: the next call gets another session, and requests in flight may still
-    /// complete. If we started the process behind the URL, the session is closed at once.
+    /// A request did not reach the URL of the server. It may still have a session with state, which the next start continues if so;
+    /// otherwise the next call gets another session, and requests in flight may still complete. If we started the process behind
+    /// the URL, the session is closed at once.
     pub(super) fn replace_unreachable_session(self: &Arc<Self>, session: &Arc<Session>, reason: &str) {
         if session.owns_process() {
             return self.fail_session(session, reason);
         }
+        if session.revision_family() == RevisionFamily::Legacy {
+            let is_current = {
+                let lifecycle = &mut lock(&self.state).lifecycle;
+                lifecycle.lose_contact(session, reason, Instant::now(), fastrand::f64())
+            };
+            if is_current {
+                self.log_and_reconnect(reason);
+            }
+            return;
+        }
         if !lock(&self.state).lifecycle.fail(session, reason, Instant::now(), fastrand::f64()) {
             return;
         }
-        let replaced = Arc::clone(session);
-        tokio::spawn(async move {
-            while replaced.in_flight_requests() > 0 && replaced.closed().is_none() {
-                sleep(DRAIN_POLL_INTERVAL).await;
-            }
-            replaced.close().await;
-        });
+        close_when_unused(Arc::clone(session));
         self.log_and_reconnect(reason);
     }
 
@@ -168,10 +180,11 @@ impl ManagedServer {
     async fn reconnect(self: Arc<Self>) {
         loop {
             let now = Instant::now();
-            let retry_at = {
+            let (retry_at, given_up) = {
                 let lifecycle = &mut lock(&self.state).lifecycle;
                 lifecycle.reconnect_at(now, self.shared.keeps_reconnecting.load(Ordering::Acquire))
             };
+            given_up.into_iter().for_each(close_when_unused);
             match retry_at {
                 None => return,
                 Some(retry_at) if retry_at > now => sleep_until(retry_at).await,
@@ -181,6 +194,16 @@ impl ManagedServer {
             }
         }
     }
+}
+
+/// Closes a session in the background once its requests have ended.
+pub(super) fn close_when_unused(session: Arc<Session>) {
+    tokio::spawn(async move {
+        while session.in_flight_requests() > 0 && session.closed().is_none() {
+            sleep(DRAIN_POLL_INTERVAL).await;
+        }
+        session.close().await;
+    });
 }
 
 /// Never completes without an instant.

@@ -10,6 +10,7 @@
 )]
 
 mod case;
+mod kept_sessions;
 mod server_lifecycle;
 mod table;
 mod test_host;
