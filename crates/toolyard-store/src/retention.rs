@@ -15,7 +15,7 @@ use crate::{
 
 /// Runs that are removed in one transaction.
 const RUNS_PER_TRANSACTION: i64 = 500;
-/// A long query on the audit log would otherwise delay all calls: they wait behind whoever waits for it.
+/// A long query on the audit log would otherwise delay all calls: they wait behind the lock that waits for it.
 const LIMIT_WAITING: &str = "SET LOCAL lock_timeout = '2s'";
 
 /// How long things are kept; what has no period is kept for ever.

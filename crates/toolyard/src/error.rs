@@ -60,6 +60,18 @@ impl CliError {
         Self::failed(format!("failed to {action} {}: {error}", file.display()))
     }
 
+    /// There is no store.
+    pub(crate) fn no_store() -> Self {
+        Self::failed("no store is available: the default data folder is not writable")
+            .with_hint("set `store` in toolyard.toml")
+    }
+
+    /// A failure of the store, with what to do about it.
+    #[expect(clippy::needless_pass_by_value, reason = "map_err passes errors by value")]
+    pub(crate) fn store(error: StorageError) -> Self {
+        Self::failed(format!("the store failed: {error}")).with_hint("check it: toolyard store check")
+    }
+
     pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
         self.with_optional_hint(Some(hint))
     }

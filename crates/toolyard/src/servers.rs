@@ -117,7 +117,7 @@ impl HostEnvironment for FixedEnvironment {
     }
 }
 
-/// Another source than a server that has a tool of this name. Whoever registers tools of a source that decides about them needs
+/// Another source than a server that has a tool of this name. Code that registers tools of a source that decides about them needs
 /// it for [`ServerCache::update_tools`].
 pub fn name_user(hub: &ToolHub, tool: &str) -> Option<NameUser> {
     let snapshot = hub.snapshot();

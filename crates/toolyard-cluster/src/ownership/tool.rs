@@ -235,7 +235,7 @@ impl OwnedTool {
         };
         let first = match exchange.receive().await {
             Ok(Some(first)) => first,
-            Ok(None) => return Forwarded::Outcome(Err(self.lost("it ended the exchange without an answer"))),
+            Ok(None) => return Forwarded::Outcome(Err(self.lost("the exchange ended without an answer"))),
             Err(PeerError::NotReached(reason)) => return Forwarded::NotReached(reason),
             Err(PeerError::Lost(reason)) => return Forwarded::Outcome(Err(self.lost(&reason))),
         };

@@ -131,7 +131,9 @@ impl<'a> Relay<'a> {
                         Err(error) => return Err(lost(&format!("malformed message: {error}"))),
                     }
                 }
-                Event::Received(Ok(None)) => return Err(lost("it ended the call without an outcome")),
+                Event::Received(Ok(None)) => {
+                    return Err(lost("the process ended the call without an outcome"));
+                }
                 Event::Received(Err(error)) => return Err(peer_failure(&error, is_silent)),
                 Event::Answered(number, answer) => Some(WireAnswer::new(number, answer)),
             };

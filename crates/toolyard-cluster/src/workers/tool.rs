@@ -94,7 +94,7 @@ impl WorkerTool {
         let first = match exchange.receive().await {
             Ok(Some(first)) => first,
             Ok(None) => {
-                let ended = PeerError::Lost("it ended the call without an outcome".to_owned());
+                let ended = PeerError::Lost("the worker ended the call without an outcome".to_owned());
                 return Ok(Err(self.failure(&ended)));
             }
             Err(error) => return Ok(Err(self.failure(&error))),

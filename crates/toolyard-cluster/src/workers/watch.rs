@@ -142,7 +142,7 @@ async fn ask(network: Arc<dyn WorkerNetwork>, group: Arc<str>, process: u64) -> 
     };
     let answer = match timeout(ANSWER_TIMEOUT, asking).await {
         Ok(Ok(Some(answer))) => answer,
-        Ok(Ok(None)) => return failed(group, process, "it said nothing"),
+        Ok(Ok(None)) => return failed(group, process, "the worker described no tools"),
         Ok(Err(PeerError::NotReached(reason) | PeerError::Lost(reason))) => {
             return failed(group, process, &reason);
         }

@@ -125,7 +125,7 @@ impl ExchangeTable {
             // Without the whole request, nothing was done.
             let reason = match exchange.receive().await {
                 Err(PeerError::NotReached(reason) | PeerError::Lost(reason)) => reason,
-                Ok(_) => "it ended the exchange".to_owned(),
+                Ok(_) => "the other process ended the exchange".to_owned(),
             };
             return Err(PeerError::NotReached(reason));
         }

@@ -2,9 +2,7 @@
 
 use jiff::{Span, SpanRelativeTo, Timestamp};
 use serde_json::{Value, json};
-use toolyard_core::{
-    API_KEY_ISSUER, CallerIdentity, CallerStore as _, StorageError, StoredCaller, unix_millis,
-};
+use toolyard_core::{API_KEY_ISSUER, CallerIdentity, CallerStore as _, StoredCaller, unix_millis};
 use toolyard_identity::{ApiKey, NewCaller};
 use toolyard_store::Store;
 
@@ -52,7 +50,7 @@ async fn add(
         .expiring_at(expires.as_deref().map(expiry).transpose()?);
     let key = generate_key()?;
     let caller = caller.with_key(&key);
-    if !store.add_caller(&caller, &current_user()).await.map_err(store_error)? {
+    if !store.add_caller(&caller, &current_user()).await.map_err(CliError::store)? {
         let message = format!("there is or was a caller `{name}`; names are not given to others");
         let hint = "choose another name; for another key of the same caller: toolyard callers rotate NAME";
         return Err(CliError::usage(message).with_hint(hint));
@@ -69,14 +67,14 @@ async fn rotate(
     output: &Output,
 ) -> Result<(), CliError> {
     let expires_at = expires.map(expiry).transpose()?;
-    let callers = store.callers().await.map_err(store_error)?;
+    let callers = store.callers().await.map_err(CliError::store)?;
     let had_expiry = callers.iter().any(|caller| caller.name == name && caller.key.expires_at.is_some());
     let key = generate_key()?;
     let replaced = store.replace_caller_key(name, &key.stored(expires_at), &current_user()).await;
-    if !replaced.map_err(store_error)? {
+    if !replaced.map_err(CliError::store)? {
         return Err(unknown_caller(name, store).await);
     }
-    let callers = store.callers().await.map_err(store_error)?;
+    let callers = store.callers().await.map_err(CliError::store)?;
     let caller = callers.into_iter().find(|caller| caller.name == name);
     print_key(
         &key,
@@ -98,7 +96,7 @@ async fn rotate(
 }
 
 async fn revoke(name: &str, store: &Store, context: &CliContext, output: &Output) -> Result<(), CliError> {
-    if !store.revoke_caller(name, &current_user()).await.map_err(store_error)? {
+    if !store.revoke_caller(name, &current_user()).await.map_err(CliError::store)? {
         return Err(unknown_caller(name, store).await);
     }
     let credentials = ServerCredentials::new(context);
@@ -119,7 +117,7 @@ async fn revoke(name: &str, store: &Store, context: &CliContext, output: &Output
 }
 
 async fn list(store: &Store, output: &Output) -> Result<(), CliError> {
-    let callers = store.callers().await.map_err(store_error)?;
+    let callers = store.callers().await.map_err(CliError::store)?;
     if output.is_json() {
         output.json(&callers.iter().map(caller_json).collect::<Vec<_>>());
     } else if callers.is_empty() {
@@ -235,11 +233,6 @@ async fn unknown_caller(name: &str, store: &Store) -> CliError {
             .with_hint("add another one: toolyard callers add NAME");
     }
     CliError::usage(format!("there is no caller `{name}`")).with_hint("list them: toolyard callers list")
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "the signature that map_err needs")]
-fn store_error(error: StorageError) -> CliError {
-    CliError::failed(format!("the store failed: {error}")).with_hint("check it: toolyard store check")
 }
 
 #[cfg(test)]

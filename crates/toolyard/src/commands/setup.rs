@@ -22,17 +22,7 @@ use crate::{
 };
 
 pub(crate) fn require_store(context: &CliContext) -> Result<&Store, CliError> {
-    context.store.as_ref().ok_or_else(no_store)
-}
-
-/// The operator's store, even if the project has its own.
-pub(crate) fn require_operator_store(context: &CliContext) -> Result<&Store, CliError> {
-    context.operator_store.as_ref().ok_or_else(no_store)
-}
-
-fn no_store() -> CliError {
-    CliError::failed("no store is available: the default data folder is not writable")
-        .with_hint("set `store` in toolyard.toml")
+    context.store.as_ref().ok_or_else(CliError::no_store)
 }
 
 /// A Toolyard as the settings describe it.
@@ -99,6 +89,13 @@ pub(crate) fn gateway_builder(
     #[cfg(feature = "embedding")]
     let builder = builder.open_tool_search_model();
     builder
+}
+
+/// A random number for a process of a cluster, which no other process has.
+pub(crate) fn process_number() -> Result<u64, CliError> {
+    let mut number = [0; 8];
+    getrandom::fill(&mut number).map_err(|error| CliError::failed(format!("no random numbers: {error}")))?;
+    Ok(u64::from_be_bytes(number))
 }
 
 /// The name under which this process claims runs.

@@ -7,7 +7,7 @@ use toolyard_tools::skill::{LoadedSkills, Skill, SkillStatus, TrustState, Truste
 
 use crate::{
     cli::SkillsCommand,
-    commands::setup::{open, require_operator_store},
+    commands::setup::open,
     config::{CliContext, record_decision},
     error::CliError,
     terminal::{Output, confirm},
@@ -117,7 +117,7 @@ async fn show(name: &str, context: &CliContext, output: &Output) -> Result<(), C
 
 async fn trust(name: &str, yes: bool, context: &CliContext, output: &Output) -> Result<(), CliError> {
     let skill = find(name, context)?;
-    let store = require_operator_store(context)?;
+    let store = context.require_operator_store()?;
     let decisions = store.trust_decisions(TrustedSkills::KIND).await?;
     match TrustedSkills::new(decisions).state(&skill)? {
         TrustState::Implicit => {
@@ -149,7 +149,7 @@ async fn trust(name: &str, yes: bool, context: &CliContext, output: &Output) -> 
 async fn untrust(name: &str, context: &CliContext, output: &Output) -> Result<(), CliError> {
     let skill = find(name, context)?;
     let subject = TrustedSkills::subject(&skill)?;
-    let store = require_operator_store(context)?;
+    let store = context.require_operator_store()?;
     record_decision(AuditedDecision::RevokeSkillTrust, subject, ContentHash::of(""), context).await?;
     let removed = store.remove_trust(TrustedSkills::KIND, subject).await?;
     output.message(&if removed {

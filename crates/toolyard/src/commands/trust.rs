@@ -2,7 +2,6 @@
 
 use toolyard_core::{AuditedDecision, Servers as _};
 
-use super::setup::require_operator_store;
 use crate::{
     config::{CliContext, UntrustedFile, record_decision},
     error::CliError,
@@ -32,7 +31,7 @@ pub(super) async fn run(yes: bool, context: &CliContext, output: &Output) -> Res
     }
     // The decision is on the text that was read before the prompt, so that a change made meanwhile is not trusted.
     for untrusted in &context.untrusted_files {
-        let (store, decision) = (require_operator_store(context)?, untrusted.file.trust_decision(now));
+        let (store, decision) = (context.require_operator_store()?, untrusted.file.trust_decision(now));
         record_decision(AuditedDecision::TrustFile, &decision.subject, decision.content, context).await?;
         store.put_trust(&decision).await?;
     }

@@ -26,7 +26,7 @@ use toolyard_nats::{NatsWorker, is_worker_group};
 
 use super::{
     serve::cluster::{connect, connect_error},
-    setup::{build, builder, close, servers_setup},
+    setup::{build, builder, close, process_number, servers_setup},
 };
 use crate::{
     cli::WorkerArgs,
@@ -55,9 +55,7 @@ pub(super) async fn run(
     }
     let connection = connect(&cluster_settings(arguments, context)?, context).await?;
     let addresses = connection.addresses().to_owned();
-    let mut number = [0; 8];
-    getrandom::fill(&mut number).map_err(|error| CliError::failed(format!("no random numbers: {error}")))?;
-    let number = u64::from_be_bytes(number);
+    let number = process_number()?;
 
     let mut servers = servers_setup(context);
     servers.input_handler = Arc::new(ForwardInputToCaller);

@@ -169,6 +169,11 @@ impl CliContext {
         })
     }
 
+    /// The operator's store, even if the project has its own.
+    pub(crate) fn require_operator_store(&self) -> Result<&Store, CliError> {
+        self.operator_store.as_ref().ok_or_else(CliError::no_store)
+    }
+
     /// Whether the settings in the store have a server of this name.
     pub(crate) fn is_stored_server(&self, name: &str) -> bool {
         self.layers.iter().any(|layer| layer.is_stored() && layer.settings().servers.contains_key(name))

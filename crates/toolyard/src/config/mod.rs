@@ -34,7 +34,5 @@ pub(crate) use project_trust::HashedFile;
 pub(crate) use secrets::StoredSecrets;
 pub(crate) use server_credentials::ServerCredentials;
 pub(crate) use server_files::UntrustedFile;
-pub(crate) use settings_document::{
-    SettingsDocument, SettingsPlace, store as settings_store, store_error as settings_store_error,
-};
+pub(crate) use settings_document::{SettingsDocument, SettingsPlace};
 pub(crate) use stored_settings::StoredSettingsWatch;

@@ -4,8 +4,7 @@ use std::{fmt, path::PathBuf};
 
 use serde_json::{Value, json};
 use toolyard::settings::SettingsLayer;
-use toolyard_core::{StorageError, StoredSettings as _};
-use toolyard_store::Store;
+use toolyard_core::StoredSettings as _;
 
 use super::{CliContext, decisions::current_user, operator_file};
 use crate::error::CliError;
@@ -52,7 +51,7 @@ impl SettingsDocument {
             let (file, text) = operator_file::read(context)?;
             return Ok(Self { place: SettingsPlace::File(file), text });
         }
-        let latest = store(context)?.latest_settings().await.map_err(store_error)?;
+        let latest = context.require_operator_store()?.latest_settings().await.map_err(CliError::store)?;
         let (version, text) = latest.map_or((0, String::new()), |latest| (latest.number, latest.text));
         Ok(Self { place: SettingsPlace::Store { version }, text })
     }
@@ -74,24 +73,11 @@ impl SettingsDocument {
         };
         SettingsLayer::parse_stored(text, version.saturating_add(1))?;
         let by = current_user();
-        let added = store(context)?.add_settings_version(version, text, change, &by).await;
-        match added.map_err(store_error)? {
+        let added = context.require_operator_store()?.add_settings_version(version, text, change, &by).await;
+        match added.map_err(CliError::store)? {
             Some(version) => Ok(SettingsPlace::Store { version }),
             None => Err(CliError::failed("somebody else changed the settings in the store meanwhile")
                 .with_hint("try again; see what changed: toolyard settings history")),
         }
     }
-}
-
-/// The store that holds settings: the operator's, even if the project has its own.
-pub(crate) fn store(context: &CliContext) -> Result<&Store, CliError> {
-    context.operator_store.as_ref().ok_or_else(|| {
-        CliError::failed("no store is available: the default data folder is not writable")
-            .with_hint("set `store` in toolyard.toml")
-    })
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "map_err passes errors by value")]
-pub(crate) fn store_error(error: StorageError) -> CliError {
-    CliError::failed(format!("the store failed: {error}")).with_hint("check it: toolyard store check")
 }

@@ -60,7 +60,7 @@ pub struct Settings {
     /// environment variable that holds either: `${TOOLYARD_STORE}`.
     pub store: Option<String>,
     /// Whether settings in the store are in effect, too, which `toolyard servers add --store` and `toolyard settings store` change:
-    /// all gateways of the store follow them within seconds. Whoever can write to the store can then start programs here. What a
+    /// all gateways of the store follow them within seconds. Everybody who can write to the store can then start programs here. What a
     /// file sets is above them. `false` by default.
     pub stored_settings: bool,
     /// Which tool calls are journalled.

@@ -47,7 +47,10 @@ async fn running_gateways_follow_the_settings_in_the_store() {
     );
 
     let without_flag = home.run(&["servers", "disable", "shared"]);
-    assert!(without_flag.contains("hint: it is in the store: add --store"), "{without_flag}");
+    assert!(
+        without_flag.contains("hint: this server is in the settings of the store: add --store"),
+        "{without_flag}"
+    );
     home.run(&["servers", "disable", "--store", "shared"]);
     assert!(!has_tool(&one, "shared_tool", false).await);
     let restored = home.run(&["settings", "restore", "1"]);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 use toolyard::{load_policy, load_policy_files};
-use toolyard_core::{PolicyStore as _, StorageError, StoredPolicy, unix_millis};
+use toolyard_core::{PolicyStore as _, StoredPolicy, unix_millis};
 
 use super::unusable;
 use crate::{
@@ -19,7 +19,7 @@ const MAX_NAME_LENGTH: usize = 64;
 /// The policies of the store; none without a store.
 pub(super) async fn read(context: &CliContext) -> Result<Vec<StoredPolicy>, CliError> {
     match &context.store {
-        Some(store) => store.stored_policies().await.map_err(store_error),
+        Some(store) => store.stored_policies().await.map_err(CliError::store),
         None => Ok(Vec::new()),
     }
 }
@@ -40,13 +40,13 @@ pub(super) async fn set(
         return Err(CliError::usage(message).with_hint(hint));
     }
     let text = std::fs::read_to_string(file).map_err(|error| CliError::file("read", file, error))?;
-    let mut stored = store.stored_policies().await.map_err(store_error)?;
+    let mut stored = store.stored_policies().await.map_err(CliError::store)?;
     stored.retain(|policy| policy.name != name);
     stored.push(StoredPolicy { name: name.to_owned(), text: text.clone(), updated_at: unix_millis() });
     // Together with the others: a gateway loads all of them or none.
     let policy = load_policy(&context.settings, Path::new("."), &stored).map_err(unusable)?;
     policy.warnings().iter().for_each(|warning| output.message(&format!("warning: {warning}")));
-    store.set_policy(name, &text, &current_user()).await.map_err(store_error)?;
+    store.set_policy(name, &text, &current_user()).await.map_err(CliError::store)?;
     let message = format!("stored the policies `{name}`; running gateways obey them within a few seconds");
     output.report(&json!({ "set": name }), &message);
     Ok(())
@@ -54,7 +54,7 @@ pub(super) async fn set(
 
 pub(super) async fn remove(name: &str, context: &CliContext, output: &Output) -> Result<(), CliError> {
     let store = require_store(context)?;
-    if !store.remove_policy(name, &current_user()).await.map_err(store_error)? {
+    if !store.remove_policy(name, &current_user()).await.map_err(CliError::store)? {
         return Err(CliError::usage(format!("the store has no policies `{name}`"))
             .with_hint("list them: toolyard policy list"));
     }
@@ -87,9 +87,4 @@ pub(super) async fn list(context: &CliContext, output: &Output) -> Result<(), Cl
         output.table(["ORIGIN", "NAME", "POLICIES"], rows.iter().map(row).collect());
     }
     Ok(())
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "map_err passes errors by value")]
-fn store_error(error: StorageError) -> CliError {
-    CliError::failed(format!("the store failed: {error}")).with_hint("check it: toolyard store check")
 }

@@ -21,7 +21,11 @@ use toolyard_nats::{NatsConnectError, NatsConnection, NatsCredentials, NatsPeers
 use toolyard_store::Engine;
 
 use super::{catalogue::OwnedSessions, workers::WorkerSources};
-use crate::{commands::setup::process_owner, config::CliContext, error::CliError};
+use crate::{
+    commands::setup::{process_number, process_owner},
+    config::CliContext,
+    error::CliError,
+};
 
 /// How long leaving the cluster may take; what is left ends with its lease.
 const MAX_LEAVE: Duration = Duration::from_secs(10);
@@ -45,12 +49,8 @@ impl Cluster {
                 .with_hint("set `store = \"postgres://USER:PASSWORD@HOST/DATABASE\"`, or remove [cluster]"));
         };
         let connection = connect(settings, context).await?;
-        let mut number = [0; 8];
-        getrandom::fill(&mut number)
-            .map_err(|error| CliError::failed(format!("no random numbers: {error}")))?;
-        let peers = NatsPeers::join(connection, u64::from_be_bytes(number))
-            .await
-            .map_err(|error| connect_error(&error))?;
+        let peers = NatsPeers::join(connection, process_number()?);
+        let peers = peers.await.map_err(|error| connect_error(&error))?;
         let peers = Arc::new(peers);
         let servers: Arc<OnceLock<Weak<McpManager>>> = Arc::default();
         let ended = Arc::clone(&servers);

@@ -86,7 +86,7 @@ pub(super) fn missing(place: &SettingsPlace, name: &str) -> String {
 pub(super) fn missing_hint(name: &str, is_stored: bool, context: &CliContext) -> Option<&'static str> {
     match (is_stored, context.is_stored_server(name)) {
         (true, _) => Some("show what is stored: toolyard settings stored"),
-        (false, true) => Some("it is in the store: add --store"),
+        (false, true) => Some("this server is in the settings of the store: add --store"),
         (false, false) => None,
     }
 }

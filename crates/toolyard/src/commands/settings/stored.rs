@@ -11,7 +11,7 @@ use crate::{
         runs::format_timestamp,
         servers::edit::{print_change, print_reload_note},
     },
-    config::{CliContext, SettingsDocument, SettingsPlace, settings_store, settings_store_error},
+    config::{CliContext, SettingsDocument, SettingsPlace},
     error::CliError,
     terminal::Output,
 };
@@ -24,7 +24,7 @@ pub(super) async fn show(
 ) -> Result<(), CliError> {
     let found = match version {
         Some(number) => find(number, context).await?,
-        None => match settings_store(context)?.latest_settings().await.map_err(settings_store_error)? {
+        None => match context.require_operator_store()?.latest_settings().await.map_err(CliError::store)? {
             Some(latest) => latest,
             None if output.is_json() => {
                 output.json(&json!({"version": 0, "text": ""}));
@@ -88,7 +88,8 @@ async fn replace(
 
 /// Lists versions, newest first.
 pub(super) async fn history(limit: usize, context: &CliContext, output: &Output) -> Result<(), CliError> {
-    let versions = settings_store(context)?.settings_versions(limit).await.map_err(settings_store_error)?;
+    let versions =
+        context.require_operator_store()?.settings_versions(limit).await.map_err(CliError::store)?;
     if output.is_json() {
         let entry = |version: &SettingsVersion| {
             json!({
@@ -118,7 +119,7 @@ pub(super) async fn history(limit: usize, context: &CliContext, output: &Output)
 }
 
 async fn find(number: i64, context: &CliContext) -> Result<SettingsVersion, CliError> {
-    let found = settings_store(context)?.settings_version(number).await.map_err(settings_store_error)?;
+    let found = context.require_operator_store()?.settings_version(number).await.map_err(CliError::store)?;
     found.ok_or_else(|| {
         CliError::usage(format!("the settings in the store have no version {number}"))
             .with_hint("list versions: toolyard settings history")
