@@ -358,8 +358,8 @@ impl RawJson {
             return Err(JsonError::Syntax(0));
         }
         while cursor.next_item()? {
-            items.push(text.part(cursor.next_value()?));
+            items.push(cursor.next_value()?);
         }
-        cursor.end().map(|()| items)
+        cursor.end().map(|()| text.parts(&items))
     }
 }

@@ -83,6 +83,21 @@ fn a_small_part_does_not_keep_a_large_text_alive() {
 }
 
 #[test]
+fn items_of_a_large_list_share_texts_of_bounded_size() {
+    let item = |size: usize| format!("\"{}\"", "x".repeat(size - 2));
+    let sizes = [500, 300, 70_000, 20, 60_000, 6_000, 4, 900_000].into_iter().chain([640; 300]);
+    let expected: Vec<String> = sizes.map(item).collect();
+    let items = RawJson::items(format!("[{}]", expected.join(", "))).unwrap();
+    assert_eq!(items.iter().map(RawJson::get).collect::<Vec<_>>(), expected);
+    let held = |item: &RawJson| item.text.as_str().len();
+    let small = items.iter().filter(|item| item.get().len() < 1_000);
+    assert!(small.clone().all(|item| held(item) <= 64 << 10), "a small item keeps no large text alive");
+    let texts: std::collections::BTreeSet<usize> =
+        small.map(|item| item.text.as_str().as_ptr().addr()).collect();
+    assert!(texts.len() < 10, "300 small items have {} texts", texts.len());
+}
+
+#[test]
 fn raw_json_is_no_larger_than_a_string() {
     assert_eq!(size_of::<RawJson>(), size_of::<String>());
     assert_eq!(size_of::<Option<RawJson>>(), size_of::<String>());

@@ -115,6 +115,36 @@ impl SharedText {
         }
     }
 
+    /// These parts as JSON, like [`Self::part`]. Neighbours that may not share this text are copied into texts that they share
+    /// with each other, because a text of its own for each would cost more than its bytes.
+    pub(super) fn parts(&self, items: &[JsonText<'_>]) -> Vec<RawJson> {
+        let mut parts = Vec::with_capacity(items.len());
+        let mut rest = items;
+        while let Some((first, others)) = rest.split_first() {
+            if self.may_share(first.get().len()) {
+                parts.push(self.part(*first));
+                rest = others;
+                continue;
+            }
+            let mut bytes = first.get().len();
+            let fits = |item: &&JsonText<'_>| {
+                bytes += item.get().len();
+                bytes <= MAX_FREELY_SHARED_BYTES && !self.may_share(item.get().len())
+            };
+            let count = 1 + others.iter().take_while(fits).count();
+            let (group, after) = rest.split_at_checked(count).unwrap_or((rest, &[]));
+            let copy = Self::from(group.iter().map(|item| item.get()).collect::<String>());
+            let mut start = 0;
+            for item in group {
+                let range = start..start + item.get().len();
+                start = range.end;
+                parts.push(RawJson { text: copy.clone(), range });
+            }
+            rest = after;
+        }
+        parts
+    }
+
     pub(super) fn set_skip_index(&self, index: SkipIndex) {
         if let Buffer::Text(_, slot) = self.0.as_ref() {
             // Every cursor records the same index, so the first one stays.
