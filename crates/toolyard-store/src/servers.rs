@@ -8,13 +8,17 @@ use toolyard_core::{
 
 use crate::{
     error::StoreError,
-    sql::{Durability, enum_from_text, enum_to_text, json_from_text, read_flag, read_hash, read_id},
+    sql::{Durability, Engine, enum_from_text, enum_to_text, json_from_text, read_flag, read_hash, read_id},
     store::Store,
 };
 
 // Columns by name: a connection opened before a migration resolves `*` to the old columns.
 const SELECT_SERVERS: &str = "SELECT id, configuration, revision_family, cached_tools, seen_at, tool_approvals, content FROM servers ORDER BY id";
 const SELECT_SERVER: &str = "SELECT id, configuration, revision_family, cached_tools, seen_at, tool_approvals, content FROM servers WHERE id = $1";
+
+// The ids of one name are neighbours: `name#…`, and `$` follows `#`. Only in the collation "C" is that so on PostgreSQL.
+const SELECT_SERVERS_NAMED_SQLITE: &str = "SELECT id, configuration, revision_family, cached_tools, seen_at, tool_approvals, content FROM servers WHERE id >= $1 || '#' AND id < $1 || '$' ORDER BY id";
+const SELECT_SERVERS_NAMED_POSTGRES: &str = "SELECT id, configuration, revision_family, cached_tools, seen_at, tool_approvals, content FROM servers WHERE id COLLATE \"C\" >= $1 || '#' AND id COLLATE \"C\" < $1 || '$' ORDER BY id";
 
 type ServersFuture<'a, T> = BoxFuture<'a, Result<T, StorageError>>;
 
@@ -67,6 +71,14 @@ impl Servers for Store {
             let query = sqlx::query("SELECT id, revision FROM servers WHERE revision > $1 ORDER BY revision");
             Ok(self.select(query.bind(revision), server_revision).await?)
         })
+    }
+
+    fn servers_named<'a>(&'a self, name: &'a str) -> ServersFuture<'a, Vec<ServerRecord>> {
+        let sql = match self.engine() {
+            Engine::Sqlite => SELECT_SERVERS_NAMED_SQLITE,
+            Engine::Postgres => SELECT_SERVERS_NAMED_POSTGRES,
+        };
+        Box::pin(async move { Ok(self.select(sqlx::query(sql).bind(name), server_record).await?) })
     }
 
     fn server<'a>(&'a self, id: &'a SourceId) -> ServersFuture<'a, Option<ServerRecord>> {

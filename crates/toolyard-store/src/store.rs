@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::TryStreamExt as _;
 use sqlx::{Any, AnyPool, any::AnyArguments, any::AnyRow, query::Query};
 use toolyard_core::ResultsUsage;
 
@@ -102,7 +103,13 @@ impl Store {
         query: Query<'_, Any, AnyArguments>,
         read_row: fn(&AnyRow) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
-        self.fetch_all(query).await?.iter().map(read_row).collect()
+        // Row by row, because all rows of large tables would take as much memory again as their records.
+        let mut rows = query.fetch(self.pool());
+        let mut records = Vec::new();
+        while let Some(row) = rows.try_next().await? {
+            records.push(read_row(&row)?);
+        }
+        Ok(records)
     }
 
     /// The first row of a query as a record, if there is one.

@@ -83,6 +83,17 @@ pub trait Servers: Send + Sync {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
+    /// The servers whose ids begin with this name and `#`, by id: one name with several fingerprints.
+    fn servers_named<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<ServerRecord>, StorageError>> {
+        Box::pin(async move {
+            let mut servers = self.servers().await?;
+            servers.retain(|server| {
+                server.id.as_str().strip_prefix(name).is_some_and(|rest| rest.starts_with('#'))
+            });
+            Ok(servers)
+        })
+    }
+
     /// One server.
     fn server<'a>(&'a self, id: &'a SourceId) -> BoxFuture<'a, Result<Option<ServerRecord>, StorageError>>;
 

@@ -62,8 +62,14 @@ pub(crate) async fn servers_and_definitions_are_stored(engine: Engine) {
     (server.revision_family, server.tool_approvals) = (None, None);
     store.put_server(&server).await.unwrap();
     let known = test_store.open().await.servers().await.unwrap();
-    assert_eq!(known, [server]);
+    assert_eq!(known, [server.clone()]);
     assert_eq!(known[0].cached_tools[0].get(), tool, "byte for byte");
+    for id in ["excel#b", "excel#a", "excel2#a", "Excel#a", "exce#a", "excel-2#a", "excel$a"] {
+        store.put_server(&ServerRecord { id: id.into(), ..server.clone() }).await.unwrap();
+    }
+    let named = store.servers_named("excel").await.unwrap();
+    let named: Vec<&str> = named.iter().map(|server| server.id.as_str()).collect();
+    assert_eq!(named, ["excel#a", "excel#b"], "one name, two fingerprints");
 
     let definition = |text: &str, approved, at| StoredDefinition {
         tool: "read".to_owned(),
