@@ -75,6 +75,18 @@ impl TextStemmer {
     }
 }
 
+impl TextStemmer {
+    /// Calls `each` with the stem of a lowercase word in the language of the text, where it differs from the English one.
+    pub(crate) fn with_other_term(&self, word: &str, each: impl FnOnce(&str)) {
+        if let Some(stemmer) = &self.text_language {
+            let stem = stemmer.stem(word);
+            if stem != self.english.stem(word) {
+                each(&stem);
+            }
+        }
+    }
+}
+
 pub(crate) fn stem_english(word: &str) -> String {
     Stemmer::create(Algorithm::English).stem(word).into_owned()
 }

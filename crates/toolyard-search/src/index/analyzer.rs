@@ -3,14 +3,14 @@
 use crate::{
     analysis::{
         bigram::{bigram_hash, term_hash},
-        stemmer::{TextStemmer, is_stop_term, stem_english},
+        stemmer::{TextStemmer, is_stop_term},
         tokenizer::{TokenKind, is_cjk, tokenize},
     },
     concept::for_each_tool_concept,
     document::{SourceText, ToolText},
     index::{
         field::Field,
-        vocabulary::{Impact, TermId, Vocabulary},
+        vocabulary::{Impact, IndexedWord, TermId, Vocabulary},
     },
     lexicon::Lexicon,
 };
@@ -99,13 +99,17 @@ impl TermOccurrences {
             if let Some(length) = self.field_lengths.get_mut(field as usize) {
                 *length += 1;
             }
-            stemmer.for_each_term(token, |term| {
-                if has_bigrams && matches!(kind, TokenKind::Word | TokenKind::Part) && !is_stop_term(term) {
-                    let hash = term_hash(term);
+            let mut add_term = |term: TermId, hash: Option<u32>| {
+                if let (true, TokenKind::Word | TokenKind::Part, Some(hash)) = (has_bigrams, kind, hash) {
                     self.bigrams.extend(previous.map(|previous| bigram_hash(previous, hash)));
                     previous = Some(hash);
                 }
-                self.occurrences.push((vocabulary.intern(term), field));
+                self.occurrences.push((term, field));
+            };
+            let IndexedWord { term, hash } = vocabulary.intern_word(token);
+            add_term(term, hash);
+            stemmer.with_other_term(token, |term| {
+                add_term(vocabulary.intern(term), (!is_stop_term(term)).then(|| term_hash(term)));
             });
         });
     }
@@ -164,9 +168,9 @@ impl TermOccurrences {
 fn name_terms(name: &str, vocabulary: &mut Vocabulary) -> Vec<TermId> {
     let mut terms = Vec::new();
     tokenize(name, |token, kind| {
-        let term = stem_english(token);
-        if kind != TokenKind::Identifier && !is_stop_term(&term) {
-            terms.push(vocabulary.intern(&term));
+        let word = vocabulary.intern_word(token);
+        if kind != TokenKind::Identifier && word.hash.is_some() {
+            terms.push(word.term);
         }
     });
     terms

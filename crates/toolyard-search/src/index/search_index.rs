@@ -1,6 +1,10 @@
 //! The index of all tools. Adding or removing a source costs time in proportion to its own tools only.
 
-use std::{collections::HashMap, ops::Range, sync::Arc};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    ops::Range,
+    sync::Arc,
+};
 
 #[cfg(feature = "embedding")]
 use crate::embedding::{Embedder, EmbeddingModel, QuantizedEmbedding, tool_embedding_texts};
@@ -24,9 +28,9 @@ pub(crate) struct Document {
     pub(crate) source: Arc<str>,
     pub(crate) key: Arc<str>,
     /// Lowercase name; tools with the same name may be duplicates.
-    pub(crate) name: Box<str>,
-    /// Terms sorted by id, with their impacts.
-    pub(crate) terms: Box<[(TermId, Impact)]>,
+    pub(crate) name: Arc<str>,
+    /// Terms with their impacts.
+    pub(crate) terms: DocumentTerms,
     /// Hashes of adjacent terms, sorted.
     pub(crate) bigrams: Box<[u32]>,
     /// The terms of its name: the more of them a request mentions, the less concepts and embeddings count.
@@ -42,8 +46,31 @@ pub(crate) struct Document {
 impl Document {
     /// Impact of a term on this tool.
     pub(crate) fn impact(&self, term: TermId) -> Option<f32> {
-        let at = self.terms.binary_search_by_key(&term, |(term, _)| *term).ok()?;
-        self.terms.get(at).map(|(_, impact)| impact.value())
+        self.terms.impact(term).map(Impact::value)
+    }
+}
+
+/// The terms of a document by ascending id, with their impacts, six bytes each.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DocumentTerms {
+    ids: Box<[TermId]>,
+    impacts: Box<[Impact]>,
+}
+
+impl DocumentTerms {
+    /// `terms` are sorted by id.
+    fn new(terms: &[(TermId, Impact)]) -> Self {
+        let (ids, impacts): (Vec<TermId>, Vec<Impact>) = terms.iter().copied().unzip();
+        Self { ids: ids.into(), impacts: impacts.into() }
+    }
+
+    pub(crate) fn ids(&self) -> &[TermId] {
+        &self.ids
+    }
+
+    pub(crate) fn impact(&self, term: TermId) -> Option<Impact> {
+        let at = self.ids.binary_search(&term).ok()?;
+        self.impacts.get(at).copied()
     }
 }
 
@@ -56,7 +83,7 @@ pub struct SearchIndex {
     /// The ids of the documents of a source.
     sources: HashMap<Arc<str>, Range<DocumentId>>,
     /// Documents by lowercase name.
-    ids_by_name: HashMap<Box<str>, Vec<DocumentId>>,
+    ids_by_name: HashMap<Arc<str>, NamedDocuments>,
     tool_count: usize,
     pub(crate) lexicon: Option<Arc<dyn Lexicon>>,
     #[cfg(feature = "embedding")]
@@ -146,15 +173,14 @@ impl SearchIndex {
     pub fn remove(&mut self, source: &str) -> bool {
         let Some(range) = self.sources.remove(source) else { return false };
         self.history.detach_source(source);
-        let mut terms = Vec::new();
+        let mut terms: Vec<TermId> = Vec::new();
         for id in range.clone() {
             let Some(document) = self.take_document(id) else { continue };
-            terms.extend(document.terms.iter().map(|(term, _)| *term));
-            if let Some(ids) = self.ids_by_name.get_mut(&document.name) {
-                ids.retain(|other| *other != id);
-                if ids.is_empty() {
-                    self.ids_by_name.remove(&document.name);
-                }
+            terms.extend(document.terms.ids());
+            if let Some(named) = self.ids_by_name.get_mut(&document.name)
+                && named.remove(id)
+            {
+                self.ids_by_name.remove(&document.name);
             }
         }
         terms.sort_unstable();
@@ -187,7 +213,7 @@ impl SearchIndex {
 
     /// Tools with exactly this lowercase name.
     pub(crate) fn documents_named(&self, name: &str) -> &[DocumentId] {
-        self.ids_by_name.get(name).map(Vec::as_slice).unwrap_or_default()
+        self.ids_by_name.get(name).map(NamedDocuments::ids).unwrap_or_default()
     }
 
     fn next_id(&self) -> DocumentId {
@@ -211,8 +237,13 @@ impl SearchIndex {
             self.vocabulary.push_posting(*term, id, *impact);
         }
         self.history.attach_tool(&source.id, &tool.key, id);
-        let name: Box<str> = tool.name.to_lowercase().into();
-        self.ids_by_name.entry(name.clone()).or_default().push(id);
+        let name = lowercase_name(tool);
+        match self.ids_by_name.entry(Arc::clone(&name)) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(NamedDocuments::One(id));
+            }
+            Entry::Occupied(mut named) => named.get_mut().push(id),
+        }
         #[cfg(feature = "embedding")]
         let pending_texts: Box<[String]> = match &self.embedder {
             Some(_) => tool_embedding_texts(&source.id, tool).into(),
@@ -222,7 +253,7 @@ impl SearchIndex {
             source: Arc::clone(&source.id),
             key: Arc::clone(&tool.key),
             name,
-            terms: analyzed.terms.into(),
+            terms: DocumentTerms::new(&analyzed.terms),
             bigrams: analyzed.bigrams.into(),
             name_terms: analyzed.name_terms.into(),
             #[cfg(feature = "embedding")]
@@ -256,8 +287,55 @@ impl SearchIndex {
         for range in self.sources.values_mut() {
             *range = new_id(range.start)..new_id(range.end);
         }
-        for ids in self.ids_by_name.values_mut() {
-            ids.iter_mut().for_each(|id| *id = new_id(*id));
+        for named in self.ids_by_name.values_mut() {
+            named.ids_mut().iter_mut().for_each(|id| *id = new_id(*id));
         }
     }
+}
+
+/// The documents of one name; most names have one.
+#[derive(Debug, Clone)]
+enum NamedDocuments {
+    One(DocumentId),
+    Many(Vec<DocumentId>),
+}
+
+impl NamedDocuments {
+    fn ids(&self) -> &[DocumentId] {
+        match self {
+            Self::One(id) => std::slice::from_ref(id),
+            Self::Many(ids) => ids,
+        }
+    }
+
+    fn ids_mut(&mut self) -> &mut [DocumentId] {
+        match self {
+            Self::One(id) => std::slice::from_mut(id),
+            Self::Many(ids) => ids,
+        }
+    }
+
+    fn push(&mut self, id: DocumentId) {
+        match self {
+            Self::One(first) => *self = Self::Many(vec![*first, id]),
+            Self::Many(ids) => ids.push(id),
+        }
+    }
+
+    /// Removes a document; returns whether none is left.
+    fn remove(&mut self, id: DocumentId) -> bool {
+        match self {
+            Self::One(only) => *only == id,
+            Self::Many(ids) => {
+                ids.retain(|other| *other != id);
+                ids.is_empty()
+            }
+        }
+    }
+}
+
+/// The lowercase name of a tool, which often is its key.
+fn lowercase_name(tool: &ToolText) -> Arc<str> {
+    let lowercase = tool.name.to_lowercase();
+    if *lowercase == *tool.key { Arc::clone(&tool.key) } else { lowercase.into() }
 }

@@ -2,25 +2,29 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use crate::{accumulator::DocumentId, analysis::noise::noise_penalty, concept::is_concept_term};
+use crate::{
+    accumulator::DocumentId,
+    analysis::{
+        bigram::term_hash,
+        noise::noise_penalty,
+        stemmer::{is_stop_term, stem_english},
+    },
+    concept::is_concept_term,
+    index::postings::Postings,
+};
 
 /// The id of a term.
 pub(crate) type TermId = u32;
 
 /// An impact of 1.0 is stored as this number.
 const IMPACT_STEPS: f32 = 8192.0;
+/// Words beyond this number are looked up by their stem again.
+const MAX_KNOWN_WORDS: usize = 100_000;
 /// Terms that share a prefix of this many bytes may be related.
 const RELATED_PREFIX_BYTES: usize = 4;
 
-/// The documents in which a term occurs, by ascending id.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Postings {
-    documents: Vec<DocumentId>,
-    impacts: Vec<Impact>,
-}
-
 /// How much a term says about a document, independent of the rest of the catalogue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Impact(u16);
 
 impl Impact {
@@ -37,36 +41,13 @@ impl Impact {
     pub(crate) fn value(self) -> f32 {
         f32::from(self.0) / IMPACT_STEPS
     }
-}
 
-impl Postings {
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (DocumentId, Impact)> {
-        self.documents.iter().copied().zip(self.impacts.iter().copied())
+    pub(crate) fn to_bytes(self) -> [u8; 2] {
+        self.0.to_le_bytes()
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.documents.len()
-    }
-
-    fn push(&mut self, document: DocumentId, impact: Impact) {
-        self.documents.push(document);
-        self.impacts.push(impact);
-    }
-
-    /// Removes the documents from `first` to `end` (exclusive).
-    fn remove(&mut self, first: DocumentId, end: DocumentId) {
-        let from = self.documents.partition_point(|document| *document < first);
-        let to = self.documents.partition_point(|document| *document < end);
-        self.documents.drain(from..to);
-        self.impacts.drain(from..to);
-    }
-
-    fn renumber_documents(&mut self, new_id: impl Fn(DocumentId) -> DocumentId) {
-        for document in &mut self.documents {
-            *document = new_id(*document);
-        }
-        self.documents.shrink_to_fit();
-        self.impacts.shrink_to_fit();
+    pub(crate) fn from_bytes(bytes: [u8; 2]) -> Self {
+        Self(u16::from_le_bytes(bytes))
     }
 }
 
@@ -85,6 +66,17 @@ pub(crate) struct Vocabulary {
     ids: HashMap<Arc<str>, TermId>,
     terms: Vec<Term>,
     terms_by_prefix: HashMap<[u8; RELATED_PREFIX_BYTES], Vec<TermId>>,
+    /// Words that were indexed, because most words of a catalogue are in many tools.
+    words: HashMap<Box<str>, IndexedWord>,
+}
+
+/// An English word in the index.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IndexedWord {
+    /// The term of its stem.
+    pub(crate) term: TermId,
+    /// The hash of that term for bigrams; none for stop words.
+    pub(crate) hash: Option<u32>,
 }
 
 impl Vocabulary {
@@ -107,6 +99,21 @@ impl Vocabulary {
         });
         self.ids.insert(text, id);
         id
+    }
+
+    /// The term of a lowercase English word; like [`Self::intern`] of its stem.
+    pub(crate) fn intern_word(&mut self, word: &str) -> IndexedWord {
+        if let Some(known) = self.words.get(word) {
+            return *known;
+        }
+        let stem = stem_english(word);
+        let hash = (!is_stop_term(&stem)).then(|| term_hash(&stem));
+        let indexed = IndexedWord { term: self.intern(&stem), hash };
+        if self.words.len() >= MAX_KNOWN_WORDS {
+            self.words.clear();
+        }
+        self.words.insert(word.into(), indexed);
+        indexed
     }
 
     /// The id of a term that occurs in some document.
@@ -201,7 +208,8 @@ mod tests {
             terms.push_posting(id, document, Impact::new(1.5));
         }
         terms.remove_postings([id].into_iter(), 2, 4);
-        let left: Vec<_> = terms.get(id).unwrap().postings.iter().map(|(document, _)| document).collect();
+        let mut left = Vec::new();
+        terms.get(id).unwrap().postings.for_each(|document, _| left.push(document));
         assert_eq!(left, [0, 1, 4, 5]);
         terms.remove_postings([id].into_iter(), 0, 9);
         assert_eq!(terms.id("deploy"), None);
