@@ -35,7 +35,8 @@ use crate::{
     },
     registry::{
         candidate::ToolCandidate,
-        snapshot::{Registration, Registry, Snapshot},
+        registration::{NewSource, Registration},
+        snapshot::{Registry, Snapshot},
     },
     resilience::retry::RetryPolicy,
     routing::{
@@ -92,9 +93,10 @@ impl ToolHub {
     pub fn reconfigure(&self, settings: HubSettings) {
         let HubSettings { rules, capabilities, limits, retry, synthesizer } = settings;
         self.call_settings.store(Arc::new(CallSettings { limits, retry, synthesizer }));
-        self.registry.reconfigure(rules, capabilities);
-        for entry in self.registry.snapshot().sources() {
-            self.search.mark_changed(&entry.source.info.id);
+        if self.registry.reconfigure(rules, capabilities) {
+            for entry in self.registry.snapshot().sources() {
+                self.search.mark_changed(&entry.source.info.id);
+            }
         }
     }
 
@@ -136,16 +138,24 @@ impl ToolHub {
         tools: Vec<Arc<dyn Tool>>,
         quarantined: Vec<QuarantineNotice>,
     ) -> Registration {
-        let id = source.id.clone();
-        let registration = self.registry.replace_with_quarantined(source, tools, quarantined);
-        self.search.mark_changed(&id);
-        for (tool, reason) in &registration.rejected {
-            tracing::warn!(source = %id, %tool, reason, "tool rejected at registration");
+        let source = NewSource { info: source, tools, quarantined };
+        self.register_all(vec![source]).pop().unwrap_or_default()
+    }
+
+    /// Registers many sources with different ids, as [`Self::register_with_quarantined`] would in this order, but in one change.
+    pub fn register_all(&self, sources: Vec<NewSource>) -> Vec<Registration> {
+        let ids: Vec<SourceId> = sources.iter().map(|source| source.info.id.clone()).collect();
+        let registrations = self.registry.replace_all(sources);
+        for (id, registration) in ids.iter().zip(&registrations) {
+            self.search.mark_changed(id);
+            for (tool, reason) in &registration.rejected {
+                tracing::warn!(source = %id, %tool, reason, "tool rejected at registration");
+            }
+            for tool in &registration.collisions {
+                tracing::info!(source = %id, %tool, "tool name is shared by several sources");
+            }
         }
-        for tool in &registration.collisions {
-            tracing::info!(source = %id, %tool, "tool name is shared by several sources");
-        }
-        registration
+        registrations
     }
 
     /// Removes a source; returns whether it existed.

@@ -49,8 +49,8 @@ impl ToolHub {
         }
     }
 
-    /// Indexes all tools now and has their embeddings computed in the background, which the first search does otherwise.
-    #[cfg(feature = "embedding")]
+    /// Indexes all tools now and has their embeddings computed in the background, which the first search does otherwise. Call it
+    /// after [`Self::wait_until_searchable`].
     pub fn prepare_search(&self) {
         drop(self.index());
     }

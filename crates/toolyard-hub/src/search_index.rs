@@ -1,6 +1,9 @@
 //! Search index of the registered tools, updated lazily: a process that never searches never indexes.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard},
+};
 
 #[cfg(feature = "embedding")]
 use std::time::Duration;
@@ -34,7 +37,7 @@ pub(crate) struct LazySearchIndex {
 #[derive(Debug, Default)]
 struct Pending {
     /// Sources whose tools changed; `None` before the first search, which indexes all of them.
-    sources: Option<Vec<SourceId>>,
+    sources: Option<BTreeSet<SourceId>>,
     requests: Vec<PastRequest>,
 }
 
@@ -51,10 +54,8 @@ impl LazySearchIndex {
     /// Marks the tools of a source as changed.
     pub(crate) fn mark_changed(&self, source: &SourceId) {
         let mut pending = self.pending();
-        if let Some(sources) = &mut pending.sources
-            && !sources.contains(source)
-        {
-            sources.push(source.clone());
+        if let Some(sources) = &mut pending.sources {
+            sources.insert(source.clone());
         }
     }
 
@@ -79,7 +80,7 @@ impl LazySearchIndex {
     ) -> RwLockReadGuard<'_, SearchIndex> {
         if self.is_outdated() {
             let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
-            let next = Pending { sources: Some(Vec::new()), requests: Vec::new() };
+            let next = Pending { sources: Some(BTreeSet::new()), requests: Vec::new() };
             let mut pending = std::mem::replace(&mut *self.pending(), next);
             if pending.sources.is_none() {
                 pending.requests = past();
@@ -157,7 +158,9 @@ fn text_with_examples(tool: &ToolCandidate, examples: Option<&dyn ExampleRequest
     // Those of another definition may be about another tool.
     let examples = examples.filter(|examples| examples.definition == definition_hash(spec));
     let examples = examples.map(|examples| examples.requests.clone()).unwrap_or_default();
-    ToolText { examples, ..tool_text(Arc::clone(&tool.name), spec, tool.params(), &tool.capabilities) }
+    // Not those of the candidate, which would keep them: few of the tools that are found here are ever described.
+    let params = spec.params();
+    ToolText { examples, ..tool_text(Arc::clone(&tool.name), spec, &params, &tool.capabilities) }
 }
 
 /// The searchable text of a tool. Public for programs that measure the search: they index the same text.

@@ -59,6 +59,14 @@ pub struct CapabilityRule {
 pub struct CapabilityTable {
     automaton: Option<AhoCorasick>,
     keywords: Vec<Keyword>,
+    /// The rows that the operator added.
+    rules: Vec<CapabilityRule>,
+}
+
+impl PartialEq for CapabilityTable {
+    fn eq(&self, other: &Self) -> bool {
+        self.rules == other.rules
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -118,7 +126,7 @@ impl CapabilityTable {
             .ascii_case_insensitive(true)
             .build(&patterns)
             .ok();
-        Self { automaton, keywords }
+        Self { automaton, keywords, rules: rules.to_vec() }
     }
 
     /// All capabilities in the table, with repetitions.

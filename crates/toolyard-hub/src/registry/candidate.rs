@@ -31,7 +31,7 @@ pub struct ToolCandidate {
     /// 0, 1 or 2, by the operator's preferred kind of source; smaller is preferred.
     pub priority: u8,
     /// Capabilities: declared, then found in the name, then in the description.
-    pub capabilities: Vec<Capability>,
+    pub capabilities: Box<[Capability]>,
     /// The first capability that is declared or found in the name. Those found in a description are less reliable.
     pub main_capability: Option<Capability>,
     /// Tool kind; decides strategy and output limit.
@@ -52,9 +52,10 @@ pub struct ToolCandidate {
     claimed_at: i64,
     is_declared_equivalent: bool,
     pub(crate) health: Arc<Health>,
-    params: OnceLock<Vec<Param>>,
-    validator: OnceLock<Validator>,
-    policy_tool: OnceLock<PolicyTool>,
+    // In boxes, because most tools are never called or described.
+    params: OnceLock<Box<[Param]>>,
+    validator: OnceLock<Box<Validator>>,
+    policy_tool: OnceLock<Box<PolicyTool>>,
 }
 
 /// A registered source; its health is kept when its tools are replaced.
@@ -97,7 +98,7 @@ impl ToolCandidate {
             contends: claim.is_some_and(|claim| claim.contests || claim.yields_to.is_none()),
             claimed_at: claim.map_or(0, |claim| claim.claimed_at),
             priority: rules.prefer.priority(info.kind),
-            capabilities,
+            capabilities: capabilities.into(),
             main_capability,
             kind,
             hints: EffectiveHints::of(spec.hints, info.trusted, rules.hints_for(&spec.name, &info.id)),
@@ -126,14 +127,15 @@ impl ToolCandidate {
 
     /// Parameters, parsed from the schema once.
     pub fn params(&self) -> &[Param] {
-        self.params.get_or_init(|| self.spec().params())
+        self.params.get_or_init(|| self.spec().params().into())
     }
 
     /// The tool as policies see it.
     pub fn policy_tool(&self) -> &PolicyTool {
         self.policy_tool.get_or_init(|| {
             let (name, source) = (Arc::clone(&self.name), self.source_id().clone());
-            PolicyTool::new(name, source, self.source.info.trusted, self.hints, self.capabilities.clone())
+            let (trusted, capabilities) = (self.source.info.trusted, self.capabilities.to_vec());
+            Box::new(PolicyTool::new(name, source, trusted, self.hints, capabilities))
         })
     }
 
@@ -169,7 +171,7 @@ impl ToolCandidate {
 
     pub(crate) fn check(&self, arguments: &Value) -> Result<(), ToolError> {
         self.validator
-            .get_or_init(|| Validator::compile(&self.spec().input_schema))
+            .get_or_init(|| Box::new(Validator::compile(&self.spec().input_schema)))
             .check(arguments)
             .map_err(|error| self.locate(error))
     }

@@ -21,6 +21,10 @@ use crate::{
         candidate::{RegisteredSource, ToolCandidate},
         name_entry::{NameEntry, NameMatches},
         name_suggestions::{NameSummary, did_you_mean},
+        recent_changes::RecentChanges,
+        registration::{
+            BuiltSource, NewSource, PreparedSource, Registration, RegistrationRules, reject_reserved_id,
+        },
     },
     resilience::{breaker::BreakerSettings, health::SourceState},
     routing::rules::RoutingRules,
@@ -39,13 +43,6 @@ pub struct Registry {
     changes: watch::Sender<u64>,
 }
 
-/// Rules from the settings that candidates are built with.
-#[derive(Debug)]
-struct RegistrationRules {
-    routing: RoutingRules,
-    capabilities: CapabilityTable,
-}
-
 /// An immutable view of all tools.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
@@ -54,6 +51,7 @@ pub struct Snapshot {
     sources: HashTrieMapSync<SourceId, SourceEntry>,
     /// Names that several sources have.
     collisions: HashTrieMapSync<Arc<str>, ()>,
+    recent_changes: RecentChanges,
 }
 
 type Candidates = Arc<[Arc<ToolCandidate>]>;
@@ -67,17 +65,6 @@ pub struct SourceEntry {
     pub tools: Arc<[Arc<ToolCandidate>]>,
     /// Tools that it offers and that await approval.
     pub quarantined: Arc<[QuarantineNotice]>,
-}
-
-/// Result of registering a source.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Registration {
-    /// Number of registered tools.
-    pub tools: usize,
-    /// Names that other sources also have; see [`Snapshot::collisions`].
-    pub collisions: Vec<Arc<str>>,
-    /// Rejected tools with the reason.
-    pub rejected: Vec<(Arc<str>, String)>,
 }
 
 /// A name shared by several sources.
@@ -112,21 +99,33 @@ impl Registry {
         self.rules.load().capabilities.extract(name, description)
     }
 
-    /// Replaces the rules and applies them to all registered tools. Sources keep their health.
-    pub fn reconfigure(&self, rules: RoutingRules, capability_table: CapabilityTable) {
+    /// Replaces the rules and applies them to all registered tools. Sources keep their health. Returns whether the rules
+    /// changed; subscribers are notified in any case.
+    pub fn reconfigure(&self, rules: RoutingRules, capability_table: CapabilityTable) -> bool {
         let _write_lock = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
-        self.rules.store(Arc::new(RegistrationRules { routing: rules, capabilities: capability_table }));
+        let known = self.rules.load();
+        if known.routing == rules && known.capabilities == capability_table {
+            let mut next = Snapshot::clone(&self.current.load());
+            next.recent_changes.add(Vec::new());
+            self.publish(next);
+            return false;
+        }
+        let rules = Arc::new(RegistrationRules { routing: rules, capabilities: capability_table });
+        self.rules.store(Arc::clone(&rules));
         let current = self.current.load();
         let mut next = Snapshot::empty();
         // The collisions are known and were logged.
         let mut registration = Registration::default();
         for entry in current.sources.values() {
             let tools = entry.tools.iter().map(|candidate| Arc::clone(&candidate.tool)).collect();
-            let candidates = self.candidates(&entry.source, tools, &mut registration);
+            let candidates = rules.candidates(&entry.source, tools, &mut registration);
             let source = Arc::clone(&entry.source);
             next.put_source(source, candidates, entry.quarantined.to_vec(), &mut registration);
         }
+        next.recent_changes = current.recent_changes.clone();
+        next.recent_changes.add_all_names();
         self.publish(next);
+        true
     }
 
     /// The priority of sources of this kind; smaller is preferred.
@@ -162,24 +161,51 @@ impl Registry {
         tools: Vec<Arc<dyn Tool>>,
         quarantined: Vec<QuarantineNotice>,
     ) -> Registration {
-        if SourceId::is_native_hint(info.id.as_str()) && info.kind != SourceKind::Native {
-            return reject_reserved_id(&info.id, &tools);
-        }
+        self.replace_all(vec![NewSource { info, tools, quarantined }]).pop().unwrap_or_default()
+    }
+
+    /// Registers many sources with different ids in one change; each as [`Self::replace_with_quarantined`] would, in this order.
+    pub fn replace_all(&self, sources: Vec<NewSource>) -> Vec<Registration> {
         let _write_lock = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = Snapshot::clone(&self.current.load());
-        let state = match next.sources.get(&info.id) {
-            Some(entry) => Arc::clone(&entry.source.state),
-            None => {
-                let sequence = self.next_sequence.fetch_add(1, Ordering::Relaxed);
-                Arc::new(SourceState::new(sequence, &info.id, self.breaker))
+        let mut changed_names = Vec::new();
+        let prepare = |NewSource { info, tools, quarantined }| {
+            if SourceId::is_native_hint(info.id.as_str()) && info.kind != SourceKind::Native {
+                return PreparedSource::Rejected(reject_reserved_id(&info.id, &tools));
             }
+            let state = match next.sources.get(&info.id) {
+                Some(entry) => Arc::clone(&entry.source.state),
+                None => {
+                    let sequence = self.next_sequence.fetch_add(1, Ordering::Relaxed);
+                    Arc::new(SourceState::new(sequence, &info.id, self.breaker))
+                }
+            };
+            PreparedSource::New { source: Arc::new(RegisteredSource { info, state }), tools, quarantined }
         };
-        let source = Arc::new(RegisteredSource { info, state });
-        let mut registration = Registration::default();
-        let candidates = self.candidates(&source, tools, &mut registration);
-        next.put_source(source, candidates, quarantined, &mut registration);
-        self.publish(next);
-        registration
+        let prepared: Vec<PreparedSource> = sources.into_iter().map(prepare).collect();
+        let mut registrations = Vec::with_capacity(prepared.len());
+        let mut is_changed = false;
+        for built in self.rules.load().build_candidates(prepared) {
+            let BuiltSource { source, candidates, quarantined, mut registration } = match built {
+                Ok(built) => built,
+                Err(registration) => {
+                    registrations.push(registration);
+                    continue;
+                }
+            };
+            let before = next.sources.get(&source.info.id).map(|entry| Arc::clone(&entry.tools));
+            changed_names
+                .extend(before.iter().flat_map(|tools| tools.iter()).map(|tool| Arc::clone(&tool.name)));
+            changed_names.extend(candidates.iter().map(|tool| Arc::clone(&tool.name)));
+            next.put_source(source, candidates, quarantined, &mut registration);
+            registrations.push(registration);
+            is_changed = true;
+        }
+        if is_changed {
+            next.recent_changes.add(changed_names);
+            self.publish(next);
+        }
+        registrations
     }
 
     /// Closes the circuit breaker of a source that reported that it is ready.
@@ -199,41 +225,9 @@ impl Registry {
         }
         next.remove_capabilities(&entry);
         next.sources.remove_mut(source);
+        next.recent_changes.add(entry.tools.iter().map(|tool| Arc::clone(&tool.name)).collect());
         self.publish(next);
         true
-    }
-
-    fn candidates(
-        &self,
-        source: &Arc<RegisteredSource>,
-        tools: Vec<Arc<dyn Tool>>,
-        registration: &mut Registration,
-    ) -> Vec<Arc<ToolCandidate>> {
-        let rules = self.rules.load();
-        let mut names = HashSet::with_capacity(tools.len());
-        let mut candidates = Vec::with_capacity(tools.len());
-        for tool in tools {
-            let name = Arc::clone(&tool.spec().name);
-            if name.is_empty() {
-                registration.rejected.push((name, "a tool needs a name".to_owned()));
-            } else if name.contains('@') {
-                let reason = "the name contains `@`, which separates a tool from its source in rules";
-                registration.rejected.push((name, reason.to_owned()));
-            } else if !names.insert(Arc::clone(&name)) {
-                registration
-                    .rejected
-                    .push((name, "the source lists this name twice; the first one is used".to_owned()));
-            } else {
-                candidates.push(Arc::new(ToolCandidate::new(
-                    source,
-                    tool,
-                    &rules.routing,
-                    &rules.capabilities,
-                )));
-            }
-        }
-        source.state.retain_tools(|tool| names.contains(tool));
-        candidates
     }
 }
 
@@ -244,7 +238,13 @@ impl Snapshot {
             by_capability: HashTrieMapSync::new_sync(),
             sources: HashTrieMapSync::new_sync(),
             collisions: HashTrieMapSync::new_sync(),
+            recent_changes: RecentChanges::default(),
         }
+    }
+
+    /// The names whose candidates may differ from those of an earlier snapshot of the same registry; `None` if all may.
+    pub fn changed_names_since(&self, earlier: &Self) -> Option<Vec<&Arc<str>>> {
+        self.recent_changes.names_since(&earlier.recent_changes)
     }
 
     /// The candidates of a name (`find_tool_by_name` in the specification).
@@ -428,17 +428,6 @@ impl Snapshot {
         }
         collides
     }
-}
-
-/// Rejects every tool of a source with a reserved id.
-fn reject_reserved_id(id: &SourceId, tools: &[Arc<dyn Tool>]) -> Registration {
-    let reason = format!("the source id `{id}` is reserved for native tools; give the source another id");
-    let mut names: Vec<Arc<str>> = tools.iter().map(|tool| Arc::clone(&tool.spec().name)).collect();
-    if names.is_empty() {
-        names.push(id.as_str().into());
-    }
-    let rejected = names.into_iter().map(|name| (name, reason.clone())).collect();
-    Registration { rejected, ..Registration::default() }
 }
 
 #[cfg(test)]

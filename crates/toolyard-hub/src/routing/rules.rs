@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use toolyard_core::{SourceId, SourceKind, ToolHints, ToolPattern};
 
 /// How the operator resolves shared names, and which effects tools have.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct RoutingRules {
     /// Preferred kind of source.
     pub prefer: SourcePreference,

@@ -1,0 +1,143 @@
+//! Building the candidates of sources that are registered.
+
+use std::{collections::HashSet, fmt, sync::Arc};
+
+use toolyard_core::{CapabilityTable, QuarantineNotice, SourceId, SourceInfo, Tool};
+
+use crate::{
+    registry::candidate::{RegisteredSource, ToolCandidate},
+    routing::rules::RoutingRules,
+};
+
+/// Fewer sources are registered by the calling thread.
+const MIN_SOURCES_FOR_THREADS: usize = 64;
+
+/// A source to register with its tools.
+pub struct NewSource {
+    /// The source.
+    pub info: SourceInfo,
+    /// Its tools.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// Tools that it offers and that await approval.
+    pub quarantined: Vec<QuarantineNotice>,
+}
+
+impl fmt::Debug for NewSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewSource")
+            .field("info", &self.info)
+            .field("tools", &self.tools.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Result of registering a source.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Registration {
+    /// Number of registered tools.
+    pub tools: usize,
+    /// Names that other sources also have; see [`Snapshot::collisions`](crate::Snapshot::collisions).
+    pub collisions: Vec<Arc<str>>,
+    /// Rejected tools with the reason.
+    pub rejected: Vec<(Arc<str>, String)>,
+}
+
+/// Rules from the settings that candidates are built with.
+#[derive(Debug)]
+pub(super) struct RegistrationRules {
+    pub(super) routing: RoutingRules,
+    pub(super) capabilities: CapabilityTable,
+}
+
+/// A source whose candidates are to be built.
+pub(super) enum PreparedSource {
+    New { source: Arc<RegisteredSource>, tools: Vec<Arc<dyn Tool>>, quarantined: Vec<QuarantineNotice> },
+    Rejected(Registration),
+}
+
+/// A source with its candidates.
+pub(super) struct BuiltSource {
+    pub(super) source: Arc<RegisteredSource>,
+    pub(super) candidates: Vec<Arc<ToolCandidate>>,
+    pub(super) quarantined: Vec<QuarantineNotice>,
+    pub(super) registration: Registration,
+}
+
+impl RegistrationRules {
+    /// Builds the candidates of all sources: on several threads if there are many tools.
+    pub(super) fn build_candidates(
+        &self,
+        sources: Vec<PreparedSource>,
+    ) -> Vec<Result<BuiltSource, Registration>> {
+        let build = |source| match source {
+            PreparedSource::Rejected(registration) => Err(registration),
+            PreparedSource::New { source, tools, quarantined } => {
+                let mut registration = Registration::default();
+                let candidates = self.candidates(&source, tools, &mut registration);
+                Ok(BuiltSource { source, candidates, quarantined, registration })
+            }
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        if sources.len() < MIN_SOURCES_FOR_THREADS || threads == 1 {
+            return sources.into_iter().map(build).collect();
+        }
+        let (part_length, mut rest) = (sources.len().div_ceil(threads), sources.into_iter());
+        let mut parts: Vec<Vec<PreparedSource>> = Vec::with_capacity(threads);
+        while rest.len() > 0 {
+            parts.push(rest.by_ref().take(part_length).collect());
+        }
+        std::thread::scope(|scope| {
+            let build_part = |part: Vec<PreparedSource>| part.into_iter().map(build).collect::<Vec<_>>();
+            let workers: Vec<_> =
+                parts.into_iter().map(|part| scope.spawn(move || build_part(part))).collect();
+            let join = |worker: std::thread::ScopedJoinHandle<'_, Vec<_>>| match worker.join() {
+                Ok(built) => built,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            workers.into_iter().flat_map(join).collect()
+        })
+    }
+
+    pub(super) fn candidates(
+        &self,
+        source: &Arc<RegisteredSource>,
+        tools: Vec<Arc<dyn Tool>>,
+        registration: &mut Registration,
+    ) -> Vec<Arc<ToolCandidate>> {
+        let mut names = HashSet::with_capacity(tools.len());
+        let mut candidates = Vec::with_capacity(tools.len());
+        for tool in tools {
+            let name = Arc::clone(&tool.spec().name);
+            if name.is_empty() {
+                registration.rejected.push((name, "a tool needs a name".to_owned()));
+            } else if name.contains('@') {
+                let reason = "the name contains `@`, which separates a tool from its source in rules";
+                registration.rejected.push((name, reason.to_owned()));
+            } else if !names.insert(Arc::clone(&name)) {
+                registration
+                    .rejected
+                    .push((name, "the source lists this name twice; the first one is used".to_owned()));
+            } else {
+                candidates.push(Arc::new(ToolCandidate::new(
+                    source,
+                    tool,
+                    &self.routing,
+                    &self.capabilities,
+                )));
+            }
+        }
+        source.state.retain_tools(|tool| names.contains(tool));
+        candidates
+    }
+}
+
+/// Rejects every tool of a source with a reserved id.
+pub(super) fn reject_reserved_id(id: &SourceId, tools: &[Arc<dyn Tool>]) -> Registration {
+    let reason = format!("the source id `{id}` is reserved for native tools; give the source another id");
+    let mut names: Vec<Arc<str>> = tools.iter().map(|tool| Arc::clone(&tool.spec().name)).collect();
+    if names.is_empty() {
+        names.push(id.as_str().into());
+    }
+    let rejected = names.into_iter().map(|name| (name, reason.clone())).collect();
+    Registration { rejected, ..Registration::default() }
+}
