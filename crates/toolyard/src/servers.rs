@@ -11,7 +11,7 @@ use toolyard_hub::ToolHub;
 use toolyard_mcp::WireLimits;
 use toolyard_mcp_client::{
     CacheError, GuardProgram, Host, HostEnvironment, InputHandler, McpManager, NameUser, NoInputHandler,
-    ServerCache, ToolRegistrar, config::McpServerConfig,
+    ServerCache, SourceTools, ToolRegistrar, config::McpServerConfig,
 };
 
 /// MCP servers and what they may use of this machine. The library never reads the environment itself.
@@ -155,6 +155,14 @@ impl ToolRegistrar for HubRegistrar {
     ) {
         let tools = self.wrapped(&source, tools);
         self.hub.register_with_quarantined(source, tools, quarantined);
+    }
+
+    fn replace_all(&self, sources: Vec<SourceTools>) {
+        let registered = sources.into_iter().map(|SourceTools { source, tools, quarantined }| {
+            let tools = self.wrapped(&source, tools);
+            toolyard_hub::NewSource { info: source, tools, quarantined }
+        });
+        self.hub.register_all(registered.collect());
     }
 
     fn name_user(&self, tool: &str) -> Option<NameUser> {

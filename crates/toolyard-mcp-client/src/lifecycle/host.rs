@@ -35,6 +35,27 @@ use crate::{
     },
 };
 
+/// All tools of one source.
+pub struct SourceTools {
+    /// The source.
+    pub source: SourceInfo,
+    /// Its tools that may be called.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// Its tools that await approval.
+    pub quarantined: Vec<QuarantineNotice>,
+}
+
+impl fmt::Debug for SourceTools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (tools, quarantined) = (self.tools.len(), &self.quarantined);
+        f.debug_struct("SourceTools")
+            .field("source", &self.source)
+            .field("tools", &tools)
+            .field("quarantined", quarantined)
+            .finish()
+    }
+}
+
 /// Receives the tools of servers and routes calls to them.
 pub trait ToolRegistrar: Send + Sync {
     /// Replaces all tools of a source.
@@ -49,6 +70,13 @@ pub trait ToolRegistrar: Send + Sync {
     ) {
         let _ = quarantined;
         self.replace(source, tools);
+    }
+
+    /// Replaces all tools of many sources, which may be one change for those who see the tools.
+    fn replace_all(&self, sources: Vec<SourceTools>) {
+        for SourceTools { source, tools, quarantined } in sources {
+            self.replace_with_quarantined(source, tools, quarantined);
+        }
     }
 
     /// Another source than an MCP server that has a tool of this name.

@@ -1,7 +1,7 @@
 //! All configured servers: known without being started, started on demand, and reconfigured one by one.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap, HashSet},
     sync::{Arc, Mutex, atomic::Ordering},
     time::Duration,
 };
@@ -20,7 +20,7 @@ use crate::{
         shared::{ManagerShared, ServerEvent},
         state::{ServerState, StartReason},
     },
-    pinning::{CacheError, PinnedSource, ServerCache},
+    pinning::{CacheError, CachedServer, PinnedSource, ServerCache},
     session::handle::Session,
     sync::lock,
 };
@@ -99,7 +99,14 @@ impl McpManager {
     /// disturbed; those that changed or are gone finish their calls in the background before they are stopped.
     pub async fn apply(&self, configs: Vec<McpServerConfig>) -> Result<ConfigChanges, CacheError> {
         let _guard = self.apply_lock.lock().await;
-        let mut cached = self.host.cache.load(&pinned_sources(&configs)).await?;
+        let unknown: Vec<PinnedSource> = {
+            let servers = lock(&self.servers);
+            let is_known = |config: &McpServerConfig| {
+                servers.get(&config.id).is_some_and(|known| known.config() == config)
+            };
+            configs.iter().filter(|config| !is_known(config)).map(McpServerConfig::pinned_source).collect()
+        };
+        let cached = self.host.cache.load(&unknown).await?;
         let mut changes = ConfigChanges::default();
         let mut new_configs: BTreeMap<SourceId, McpServerConfig> =
             configs.into_iter().map(|config| (config.id.clone(), config)).collect();
@@ -124,26 +131,44 @@ impl McpManager {
         used.into_iter().for_each(|server| self.retire_after_calls(server));
         join_all(unused.iter().map(ManagedServer::retire)).await;
         changes.removed.iter().for_each(|id| self.host.cache.release_names(id));
-        for (id, config) in new_configs {
-            if !changes.changed.contains(&id) {
-                changes.added.push(id.clone());
-            }
-            let (host, shared) = (Arc::clone(&self.host), Arc::clone(&self.shared));
-            let (private, cached) = (Arc::clone(&self.private), cached.remove(&id));
-            // Variables are resolved to know what to redact, which may wait for a keychain.
-            let building = tokio::task::spawn_blocking(move || {
-                ManagedServer::new(config, host, shared, private, cached)
-            });
-            match building.await {
-                Ok(server) => drop(lock(&self.servers).insert(id, server)),
-                Err(error) => tracing::error!(server = %id, %error, "failed to set up the server"),
-            }
-        }
+        let changed: HashSet<&SourceId> = changes.changed.iter().collect();
+        changes.added = new_configs.keys().filter(|id| !changed.contains(id)).cloned().collect();
+        self.add_servers(new_configs, cached).await;
         for id in changes.added.iter().chain(&changes.changed).chain(&changes.removed) {
             self.shared.publish(ServerEvent::PromptsChanged(id.clone()));
             self.shared.publish(ServerEvent::ResourcesChanged(id.clone()));
         }
         Ok(changes)
+    }
+
+    /// Adds servers and registers their tools, all in one change.
+    async fn add_servers(
+        &self,
+        configs: BTreeMap<SourceId, McpServerConfig>,
+        mut cached: HashMap<SourceId, CachedServer>,
+    ) {
+        if configs.is_empty() {
+            return;
+        }
+        let (host, shared) = (Arc::clone(&self.host), Arc::clone(&self.shared));
+        let private = Arc::clone(&self.private);
+        // Variables are resolved to know what to redact, which may wait for a keychain.
+        let building = tokio::task::spawn_blocking(move || {
+            let build = |(id, config): (SourceId, McpServerConfig)| {
+                let (host, shared, private) = (Arc::clone(&host), Arc::clone(&shared), Arc::clone(&private));
+                let cached = cached.remove(&id);
+                (id, ManagedServer::new(config, host, shared, private, cached))
+            };
+            let servers: Vec<(SourceId, Arc<ManagedServer>)> = configs.into_iter().map(build).collect();
+            // Nobody can retire them yet.
+            let active = servers.iter().filter(|(_, server)| lock(&server.state).lifecycle.is_active());
+            host.registrar.replace_all(active.map(|(_, server)| server.source_tools()).collect());
+            servers
+        });
+        match building.await {
+            Ok(servers) => lock(&self.servers).extend(servers),
+            Err(error) => tracing::error!(%error, "failed to set up the new servers"),
+        }
     }
 
     /// Removes the tools of a server, and stops it once its calls have finished.

@@ -88,6 +88,7 @@ impl ManagedState {
 }
 
 impl ManagedServer {
+    /// A server whose tools the caller registers.
     pub(super) fn new(
         config: McpServerConfig,
         host: Arc<Host>,
@@ -116,7 +117,7 @@ impl ManagedServer {
         let stderr_tail = StderrTail::new(STDERR_TAIL_BYTES, host.secrets_of(&config));
         let stderr_tail = Arc::new(stderr_tail.with_server_secrets(Arc::clone(&secrets)));
         let refresh_lock = tokio::sync::Mutex::default();
-        let server = Arc::new(Self {
+        Arc::new(Self {
             config,
             host,
             shared,
@@ -126,9 +127,7 @@ impl ManagedServer {
             role: InstanceRole::shared(private),
             state: Mutex::new(state),
             refresh_lock,
-        });
-        server.register_tools();
-        server
+        })
     }
 
     /// The state of the server.

@@ -21,6 +21,7 @@ use crate::{
         back_channel::{call_lacks_back_channel, revision_changed_error},
         caller_sessions::CallSession,
         connect_error::ConnectError,
+        host::SourceTools,
         isolation::{instances::InstanceLease, role::UnfinishedCall},
         server::ManagedServer,
     },
@@ -42,14 +43,14 @@ const INSTANCE_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// A tool of a server.
 #[derive(Debug)]
 pub struct McpTool {
-    tool: ApprovedTool,
+    tool: Arc<ApprovedTool>,
     /// Parameters that are repeated in headers, determined at the first call because most tools are never called.
-    mirrored: OnceLock<Vec<MirroredParameter>>,
+    mirrored: OnceLock<Box<[MirroredParameter]>>,
     server: Arc<ManagedServer>,
 }
 
 impl McpTool {
-    fn new(tool: ApprovedTool, server: Arc<ManagedServer>) -> Self {
+    fn new(tool: Arc<ApprovedTool>, server: Arc<ManagedServer>) -> Self {
         Self { tool, mirrored: OnceLock::new(), server }
     }
 
@@ -61,7 +62,7 @@ impl McpTool {
         // Where headers are used, a tool with invalid header parameters is quarantined; elsewhere they have no meaning.
         let mirrored = self
             .mirrored
-            .get_or_init(|| mirrored_parameters(&self.tool.spec.input_schema).unwrap_or_default());
+            .get_or_init(|| mirrored_parameters(&self.tool.spec.input_schema).unwrap_or_default().into());
         let headers = mirrored_headers(mirrored, &request.arguments);
         let call = ToolCall {
             name: &self.tool.spec.name,
@@ -326,25 +327,31 @@ impl ManagedServer {
 
     /// Registers the approved tools, all at once.
     pub(super) fn register_tools(self: &Arc<Self>) {
+        let SourceTools { source, tools, quarantined } = self.source_tools();
+        // Registered under the lock, so that the tools of a retired server do not come back.
+        let state = lock(&self.state);
+        if state.lifecycle.is_active() {
+            self.host.registrar.replace_with_quarantined(source, tools, quarantined);
+        }
+    }
+
+    /// The approved tools and those that await approval, as they are registered.
+    pub(super) fn source_tools(self: &Arc<Self>) -> SourceTools {
         let approvals = self.tool_approvals();
         let tools = approvals
             .approved()
             .iter()
             .filter(|tool| self.offer(&tool.spec) == ToolOffer::Offered)
-            .map(|tool| Arc::new(McpTool::new(tool.clone(), Arc::clone(self))) as Arc<dyn Tool>)
+            .map(|tool| Arc::new(McpTool::new(Arc::clone(tool), Arc::clone(self))) as Arc<dyn Tool>)
             .collect();
         let source = SourceInfo::new(self.config.id.clone(), SourceKind::Mcp)
             .trusted(self.config.trusted)
             .exclusive(self.config.exclusive)
             .scope(self.host.scope(&self.config))
             .working_folder(self.host.working_folder(&self.config));
-        // Registered under the lock, so that the tools of a retired server do not come back.
-        let state = lock(&self.state);
-        if state.lifecycle.is_active() {
-            let mut quarantined = approvals.quarantine_notices();
-            quarantined.retain(|notice| self.config.tools.allows(&notice.tool));
-            self.host.registrar.replace_with_quarantined(source, tools, quarantined);
-        }
+        let mut quarantined = approvals.quarantine_notices();
+        quarantined.retain(|notice| self.config.tools.allows(&notice.tool));
+        SourceTools { source, tools, quarantined }
     }
 }
 

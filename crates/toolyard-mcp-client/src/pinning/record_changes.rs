@@ -19,10 +19,13 @@ pub(crate) struct ChangedServers {
 }
 
 impl ServerCache {
-    /// Changes up to now count as known: all servers are about to be read.
-    pub(super) async fn note_revision(&self) -> Result<(), CacheError> {
-        let latest = self.servers.latest_server_revision().await.map_err(store_error("all servers"))?;
-        self.seen_revision.fetch_max(latest, Ordering::AcqRel);
+    /// Changes before the first servers are read count as known. Later, servers that are known already are not read again, so their
+    /// changes still have to be noticed.
+    pub(super) async fn note_first_revision(&self) -> Result<(), CacheError> {
+        if self.seen_revision.load(Ordering::Acquire) == 0 {
+            let latest = self.servers.latest_server_revision().await.map_err(store_error("all servers"))?;
+            self.seen_revision.fetch_max(latest, Ordering::AcqRel);
+        }
         Ok(())
     }
 

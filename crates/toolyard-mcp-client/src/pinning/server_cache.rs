@@ -22,6 +22,9 @@ use super::{
 };
 use crate::{config::McpServerConfig, content::server_content::ServerContent, sync::lock};
 
+/// The records of more sources than this are read together with all others.
+const MAX_SOURCES_READ_SINGLY: usize = 100;
+
 /// Why the cache could not be read or changed.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the variants mean")]
@@ -103,7 +106,7 @@ impl ServerCache {
         &self,
         sources: &[PinnedSource],
     ) -> Result<HashMap<SourceId, CachedServer>, CacheError> {
-        self.note_revision().await?;
+        self.note_first_revision().await?;
         self.load_sources(sources).await
     }
 
@@ -111,17 +114,14 @@ impl ServerCache {
         &self,
         sources: &[PinnedSource],
     ) -> Result<HashMap<SourceId, CachedServer>, CacheError> {
-        let records = self.servers.servers().await.map_err(|error| CacheError::Store {
-            subject: "all servers".to_owned(),
-            message: error.to_string(),
-        })?;
+        let records = self.records_of(sources).await?;
         let by_id: HashMap<&str, &PinnedSource> =
             sources.iter().map(|source| (source.id.as_str(), source)).collect();
         lock(&self.names).add_sources(sources.iter().map(|source| source.id.clone()));
-        let mut cached = HashMap::new();
-        for record in records {
+        let mut cached = HashMap::with_capacity(sources.len());
+        for (record, approvals) in with_approvals(records).await? {
             let Some(source) = by_id.get(source_of_key(&record.id)) else { continue };
-            let (approvals, is_current) = (stored_approvals(&record), record.id == source.key());
+            let is_current = record.id == source.key();
             if let Some(approvals) = &approvals {
                 self.restore_names(source, approvals, is_current);
             }
@@ -159,6 +159,22 @@ impl ServerCache {
         let records = self.servers.servers().await.map_err(store_error("all servers"))?;
         let names = records.iter().map(|record| source_of_key(&record.id));
         Ok(names.filter(|name| name.starts_with(prefix)).map(SourceId::from).collect())
+    }
+
+    /// The records of these sources, and maybe of others.
+    async fn records_of(&self, sources: &[PinnedSource]) -> Result<Vec<ServerRecord>, CacheError> {
+        if sources.len() > MAX_SOURCES_READ_SINGLY {
+            return self.servers.servers().await.map_err(|error| CacheError::Store {
+                subject: "all servers".to_owned(),
+                message: error.to_string(),
+            });
+        }
+        let mut records = Vec::new();
+        for source in sources {
+            let found = self.servers.servers_named(source.id.as_str()).await;
+            records.append(&mut found.map_err(store_error(&source.id))?);
+        }
+        Ok(records)
     }
 
     /// Whether any process saw a definition of this tool, of one of these servers, that awaits approval.
@@ -406,6 +422,32 @@ pub(crate) fn definition_hashes(
 /// The approvals in a record; `None` if there are none or another version wrote them.
 pub(super) fn stored_approvals(record: &ServerRecord) -> Option<ToolApprovals> {
     ToolApprovals::from_stored(record.tool_approvals.as_ref()?, &record.cached_tools)
+}
+
+/// The records with their approvals, read by as many threads as there are processors.
+async fn with_approvals(
+    records: Vec<ServerRecord>,
+) -> Result<Vec<(ServerRecord, Option<ToolApprovals>)>, CacheError> {
+    let read = |records: Vec<ServerRecord>| {
+        let read = |record: ServerRecord| (stored_approvals(&record), record);
+        records.into_iter().map(read).map(|(approvals, record)| (record, approvals)).collect::<Vec<_>>()
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let part_length = records.len().div_ceil(threads).max(1);
+    let (mut rest, mut parts) = (records.into_iter(), Vec::with_capacity(threads));
+    while rest.len() > 0 {
+        let part: Vec<ServerRecord> = rest.by_ref().take(part_length).collect();
+        parts.push(tokio::task::spawn_blocking(move || read(part)));
+    }
+    let mut all = Vec::new();
+    for part in parts {
+        let read = part.await.map_err(|error| CacheError::Store {
+            subject: "all servers".to_owned(),
+            message: error.to_string(),
+        })?;
+        all.extend(read);
+    }
+    Ok(all)
 }
 
 pub(super) fn store_error(server: &(impl ToString + ?Sized)) -> impl FnOnce(StorageError) -> CacheError {

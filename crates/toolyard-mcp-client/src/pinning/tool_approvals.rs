@@ -1,9 +1,6 @@
 //! Which tools of one server may be called.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use toolyard_core::{ContentHash, ErrorKind, NameClaim, QuarantineNotice, RawJson, ToolError, ToolSpec};
@@ -47,9 +44,10 @@ pub struct RejectedTool {
 /// The tools of one server: approved, quarantined or rejected.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolApprovals {
-    approved: Vec<ApprovedTool>,
-    /// The pins of `approved` by tool name.
-    pins: HashMap<Arc<str>, ContentHash>,
+    /// Shared with the registered tools.
+    approved: Vec<Arc<ApprovedTool>>,
+    /// The positions of `approved` by tool name.
+    by_name: Box<[u32]>,
     /// Tools that await approval.
     pub quarantined: Vec<QuarantinedTool>,
     /// Tools with invalid definitions.
@@ -62,12 +60,14 @@ pub struct ToolApprovals {
 
 impl ToolApprovals {
     fn new(approved: Vec<ApprovedTool>) -> Self {
-        let pins = approved.iter().map(|tool| (Arc::clone(&tool.spec.name), tool.pin)).collect();
-        Self { approved, pins, ..Self::default() }
+        let mut by_name: Vec<(&str, u32)> = approved.iter().map(|tool| &*tool.spec.name).zip(0..).collect();
+        by_name.sort_unstable();
+        let by_name = by_name.into_iter().map(|(_, position)| position).collect();
+        Self { approved: approved.into_iter().map(Arc::new).collect(), by_name, ..Self::default() }
     }
 
     /// Tools that may be called, in the order of the server.
-    pub fn approved(&self) -> &[ApprovedTool] {
+    pub fn approved(&self) -> &[Arc<ApprovedTool>] {
         &self.approved
     }
 
@@ -75,6 +75,14 @@ impl ToolApprovals {
     pub(crate) fn has_same_tools(&self, other: &Self) -> bool {
         (&self.approved, &self.quarantined, &self.rejected, &self.former_names)
             == (&other.approved, &other.quarantined, &other.rejected, &other.former_names)
+    }
+
+    fn find(&self, name: &str) -> Option<&ApprovedTool> {
+        let tool = |position: u32| self.approved.get(usize::try_from(position).ok()?);
+        let found = self
+            .by_name
+            .binary_search_by(|position| tool(*position).map(|tool| &*tool.spec.name).cmp(&Some(name)));
+        tool(*self.by_name.get(found.ok()?)?).map(AsRef::as_ref)
     }
 
     /// How many tools are quarantined or rejected, as a phrase; `None` if none are.
@@ -92,7 +100,7 @@ impl ToolApprovals {
 
     /// Fails unless the definition with the hash `pin` is approved.
     pub(crate) fn check(&self, tool: &str, pin: ContentHash) -> Result<(), ToolError> {
-        if self.pins.get(tool) == Some(&pin) {
+        if self.find(tool).is_some_and(|approved| approved.pin == pin) {
             return Ok(());
         }
         let error = match self.quarantined.iter().find(|quarantined| quarantined.name == tool) {
