@@ -45,8 +45,19 @@ fn is_portable_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
 }
 
-/// A name for each tool, in the same order. The names depend neither on the order nor on tools with unrelated names.
-pub(crate) fn assign_tool_names(tools: &[UnnamedTool]) -> Vec<Arc<str>> {
+/// The names of tools, in the order of the tools, and why they are these.
+#[derive(Debug, Default)]
+pub(crate) struct AssignedNames {
+    pub(crate) names: Vec<Arc<str>>,
+    /// Names that several tools could have had, which therefore none has. A tool whose [`first_choice`] is not among them has that
+    /// name.
+    pub(crate) rejected: HashSet<Arc<str>>,
+    /// Whether the names were numbered, so that they depend on all others.
+    pub(crate) are_numbered: bool,
+}
+
+/// A name for each tool. The names depend neither on the order nor on tools with unrelated names.
+pub(crate) fn assign_tool_names(tools: &[UnnamedTool]) -> AssignedNames {
     let mut names: Vec<Arc<str>> = tools.iter().map(first_choice).collect();
     let mut rejected: HashSet<Arc<str>> = HashSet::new();
     let mut rounds = vec![0_u8; tools.len()];
@@ -59,12 +70,19 @@ pub(crate) fn assign_tool_names(tools: &[UnnamedTool]) -> Vec<Arc<str>> {
             };
             *round = round.saturating_add(1);
             if *round >= MAX_ROUNDS {
-                return numbered_names(sorted_by_name(&names), &rejected);
+                let names = numbered_names(sorted_by_name(&names), &rejected);
+                return AssignedNames { names, rejected, are_numbered: true };
             }
             *name = with_suffix_letters(tool, *round);
         }
     }
-    names
+    AssignedNames { names, rejected, are_numbered: false }
+}
+
+/// The names that a tool may have, in the order in which they are tried, unless names are numbered.
+pub(crate) fn possible_names(tool: &UnnamedTool) -> impl Iterator<Item = Arc<str>> {
+    let with_letters = (1..MAX_ROUNDS).map(move |round| with_suffix_letters(tool, round));
+    std::iter::once_with(move || first_choice(tool)).chain(with_letters)
 }
 
 /// Indices of names that occur twice or were rejected before. These names are rejected from now on.
@@ -115,7 +133,7 @@ fn numbered_names(sorted: Vec<(usize, Arc<str>)>, rejected: &HashSet<Arc<str>>) 
 }
 
 /// The tool's own name or `server.tool`, if every client accepts it.
-fn first_choice(tool: &UnnamedTool) -> Arc<str> {
+pub(crate) fn first_choice(tool: &UnnamedTool) -> Arc<str> {
     let is_reserved = RESERVED_NAMES.contains(&&*tool.tool);
     match &tool.source {
         None if !is_reserved && is_portable(&tool.tool) => Arc::clone(&tool.tool),

@@ -13,7 +13,7 @@ fn tool_of(source: &str, tool: &str) -> UnnamedTool {
 }
 
 fn names(tools: &[UnnamedTool]) -> Vec<String> {
-    assign_tool_names(tools).iter().map(ToString::to_string).collect()
+    assign_tool_names(tools).names.iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -69,7 +69,7 @@ proptest! {
 
     #[test]
     fn every_name_is_portable_and_unique(tools in any_tools()) {
-        let names = assign_tool_names(&tools);
+        let names = assign_tool_names(&tools).names;
         let distinct: HashSet<&Arc<str>> = names.iter().collect();
         prop_assert_eq!(distinct.len(), tools.len());
         for (name, tools) in names.iter().zip(&tools) {
@@ -83,7 +83,7 @@ proptest! {
         let mut rotated = tools.clone();
         rotated.rotate_left(rotation % tools.len().max(1));
         let sorted = |tools: &[UnnamedTool]| {
-            let mut pairs: Vec<_> = tools.iter().cloned().zip(assign_tool_names(tools)).collect();
+            let mut pairs: Vec<_> = tools.iter().cloned().zip(assign_tool_names(tools).names).collect();
             pairs.sort();
             pairs
         };
@@ -92,15 +92,15 @@ proptest! {
 
     #[test]
     fn a_tool_with_an_unrelated_name_changes_no_name(tools in any_tools(), tool in "[c-z]{1,8}") {
-        let before = assign_tool_names(&tools);
+        let before = assign_tool_names(&tools).names;
         let mut with_one_more = tools;
         with_one_more.push(preferred(&tool));
-        prop_assert_eq!(&assign_tool_names(&with_one_more)[..before.len()], &before[..]);
+        prop_assert_eq!(&assign_tool_names(&with_one_more).names[..before.len()], &before[..]);
     }
 
     #[test]
     fn numbering_makes_clashing_names_unique(tools in any_tools()) {
-        let rejected: HashSet<Arc<str>> = assign_tool_names(&tools).into_iter().collect();
+        let rejected: HashSet<Arc<str>> = assign_tool_names(&tools).names.into_iter().collect();
         let names = numbered_names(sorted_by_name(&vec!["same".into(); tools.len()]), &rejected);
         let distinct: HashSet<&Arc<str>> = names.iter().collect();
         prop_assert_eq!(distinct.len(), tools.len());

@@ -2,34 +2,39 @@
 //! `source.tool` where tools of several sources share a name and are not equivalent.
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, OnceLock},
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
 };
 
-use toolyard_core::{ListedTool, SourceId, ToolCallRequest};
-use toolyard_hub::{Profile, Snapshot, ToolCandidate};
+use toolyard_core::{Capability, ListedTool, SourceId, ToolCallRequest};
+use toolyard_hub::{NameMatches, Profile, Snapshot, ToolCandidate};
 
 use super::{
     definition::{definition, definition_size, distinguished},
+    sorted_tools::SortedTools,
     surface_choice::ToolListSize,
 };
-use crate::naming::tool_names::{UnnamedTool, assign_tool_names};
-
-/// A tool name and, unless it is the preferred tool of that name, its source.
-type ToolKey = (Arc<str>, Option<SourceId>);
+use crate::naming::tool_names::{
+    AssignedNames, UnnamedTool, assign_tool_names, first_choice, possible_names,
+};
 
 /// The tools that a profile exposes at one moment.
 #[derive(Debug)]
 pub(crate) struct ExposedTools {
     pub(crate) snapshot: Arc<Snapshot>,
-    /// Sorted by exposed name.
-    pub(crate) tools: Vec<ExposedTool>,
+    profile: Arc<Profile>,
+    pub(crate) tools: SortedTools,
     pub(crate) size: ToolListSize,
-    /// Indices of `tools`, built at the first search.
-    by_tool: OnceLock<HashMap<ToolKey, usize>>,
+    /// How many tools each source and each capability has.
+    pub(crate) source_counts: BTreeMap<SourceId, usize>,
+    pub(crate) capability_counts: BTreeMap<Capability, usize>,
+    /// Names that several tools could have had, which therefore none has.
+    rejected_names: HashSet<Arc<str>>,
+    /// Whether the names depend on all others.
+    are_numbered: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ExposedTool {
     pub(crate) name: Arc<str>,
     /// The source to call; none if the tool's own name is enough.
@@ -37,30 +42,107 @@ pub(crate) struct ExposedTool {
     /// The candidate whose definition is shown.
     pub(crate) candidate: Arc<ToolCandidate>,
     /// What distinguishes it from the other tools of its name, from the settings of their sources.
-    pub(crate) distinction: Option<String>,
+    pub(crate) distinction: Option<Box<str>>,
 }
 
 impl ExposedTools {
-    pub(crate) fn new(snapshot: Arc<Snapshot>, profile: &Profile) -> Self {
-        let (unnamed, candidates) = unnamed_tools(&snapshot, profile);
-        let names = assign_tool_names(&unnamed);
-        let bytes = candidates.iter().map(|candidate| definition_size(candidate.spec())).sum();
-        let mut tools: Vec<ExposedTool> = names
-            .into_iter()
-            .zip(unnamed)
-            .zip(candidates)
-            .map(|((name, tool), candidate)| {
-                let distinction = snapshot.distinction(&candidate, Some(profile));
-                ExposedTool { name, source: tool.source, candidate, distinction }
-            })
-            .collect();
-        tools.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-        Self { snapshot, size: ToolListSize { tools: tools.len(), bytes }, tools, by_tool: OnceLock::new() }
+    pub(crate) fn new(snapshot: Arc<Snapshot>, profile: &Arc<Profile>) -> Self {
+        let mut unnamed = Vec::new();
+        for (name, candidates) in snapshot.candidates_by_name() {
+            add_unnamed_tools(&snapshot, profile, name, candidates, &mut unnamed);
+        }
+        let (unnamed, candidates): (Vec<UnnamedTool>, Vec<Arc<ToolCandidate>>) = unnamed.into_iter().unzip();
+        let AssignedNames { names, rejected, are_numbered } = assign_tool_names(&unnamed);
+        let tools = names.into_iter().zip(unnamed.into_iter().zip(candidates));
+        let tools: Vec<ExposedTool> =
+            tools.map(|(name, unnamed)| exposed_tool(&snapshot, profile, name, unnamed)).collect();
+        let mut exposed = Self {
+            snapshot,
+            profile: Arc::clone(profile),
+            tools: SortedTools::default(),
+            size: ToolListSize::default(),
+            source_counts: BTreeMap::new(),
+            capability_counts: BTreeMap::new(),
+            rejected_names: rejected,
+            are_numbered,
+        };
+        tools.iter().for_each(|tool| exposed.count(tool));
+        exposed.tools = SortedTools::new(tools);
+        exposed
+    }
+
+    /// The tools that the profile exposes in a later snapshot, at a cost in proportion to the names that changed. `None` if that
+    /// does not work: then everything is looked at again.
+    pub(crate) fn updated(&self, snapshot: &Arc<Snapshot>) -> Option<Self> {
+        let changed = snapshot.changed_names_since(&self.snapshot)?;
+        if self.are_numbered || changed.len() > self.tools.len() / 4 {
+            return None;
+        }
+        let (mut removed, mut added) = (HashSet::new(), Vec::new());
+        let mut next = Self {
+            snapshot: Arc::clone(snapshot),
+            profile: Arc::clone(&self.profile),
+            tools: SortedTools::default(),
+            size: self.size,
+            source_counts: self.source_counts.clone(),
+            capability_counts: self.capability_counts.clone(),
+            rejected_names: self.rejected_names.clone(),
+            are_numbered: false,
+        };
+        for name in &changed {
+            for (unnamed, _) in unnamed_tools(&self.snapshot, &self.profile, name) {
+                let name = first_choice(&unnamed);
+                // Other tools may get a name that this one kept from them.
+                let tool = self.tools.find(&name).filter(|_| !self.rejected_names.contains(&name))?;
+                next.uncount(tool);
+                removed.insert(name);
+            }
+        }
+        let mut added_names = HashSet::new();
+        for name in changed {
+            for unnamed in unnamed_tools(snapshot, &self.profile, name) {
+                let name = first_choice(&unnamed.0);
+                let is_taken = self.tools.find(&name).is_some() && !removed.contains(&name);
+                if is_taken || self.rejected_names.contains(&name) || !added_names.insert(Arc::clone(&name)) {
+                    return None;
+                }
+                let tool = exposed_tool(snapshot, &self.profile, name, unnamed);
+                next.count(&tool);
+                added.push(tool);
+            }
+        }
+        next.tools = self.tools.changed(&removed, added);
+        Some(next)
+    }
+
+    fn count(&mut self, tool: &ExposedTool) {
+        self.size.tools += 1;
+        self.size.bytes += definition_size(tool.candidate.spec());
+        *self.source_counts.entry(tool.candidate.source_id().clone()).or_default() += 1;
+        for capability in &tool.candidate.capabilities {
+            *self.capability_counts.entry(capability.clone()).or_default() += 1;
+        }
+    }
+
+    fn uncount(&mut self, tool: &ExposedTool) {
+        fn decrement<K: Ord>(counts: &mut BTreeMap<K, usize>, key: &K) {
+            if let Some(count) = counts.get_mut(key) {
+                *count -= 1;
+                if *count == 0 {
+                    counts.remove(key);
+                }
+            }
+        }
+        self.size.tools -= 1;
+        self.size.bytes -= definition_size(tool.candidate.spec());
+        decrement(&mut self.source_counts, tool.candidate.source_id());
+        for capability in &tool.candidate.capabilities {
+            decrement(&mut self.capability_counts, capability);
+        }
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<&ExposedTool> {
-        let index = self.tools.binary_search_by(|known| (*known.name).cmp(name)).ok()?;
-        self.tools.get(index)
+        self.tools.find(name)
     }
 
     /// The call of a tool that awaits approval or is denied, if the name is `source.tool` or the tool's own.
@@ -88,21 +170,36 @@ impl ExposedTools {
 
     /// How a candidate is exposed: by itself, or as an equivalent of the preferred tool of its name.
     pub(crate) fn find_candidate(&self, tool: &ToolCandidate) -> Option<&ExposedTool> {
-        let by_tool = self.by_tool.get_or_init(|| {
-            let key = |known: &ExposedTool| (Arc::clone(&known.candidate.name), known.source.clone());
-            self.tools.iter().enumerate().map(|(index, known)| (key(known), index)).collect()
-        });
-        let find =
-            |source| by_tool.get(&(Arc::clone(&tool.name), source)).and_then(|index| self.tools.get(*index));
+        let of_name = unnamed_tools(&self.snapshot, &self.profile, &tool.name);
+        let find = |source: Option<&SourceId>| {
+            of_name
+                .iter()
+                .find(|(unnamed, _)| unnamed.source.as_ref() == source)
+                .and_then(|(unnamed, _)| self.find_unnamed(unnamed))
+        };
         let is_equivalent = |known: &&ExposedTool| {
             std::ptr::eq(Arc::as_ptr(&known.candidate), tool) || known.candidate.equivalent_to(tool)
         };
-        find(Some(tool.source_id().clone())).or_else(|| find(None).filter(is_equivalent))
+        find(Some(tool.source_id())).or_else(|| find(None).filter(is_equivalent))
     }
 
-    /// The tools with this name of their own, under whichever name they are exposed.
-    pub(crate) fn with_own_name<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a ExposedTool> {
-        self.tools.iter().filter(move |tool| *tool.candidate.name == *name)
+    /// The tools with this name of their own, under whichever name they are exposed, by that name.
+    pub(crate) fn with_own_name(&self, name: &str) -> Vec<&ExposedTool> {
+        let of_name = unnamed_tools(&self.snapshot, &self.profile, name);
+        let mut tools: Vec<&ExposedTool> =
+            of_name.iter().filter_map(|(unnamed, _)| self.find_unnamed(unnamed)).collect();
+        tools.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        tools
+    }
+
+    /// The tool under the name that it got.
+    fn find_unnamed(&self, unnamed: &UnnamedTool) -> Option<&ExposedTool> {
+        let is_same =
+            |tool: &&ExposedTool| tool.candidate.name == unnamed.tool && tool.source == unnamed.source;
+        if self.are_numbered {
+            return self.tools.iter().find(is_same);
+        }
+        possible_names(unnamed).find_map(|name| self.tools.find(&name).filter(is_same))
     }
 
     pub(crate) fn definitions(&self) -> Vec<ListedTool> {
@@ -132,39 +229,67 @@ impl ExposedTool {
     }
 }
 
-/// For each tool name, the candidate that has the bare name, which also represents its equivalents, and every candidate
-/// that is not equivalent to it. If the bare name is ambiguous, no candidate has it. Denied tools are left out, but keep their name. The two lists have the same order.
-fn unnamed_tools(snapshot: &Snapshot, profile: &Profile) -> (Vec<UnnamedTool>, Vec<Arc<ToolCandidate>>) {
-    let (mut tools, mut candidates) = (Vec::new(), Vec::new());
-    for (name, candidates_of_name) in snapshot.candidates_by_name() {
-        let bare = profile.bare_name_candidate(candidates_of_name);
-        let mut add = |candidate: &Arc<ToolCandidate>, source| {
-            // Calls of clients belong to no conversation; those of agents may.
-            if candidate.tool.needs_conversation() {
-                return;
-            }
-            let (tool, preferred_source) = (Arc::clone(name), candidate.source_id().clone());
-            tools.push(UnnamedTool { tool, source, preferred_source });
-            candidates.push(Arc::clone(candidate));
-        };
-        // Nobody decided which tool has the bare name, so each has its source in its name.
-        if !snapshot.contenders(name, Some(profile)).is_empty() {
-            let others = profile.non_equivalents(candidates_of_name);
-            let offered =
-                candidates_of_name.equivalents.iter().filter(|tool| profile.offers(tool)).chain(others);
-            offered.filter(|tool| !tool.denied).for_each(|tool| add(tool, Some(tool.source_id().clone())));
-            continue;
-        }
-        // An equivalent represents a denied tool.
-        let mut equivalents = candidates_of_name.equivalents.iter().filter(|tool| profile.offers(tool));
-        let callable = bare.filter(|bare| !bare.denied).or_else(|| equivalents.find(|tool| !tool.denied));
-        if let Some(callable) = callable {
-            add(callable, None);
-        }
-        let others = profile
-            .non_equivalents(candidates_of_name)
-            .filter(|other| !other.denied && bare.is_none_or(|bare| !Arc::ptr_eq(bare, other)));
-        others.for_each(|other| add(other, Some(other.source_id().clone())));
-    }
-    (tools, candidates)
+/// A tool without its exposed name, and the candidate whose definition is shown.
+type UnnamedCandidate = (UnnamedTool, Arc<ToolCandidate>);
+
+fn exposed_tool(
+    snapshot: &Snapshot,
+    profile: &Profile,
+    name: Arc<str>,
+    (unnamed, candidate): UnnamedCandidate,
+) -> ExposedTool {
+    let distinction = snapshot.distinction(&candidate, Some(profile)).map(Into::into);
+    ExposedTool { name, source: unnamed.source, candidate, distinction }
 }
+
+/// The exposed tools of one name.
+fn unnamed_tools(snapshot: &Snapshot, profile: &Profile, name: &str) -> Vec<UnnamedCandidate> {
+    let mut tools = Vec::new();
+    if let Some(candidates) = snapshot.find(name)
+        && let Some(first) = candidates.all().next()
+    {
+        add_unnamed_tools(snapshot, profile, &first.name, candidates, &mut tools);
+    }
+    tools
+}
+
+/// Adds the candidate that has the bare name, which also represents its equivalents, and every candidate that is not equivalent to
+/// it. If the bare name is ambiguous, no candidate has it. Denied tools are left out, but keep their name.
+fn add_unnamed_tools(
+    snapshot: &Snapshot,
+    profile: &Profile,
+    name: &Arc<str>,
+    candidates: NameMatches<'_>,
+    tools: &mut Vec<UnnamedCandidate>,
+) {
+    let bare = profile.bare_name_candidate(candidates);
+    let mut add = |candidate: &Arc<ToolCandidate>, source| {
+        // Calls of clients belong to no conversation; those of agents may.
+        if candidate.tool.needs_conversation() {
+            return;
+        }
+        let (tool, preferred_source) = (Arc::clone(name), candidate.source_id().clone());
+        tools.push((UnnamedTool { tool, source, preferred_source }, Arc::clone(candidate)));
+    };
+    // Nobody decided which tool has the bare name, so each has its source in its name.
+    if !snapshot.contenders(name, Some(profile)).is_empty() {
+        let others = profile.non_equivalents(candidates);
+        let offered = candidates.equivalents.iter().filter(|tool| profile.offers(tool)).chain(others);
+        offered.filter(|tool| !tool.denied).for_each(|tool| add(tool, Some(tool.source_id().clone())));
+        return;
+    }
+    // An equivalent represents a denied tool.
+    let mut equivalents = candidates.equivalents.iter().filter(|tool| profile.offers(tool));
+    let callable = bare.filter(|bare| !bare.denied).or_else(|| equivalents.find(|tool| !tool.denied));
+    if let Some(callable) = callable {
+        add(callable, None);
+    }
+    let others = profile
+        .non_equivalents(candidates)
+        .filter(|other| !other.denied && bare.is_none_or(|bare| !Arc::ptr_eq(bare, other)));
+    others.for_each(|other| add(other, Some(other.source_id().clone())));
+}
+
+#[cfg(test)]
+#[path = "exposed_tools_tests.rs"]
+mod tests;

@@ -2,7 +2,10 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use arc_swap::ArcSwapOption;
@@ -24,6 +27,8 @@ use super::{
 };
 use crate::naming::tool_names::{CALL_TOOL, DESCRIBE_TOOL, RESERVED_NAMES, SEARCH_TOOLS};
 
+/// Fewer tools are indexed by the first search.
+const MIN_TOOLS_TO_PREPARE: usize = 10_000;
 /// A search that asked the hub for more hits than this is not repeated with a larger limit.
 const MAX_WIDENED_HITS: usize = 1_000;
 
@@ -42,6 +47,8 @@ pub struct HubService {
     journal: Option<(Arc<dyn Journal>, String)>,
     /// Held while `exposed` or a catalogue is rebuilt; not needed to read them.
     rebuild: Mutex<()>,
+    /// Whether indexing has begun, or need not begin before the first search.
+    is_search_prepared: AtomicBool,
 }
 
 struct CachedCatalogue {
@@ -70,6 +77,7 @@ impl HubService {
             permitted: PermittedCatalogues::default(),
             journal: None,
             rebuild: Mutex::default(),
+            is_search_prepared: AtomicBool::default(),
         }
     }
 
@@ -126,7 +134,9 @@ impl HubService {
         if let Some(exposed) = self.current_exposed() {
             return exposed;
         }
-        let exposed = Arc::new(ExposedTools::new(self.hub.snapshot(), &self.profile));
+        let (snapshot, before) = (self.hub.snapshot(), self.exposed.load());
+        let updated = before.as_ref().and_then(|before| before.updated(&snapshot));
+        let exposed = Arc::new(updated.unwrap_or_else(|| ExposedTools::new(snapshot, &self.profile)));
         self.exposed.store(Some(Arc::clone(&exposed)));
         exposed
     }
@@ -164,6 +174,22 @@ impl HubService {
         let cached = CachedCatalogue { snapshot, policy, catalogue: Arc::clone(&catalogue) };
         cache.store(Some(Arc::new(cached)));
         catalogue
+    }
+
+    /// Indexes many tools as soon as a client may search them, so that its first search does not wait for all of that.
+    fn prepare_search(&self) {
+        if self.is_search_prepared.swap(true, Ordering::Relaxed)
+            || self.exposed().tools.len() < MIN_TOOLS_TO_PREPARE
+        {
+            return;
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let hub = Arc::clone(&self.hub);
+        runtime.spawn(async move {
+            hub.wait_until_searchable().await;
+            // An index that is not finished when the process ends is not needed any more.
+            drop(tokio::task::spawn_blocking(move || hub.prepare_search()));
+        });
     }
 
     fn options(&self, call: &ServiceCall) -> CallOptions {
@@ -295,6 +321,9 @@ impl ToolService for HubService {
             Surface::Auto => ResolvedSurface::Full,
         };
         let catalogue = self.surface_catalogue(surface);
+        if surface == ResolvedSurface::Search {
+            self.prepare_search();
+        }
         match self.permissions(client.identity.as_ref()) {
             Some(permissions) if surface == ResolvedSurface::Full => {
                 self.permitted.get(catalogue, permissions, &self.exposed())

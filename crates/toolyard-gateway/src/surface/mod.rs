@@ -4,6 +4,7 @@
 //! hub_service.rs                 HubService, which the MCP server serves
 //! main_tools.rs                  the tools of the main endpoint for the HTTP API
 //! exposed_tools.rs               the tools of a profile under the names that clients see
+//! sorted_tools.rs                these tools by name, cheap to change
 //! permitted_tools.rs             what of them a caller may call, if a policy decides that
 //! name_errors.rs                 errors for unknown and ambiguous names
 //! definition.rs                  the definition of a tool under its exposed name
@@ -22,6 +23,7 @@ mod permitted_tools;
 mod raw_result;
 mod search_surface_calls;
 mod search_surface_definitions;
+mod sorted_tools;
 mod surface_choice;
 
 pub(crate) use main_tools::hub_service;

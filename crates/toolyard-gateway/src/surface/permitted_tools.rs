@@ -63,7 +63,7 @@ impl VisibleTools {
 
     /// The tools with this name of their own, under whichever name they are exposed.
     pub(super) fn with_own_name<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a ExposedTool> {
-        self.exposed.with_own_name(name).filter(move |tool| self.may_call(tool))
+        self.exposed.with_own_name(name).into_iter().filter(move |tool| self.may_call(tool))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &ExposedTool> {

@@ -1,13 +1,10 @@
 //! Definitions of the search surface's tools. They describe what can be found without quoting any server: only server ids,
 //! which the operator chose, and capabilities of the built-in table.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::{cmp::Reverse, collections::BTreeSet};
 
 use serde_json::json;
-use toolyard_core::{Capability, CapabilityTable, ListedTool, RawJson, group_digits};
+use toolyard_core::{CapabilityTable, ListedTool, RawJson, group_digits};
 
 use super::exposed_tools::ExposedTools;
 use crate::naming::tool_names::{CALL_TOOL, DESCRIBE_TOOL, SEARCH_TOOLS};
@@ -81,23 +78,19 @@ fn search_description(exposed: &ExposedTools) -> String {
 
 /// Sources and capabilities, those with the most tools first.
 fn sources_and_capabilities(exposed: &ExposedTools) -> (Vec<String>, Vec<String>) {
-    let mut sources: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut capabilities: BTreeMap<&str, usize> = BTreeMap::new();
     let built_in: BTreeSet<&str> = CapabilityTable::built_in().capabilities().collect();
-    for tool in &exposed.tools {
-        *sources.entry(tool.candidate.source_id().as_str()).or_default() += 1;
-        let of_tool: BTreeSet<&str> = tool.candidate.capabilities.iter().map(Capability::as_str).collect();
-        for capability in of_tool.intersection(&built_in) {
-            *capabilities.entry(capability).or_default() += 1;
-        }
-    }
+    let sources = exposed.source_counts.iter().map(|(source, count)| (source.as_str(), *count));
+    let capabilities =
+        exposed.capability_counts.iter().map(|(capability, count)| (capability.as_str(), *count));
+    let capabilities = capabilities.filter(|(capability, _)| built_in.contains(capability));
     let sources =
         sorted_by_count(sources).into_iter().map(|(id, tools)| format!("{} ({tools})", shortened(id)));
     (sources.collect(), sorted_by_count(capabilities).into_iter().map(|(name, _)| name.to_owned()).collect())
 }
 
-fn sorted_by_count(counts: BTreeMap<&str, usize>) -> Vec<(&str, usize)> {
-    let mut counts: Vec<(&str, usize)> = counts.into_iter().collect();
+/// The most frequent first; those of one count stay in order.
+fn sorted_by_count<'a>(counts: impl Iterator<Item = (&'a str, usize)>) -> Vec<(&'a str, usize)> {
+    let mut counts: Vec<(&str, usize)> = counts.collect();
     counts.sort_by_key(|(_, count)| Reverse(*count));
     counts
 }
