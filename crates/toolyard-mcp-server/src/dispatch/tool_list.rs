@@ -1,7 +1,6 @@
-//! `tools/list`: each catalogue is encoded once and shared by all responses.
+//! `tools/list`: the pages of a catalogue are encoded when they are requested and shared by all responses.
 
 use std::{
-    collections::HashMap,
     fmt::Display,
     sync::{Arc, Mutex, OnceLock},
 };
@@ -20,6 +19,9 @@ use crate::{config::ServerLimits, dispatch::outcome::LIST_END, sync::lock};
 /// through the previous version of each.
 const MAX_CACHED_CATALOGUES: usize = 4;
 
+/// Encoded pages that are kept of a catalogue. Clients read lists from the beginning, and few lists have as many pages.
+const MAX_CACHED_PAGES: usize = 8;
+
 /// The catalogues that were listed last, encoded.
 #[derive(Debug, Default)]
 pub(crate) struct ToolListCache {
@@ -29,8 +31,10 @@ pub(crate) struct ToolListCache {
 #[derive(Debug)]
 pub(crate) struct EncodedCatalogue {
     pub(crate) catalogue: Arc<Catalogue>,
-    pages: OnceLock<Vec<ToolPage>>,
-    mirrored_parameters: OnceLock<HashMap<Arc<str>, Vec<MirroredParameter>>>,
+    /// The pages that were requested last, the latest at the end.
+    pages: Mutex<Vec<ToolPage>>,
+    /// Whether the tools are sorted by name, as those of most catalogues are.
+    is_sorted: OnceLock<bool>,
 }
 
 /// A page: definitions separated by commas, [`LIST_END`], and the cursor of the next page.
@@ -51,11 +55,8 @@ impl ToolListCache {
         if recent.len() == MAX_CACHED_CATALOGUES {
             recent.remove(0);
         }
-        let encoded = Arc::new(EncodedCatalogue {
-            catalogue,
-            pages: OnceLock::new(),
-            mirrored_parameters: OnceLock::new(),
-        });
+        let encoded =
+            Arc::new(EncodedCatalogue { catalogue, pages: Mutex::default(), is_sorted: OnceLock::new() });
         recent.push(Arc::clone(&encoded));
         encoded
     }
@@ -64,55 +65,51 @@ impl ToolListCache {
 impl EncodedCatalogue {
     /// The page of a cursor; none for an invalid one.
     pub(crate) fn page(&self, cursor: Option<&str>, limits: &ServerLimits) -> Option<ToolPage> {
-        let tools = &self.catalogue.tools;
-        let pages = self.pages.get_or_init(|| paginate(tools, limits));
-        let Some(cursor) = cursor else { return pages.first().cloned() };
-        let start = self.page_start(cursor)?;
-        if let Some(page) = pages.iter().find(|page| page.start == start) {
+        let start = match cursor {
+            Some(cursor) => self.page_start(cursor)?,
+            None => 0,
+        };
+        if let Some(page) = lock(&self.pages).iter().find(|page| page.start == start) {
             return Some(page.clone());
         }
-        // The catalogue has changed since the cursor was issued.
-        let rest = tools.get(start..)?;
-        Some(encode_page(rest, start, page_length(definition_bytes(rest), limits)))
+        let rest = self.catalogue.tools.get(start..)?;
+        let page = encode_page(rest, start, page_length(definition_bytes(rest), limits));
+        let mut pages = lock(&self.pages);
+        if pages.len() >= MAX_CACHED_PAGES {
+            pages.remove(0);
+        }
+        pages.push(page.clone());
+        Some(page)
     }
 
     /// The arguments of a tool that clients repeat in headers.
-    pub(crate) fn mirrored_parameters(&self, tool: &str) -> &[MirroredParameter] {
-        let mirrored_parameters = self.mirrored_parameters.get_or_init(|| {
-            let tools = self.catalogue.tools.iter();
-            tools
-                .filter_map(|tool| {
-                    Some((Arc::clone(&tool.name), read_mirrored_parameters(&tool.definition)?))
-                })
-                .collect()
-        });
-        mirrored_parameters.get(tool).map_or(&[], Vec::as_slice)
+    pub(crate) fn mirrored_parameters(&self, tool: &str) -> Vec<MirroredParameter> {
+        let tool = self.position(tool).and_then(|at| self.catalogue.tools.get(at));
+        tool.and_then(|tool| read_mirrored_parameters(&tool.definition)).unwrap_or_default()
+    }
+
+    /// The index of a tool.
+    fn position(&self, name: &str) -> Option<usize> {
+        let tools = &self.catalogue.tools;
+        if *self.is_sorted.get_or_init(|| tools.is_sorted_by(|one, other| one.name <= other.name)) {
+            return tools.binary_search_by(|tool| (*tool.name).cmp(name)).ok();
+        }
+        tools.iter().position(|tool| *tool.name == *name)
     }
 
     /// The index after the tool that a cursor names, even if that tool was removed.
     fn page_start(&self, cursor: &str) -> Option<usize> {
         let name = decode_cursor(CURSOR_PREFIX, cursor)?;
         let tools = &self.catalogue.tools;
-        let found = tools.iter().position(|tool| *tool.name == *name);
-        Some(found.map_or_else(|| tools.partition_point(|tool| *tool.name <= *name), |at| at + 1))
+        Some(
+            self.position(&name)
+                .map_or_else(|| tools.partition_point(|tool| *tool.name <= *name), |at| at + 1),
+        )
     }
 }
 
 /// The beginning of a decoded cursor; the name of the last tool of the previous page follows.
 const CURSOR_PREFIX: &str = "after:";
-
-fn paginate(tools: &[ListedTool], limits: &ServerLimits) -> Vec<ToolPage> {
-    let (mut pages, mut start) = (Vec::new(), 0);
-    while let Some(rest) = tools.get(start..).filter(|rest| !rest.is_empty() || pages.is_empty()) {
-        let length = page_length(definition_bytes(rest), limits);
-        pages.push(encode_page(rest, start, length));
-        if length == 0 {
-            break;
-        }
-        start += length;
-    }
-    pages
-}
 
 fn definition_bytes(tools: &[ListedTool]) -> impl ExactSizeIterator<Item = usize> {
     tools.iter().map(|tool| tool.definition.get().len())

@@ -350,9 +350,9 @@ impl Connection {
                 let opened =
                     id.to_str().ok().and_then(|id| open_session_id(&server.config.session_keys, &scope, id));
                 let peer = opened.map(Arc::new);
-                if let Some(peer) = &peer {
+                // A copy, because the header is a part of the buffer that the request was read into, of 8 kB.
+                if let (Some(peer), Ok(mut id)) = (&peer, HeaderValue::from_bytes(id.as_bytes())) {
                     // Keeps the id out of debug output.
-                    let mut id = id.clone();
                     id.set_sensitive(true);
                     *cached = Some((id, Arc::clone(endpoint), owner_hash, Arc::clone(peer)));
                 }
