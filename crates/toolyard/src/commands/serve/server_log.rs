@@ -3,19 +3,37 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use toolyard::Toolyard;
+use toolyard_core::SourceId;
 use toolyard_mcp_client::{ManagedServer, ServerState};
 
 use crate::terminal::{logging::SERVERS_TARGET, pluralize};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
+/// The state of a server when it was looked at last.
+struct LoggedState {
+    /// The number of known tools of a server that was not running.
+    stopped_with: Option<usize>,
+    description: String,
+}
+
 /// Logs state changes. Never completes.
 pub(super) async fn watch(toolyard: &Toolyard) {
-    let mut last_states: BTreeMap<String, String> = BTreeMap::new();
+    let mut last_states: BTreeMap<SourceId, LoggedState> = BTreeMap::new();
     loop {
         for server in toolyard.servers().iter().flat_map(|manager| manager.servers()) {
-            let (id, state) = (server.config().id.to_string(), describe(&server));
-            let previous = last_states.insert(id.clone(), state.clone());
+            let id = &server.config().id;
+            let known_tools = server.tool_approvals().approved().len();
+            // Most of many servers are not running, and describing each of them four times a second would cost.
+            let stopped_with = matches!(server.state(), ServerState::Stopped).then_some(known_tools);
+            if stopped_with.is_some()
+                && last_states.get(id).is_some_and(|last| last.stopped_with == stopped_with)
+            {
+                continue;
+            }
+            let state = describe(&server);
+            let logged = LoggedState { stopped_with, description: state.clone() };
+            let previous = last_states.insert(id.clone(), logged).map(|last| last.description);
             let is_initial =
                 previous.is_none() && matches!(server.state(), ServerState::Stopped | ServerState::Disabled);
             if previous.as_deref() != Some(&state) && !is_initial {
