@@ -56,6 +56,11 @@ instructions:
     scripts/metrics-instructions
     scripts/policy-instructions
 
+# One gateway with up to 10,000 servers and 1,000,000 tools: start, memory, calls, searches, one more server (figures in docs/scale.md)
+sizes *ARGS:
+    cargo build --release --locked -p toolyard
+    python3 bench/sizes/trial.py --binary "${CARGO_TARGET_DIR:-target}/release/toolyard" {{ ARGS }}
+
 # Instructions of a gateway call with and without traces
 telemetry-cost:
     scripts/telemetry-cost

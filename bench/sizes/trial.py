@@ -14,7 +14,7 @@ from pathlib import Path
 
 import catalogue
 from gateway import Gateway, Upstream
-from http_client import LEGACY, TOKEN, Connection, McpClient, parse
+from http_client import LEGACY, MODERN, TOKEN, Connection, McpClient, parse
 
 UPSTREAM_PORT = 7411
 
@@ -135,34 +135,60 @@ async def add_server(gateway, report):
     assert not other, f"rows of other servers were written: {other[:3]}"
 
 
-async def idle_clients(gateway, report, count):
-    """Clients that are connected and wait: legacy ones with the event stream of their session, modern ones with a connection."""
-    for kind in ("modern", "legacy"):
-        warm_up = client(gateway, legacy=kind == "legacy")
-        await warm_up.post("tools/list", {})
-        before, connections = gateway.memory()[0], []
+async def open_stream(gateway, method, headers, body=""):
+    """A connection that waits for events."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+    head = [f"{method} /mcp HTTP/1.1", "Host: 127.0.0.1", f"Authorization: Bearer {TOKEN}", *headers]
+    head += ["Content-Type: application/json", f"Content-Length: {len(body)}"] if body else []
+    writer.write(("\r\n".join(head) + "\r\n\r\n" + body).encode())
+    status = await reader.readuntil(b"\r\n\r\n")
+    assert b" 200 " in status.split(b"\r\n")[0] and b"text/event-stream" in status, status
+    return writer
 
-        async def connect(number):
-            one = client(gateway, legacy=kind == "legacy", name=f"client{number}")
-            await one.post("tools/list", {})
-            connections.append(one)
-            if kind == "legacy":
-                stream = await asyncio.open_connection("127.0.0.1", gateway.port)
-                head = f"GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\nAccept: text/event-stream\r\n"
-                head += f"Mcp-Session-Id: {one.session}\r\nMCP-Protocol-Version: {LEGACY}\r\n\r\n"
-                stream[1].write(head.encode())
-                assert b" 200 " in await stream[0].readuntil(b"\r\n\r\n")
-                # The stream is what waits; a client need not keep the other connection.
-                one.connection.close()
-                connections.append(stream)
 
-        for start in range(0, count, 100):
-            await asyncio.gather(*(connect(number) for number in range(start, min(start + 100, count))))
-        await asyncio.sleep(5)
-        report[f"B per idle {kind} client"] = (gateway.memory()[0] - before) / count
-        for one in connections:
-            (one.connection if kind == "modern" else one[1] if isinstance(one, tuple) else one.connection).close()
-        await asyncio.sleep(1)
+async def legacy_client(gateway, number):
+    """A session that has listed the tools and waits at its event stream."""
+    one = client(gateway, legacy=True, name=f"client{number}")
+    await one.post("tools/list", {})
+    headers = ["Accept: text/event-stream", f"Mcp-Session-Id: {one.session}", f"MCP-Protocol-Version: {LEGACY}"]
+    stream = await open_stream(gateway, "GET", headers)
+    one.connection.close()
+    return stream
+
+
+async def modern_client(gateway, number):
+    """A connection over which the tools were listed."""
+    one = client(gateway, name=f"client{number}")
+    await one.post("tools/list", {})
+    return one.connection
+
+
+async def subscribed_client(gateway, number):
+    """A modern client that waits for changes of the tools."""
+    meta = {f"io.modelcontextprotocol/{key}": value for key, value in (("protocolVersion", MODERN), ("clientInfo", {"name": f"client{number}", "version": "1"}), ("clientCapabilities", {}))}
+    params = {"notifications": {"toolsListChanged": True}, "_meta": meta}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params})
+    headers = ["Accept: application/json, text/event-stream", f"MCP-Protocol-Version: {MODERN}", "Mcp-Method: subscriptions/listen"]
+    return await open_stream(gateway, "POST", headers, body)
+
+
+async def idle_clients(gateway, count):
+    """Bytes of memory per client that is connected and waits, each kind at a gateway of its own."""
+    report = {"clients": count}
+    for kind, connect in (("modern", modern_client), ("modern subscribed", subscribed_client), ("legacy", legacy_client)):
+        gateway.start()
+        try:
+            connections = [await connect(gateway, number) for number in range(100)]
+            before = gateway.memory()[0]
+            for start in range(100, count, 100):
+                connections += await asyncio.gather(*(connect(gateway, number) for number in range(start, start + 100)))
+            await asyncio.sleep(5)
+            report[f"B per idle {kind} client"] = (gateway.memory()[0] - before) / (count - 100)
+            for connection in connections:
+                connection.close()
+        finally:
+            gateway.stop()
+    return report
 
 
 async def measure(gateway, options):
@@ -185,8 +211,6 @@ async def measure(gateway, options):
         if gateway.servers > 1:
             await lists(gateway, report)
             await add_server(gateway, report)
-        if options.clients:
-            await idle_clients(gateway, report, options.clients)
     finally:
         gateway.stop()
     return report
@@ -209,6 +233,8 @@ def main():
                 home = (options.folder or Path(temporary)).resolve() / str(tools)
                 gateway = Gateway(options.binary.resolve(), home, tools, UPSTREAM_PORT)
                 report = asyncio.run(measure(gateway, options))
+                if options.clients:
+                    report |= asyncio.run(idle_clients(gateway, options.clients))
                 reports.append(report)
                 for name, value in report.items():
                     print(f"{name:52} {value:14,.3f}" if isinstance(value, float) else f"{name:52} {value:14,}", flush=True)
