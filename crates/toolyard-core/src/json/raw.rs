@@ -133,7 +133,10 @@ impl SharedText {
             };
             let count = 1 + others.iter().take_while(fits).count();
             let (group, after) = rest.split_at_checked(count).unwrap_or((rest, &[]));
-            let copy = Self::from(group.iter().map(|item| item.get()).collect::<String>());
+            // Of the exact size, because the size of a text decides whether parts may share it.
+            let mut copy = String::with_capacity(group.iter().map(|item| item.get().len()).sum());
+            group.iter().for_each(|item| copy.push_str(item.get()));
+            let copy = Self::from(copy);
             let mut start = 0;
             for item in group {
                 let range = start..start + item.get().len();

@@ -170,17 +170,18 @@ impl ExposedTools {
 
     /// How a candidate is exposed: by itself, or as an equivalent of the preferred tool of its name.
     pub(crate) fn find_candidate(&self, tool: &ToolCandidate) -> Option<&ExposedTool> {
-        let of_name = unnamed_tools(&self.snapshot, &self.profile, &tool.name);
-        let find = |source: Option<&SourceId>| {
-            of_name
-                .iter()
-                .find(|(unnamed, _)| unnamed.source.as_ref() == source)
-                .and_then(|(unnamed, _)| self.find_unnamed(unnamed))
+        let find = |source: Option<SourceId>, preferred_source: SourceId| {
+            self.find_unnamed(&UnnamedTool { tool: Arc::clone(&tool.name), source, preferred_source })
         };
+        let own = tool.source_id();
+        if let Some(found) = find(Some(own.clone()), own.clone()) {
+            return Some(found);
+        }
         let is_equivalent = |known: &&ExposedTool| {
             std::ptr::eq(Arc::as_ptr(&known.candidate), tool) || known.candidate.equivalent_to(tool)
         };
-        find(Some(tool.source_id())).or_else(|| find(None).filter(is_equivalent))
+        let callable = callable_by_bare_name(&self.profile, self.snapshot.find(&tool.name)?)?;
+        find(None, callable.source_id().clone()).filter(is_equivalent)
     }
 
     /// The tools with this name of their own, under whichever name they are exposed, by that name.
@@ -198,6 +199,10 @@ impl ExposedTools {
             |tool: &&ExposedTool| tool.candidate.name == unnamed.tool && tool.source == unnamed.source;
         if self.are_numbered {
             return self.tools.iter().find(is_same);
+        }
+        let first = first_choice(unnamed);
+        if !self.rejected_names.contains(&first) {
+            return self.tools.find(&first).filter(is_same);
         }
         possible_names(unnamed).find_map(|name| self.tools.find(&name).filter(is_same))
     }
@@ -278,16 +283,23 @@ fn add_unnamed_tools(
         offered.filter(|tool| !tool.denied).for_each(|tool| add(tool, Some(tool.source_id().clone())));
         return;
     }
-    // An equivalent represents a denied tool.
-    let mut equivalents = candidates.equivalents.iter().filter(|tool| profile.offers(tool));
-    let callable = bare.filter(|bare| !bare.denied).or_else(|| equivalents.find(|tool| !tool.denied));
-    if let Some(callable) = callable {
+    if let Some(callable) = callable_by_bare_name(profile, candidates) {
         add(callable, None);
     }
     let others = profile
         .non_equivalents(candidates)
         .filter(|other| !other.denied && bare.is_none_or(|bare| !Arc::ptr_eq(bare, other)));
     others.for_each(|other| add(other, Some(other.source_id().clone())));
+}
+
+/// The candidate that a call by the bare name reaches, unless the name is ambiguous. An equivalent represents a denied tool.
+fn callable_by_bare_name<'a>(
+    profile: &'a Profile,
+    candidates: NameMatches<'a>,
+) -> Option<&'a Arc<ToolCandidate>> {
+    let mut equivalents = candidates.equivalents.iter().filter(|tool| profile.offers(tool));
+    let bare = profile.bare_name_candidate(candidates).filter(|bare| !bare.denied);
+    bare.or_else(|| equivalents.find(|tool| !tool.denied))
 }
 
 #[cfg(test)]

@@ -178,12 +178,15 @@ impl HubService {
 
     /// Indexes many tools as soon as a client may search them, so that its first search does not wait for all of that.
     fn prepare_search(&self) {
-        if self.is_search_prepared.swap(true, Ordering::Relaxed)
+        if self.is_search_prepared.load(Ordering::Relaxed)
             || self.exposed().tools.len() < MIN_TOOLS_TO_PREPARE
         {
             return;
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if self.is_search_prepared.swap(true, Ordering::Relaxed) {
+            return;
+        }
         let hub = Arc::clone(&self.hub);
         runtime.spawn(async move {
             hub.wait_until_searchable().await;

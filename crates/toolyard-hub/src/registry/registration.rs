@@ -1,6 +1,10 @@
 //! Building the candidates of sources that are registered.
 
-use std::{collections::HashSet, fmt, sync::Arc};
+use std::{
+    collections::HashSet,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use toolyard_core::{CapabilityTable, QuarantineNotice, SourceId, SourceInfo, Tool};
 
@@ -81,21 +85,28 @@ impl RegistrationRules {
         if sources.len() < MIN_SOURCES_FOR_THREADS || threads == 1 {
             return sources.into_iter().map(build).collect();
         }
-        let (part_length, mut rest) = (sources.len().div_ceil(threads), sources.into_iter());
-        let mut parts: Vec<Vec<PreparedSource>> = Vec::with_capacity(threads);
-        while rest.len() > 0 {
-            parts.push(rest.by_ref().take(part_length).collect());
-        }
+        let (count, waiting) = (sources.len(), Mutex::new(sources.into_iter().enumerate()));
+        let finished = Mutex::new(Vec::with_capacity(count));
+        let build_waiting = || {
+            let mut built = Vec::new();
+            loop {
+                // Not in the condition of the loop, where the lock would be held until its end.
+                let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let Some((at, source)) = next else { break };
+                built.push((at, build(source)));
+            }
+            finished.lock().unwrap_or_else(PoisonError::into_inner).extend(built);
+        };
         std::thread::scope(|scope| {
-            let build_part = |part: Vec<PreparedSource>| part.into_iter().map(build).collect::<Vec<_>>();
-            let workers: Vec<_> =
-                parts.into_iter().map(|part| scope.spawn(move || build_part(part))).collect();
-            let join = |worker: std::thread::ScopedJoinHandle<'_, Vec<_>>| match worker.join() {
-                Ok(built) => built,
-                Err(panic) => std::panic::resume_unwind(panic),
-            };
-            workers.into_iter().flat_map(join).collect()
-        })
+            for _ in 1..threads {
+                // Without another thread, this one builds all.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, build_waiting);
+            }
+            build_waiting();
+        });
+        let mut finished = finished.into_inner().unwrap_or_else(PoisonError::into_inner);
+        finished.sort_unstable_by_key(|(at, _)| *at);
+        finished.into_iter().map(|(_, built)| built).collect()
     }
 
     pub(super) fn candidates(

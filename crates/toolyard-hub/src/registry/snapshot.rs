@@ -21,7 +21,7 @@ use crate::{
         candidate::{RegisteredSource, ToolCandidate},
         name_entry::{NameEntry, NameMatches},
         name_suggestions::{NameSummary, did_you_mean},
-        recent_changes::RecentChanges,
+        recent_changes::{ChangedNames, RecentChanges},
         registration::{
             BuiltSource, NewSource, PreparedSource, Registration, RegistrationRules, reject_reserved_id,
         },
@@ -106,7 +106,7 @@ impl Registry {
         let known = self.rules.load();
         if known.routing == rules && known.capabilities == capability_table {
             let mut next = Snapshot::clone(&self.current.load());
-            next.recent_changes.add(Vec::new());
+            next.recent_changes.add(ChangedNames::default());
             self.publish(next);
             return false;
         }
@@ -168,7 +168,7 @@ impl Registry {
     pub fn replace_all(&self, sources: Vec<NewSource>) -> Vec<Registration> {
         let _write_lock = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = Snapshot::clone(&self.current.load());
-        let mut changed_names = Vec::new();
+        let mut changed_names = ChangedNames::default();
         let prepare = |NewSource { info, tools, quarantined }| {
             if SourceId::is_native_hint(info.id.as_str()) && info.kind != SourceKind::Native {
                 return PreparedSource::Rejected(reject_reserved_id(&info.id, &tools));
@@ -194,9 +194,8 @@ impl Registry {
                 }
             };
             let before = next.sources.get(&source.info.id).map(|entry| Arc::clone(&entry.tools));
-            changed_names
-                .extend(before.iter().flat_map(|tools| tools.iter()).map(|tool| Arc::clone(&tool.name)));
-            changed_names.extend(candidates.iter().map(|tool| Arc::clone(&tool.name)));
+            changed_names.add(before.iter().flat_map(|tools| tools.iter()).map(|tool| &tool.name));
+            changed_names.add(candidates.iter().map(|tool| &tool.name));
             next.put_source(source, candidates, quarantined, &mut registration);
             registrations.push(registration);
             is_changed = true;
@@ -225,7 +224,9 @@ impl Registry {
         }
         next.remove_capabilities(&entry);
         next.sources.remove_mut(source);
-        next.recent_changes.add(entry.tools.iter().map(|tool| Arc::clone(&tool.name)).collect());
+        let mut changed_names = ChangedNames::default();
+        changed_names.add(entry.tools.iter().map(|tool| &tool.name));
+        next.recent_changes.add(changed_names);
         self.publish(next);
         true
     }

@@ -56,6 +56,8 @@ impl McpManager {
 
     /// Reads the servers again that any process changed in the store. Returns those whose tools, content or state changed here.
     pub async fn apply_changes(&self) -> Result<BTreeSet<SourceId>, CacheError> {
+        // A server that is being set up would be unknown here, and its change be taken for applied.
+        let _guard = self.apply_lock.lock().await;
         let changed = self.host.cache.changed_servers().await?;
         let mut applied = BTreeSet::new();
         for id in &changed.names {

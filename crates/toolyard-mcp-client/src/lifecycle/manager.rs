@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, atomic::Ordering},
     time::Duration,
 };
@@ -27,6 +28,8 @@ use crate::{
 
 /// Servers that are started at a time when many are requested at once.
 const MAX_CONCURRENT_STARTS: usize = 8;
+/// Servers whose tools are registered in one change; while a server waits for a keychain, the tools of earlier ones can be used.
+const MAX_SERVERS_PER_CHANGE: usize = 500;
 /// How long a server that is not configured any more may take to finish its calls.
 const MAX_RETIREMENT: Duration = Duration::from_mins(5);
 
@@ -40,7 +43,7 @@ pub struct McpManager {
     /// Servers that are not configured any more and finish their calls.
     retiring: Arc<Mutex<Vec<Arc<ManagedServer>>>>,
     /// Serializes changes of the configuration.
-    apply_lock: tokio::sync::Mutex<()>,
+    pub(super) apply_lock: tokio::sync::Mutex<()>,
 }
 
 /// What a new configuration changed.
@@ -141,33 +144,35 @@ impl McpManager {
         Ok(changes)
     }
 
-    /// Adds servers and registers their tools, all in one change.
+    /// Adds servers and registers their tools, those of many servers in one change.
     async fn add_servers(
         &self,
         configs: BTreeMap<SourceId, McpServerConfig>,
         mut cached: HashMap<SourceId, CachedServer>,
     ) {
-        if configs.is_empty() {
-            return;
-        }
-        let (host, shared) = (Arc::clone(&self.host), Arc::clone(&self.shared));
-        let private = Arc::clone(&self.private);
-        // Variables are resolved to know what to redact, which may wait for a keychain.
-        let building = tokio::task::spawn_blocking(move || {
-            let build = |(id, config): (SourceId, McpServerConfig)| {
-                let (host, shared, private) = (Arc::clone(&host), Arc::clone(&shared), Arc::clone(&private));
-                let cached = cached.remove(&id);
-                (id, ManagedServer::new(config, host, shared, private, cached))
-            };
-            let servers: Vec<(SourceId, Arc<ManagedServer>)> = configs.into_iter().map(build).collect();
-            // Nobody can retire them yet.
-            let active = servers.iter().filter(|(_, server)| lock(&server.state).lifecycle.is_active());
-            host.registrar.replace_all(active.map(|(_, server)| server.source_tools()).collect());
-            servers
-        });
-        match building.await {
-            Ok(servers) => lock(&self.servers).extend(servers),
-            Err(error) => tracing::error!(%error, "failed to set up the new servers"),
+        let mut configs = configs.into_iter().peekable();
+        while configs.peek().is_some() {
+            let part: Vec<NewServer> = configs
+                .by_ref()
+                .take(MAX_SERVERS_PER_CHANGE)
+                .map(|(id, config)| NewServer { cached: cached.remove(&id), id, config })
+                .collect();
+            let (host, shared) = (Arc::clone(&self.host), Arc::clone(&self.shared));
+            let private = Arc::clone(&self.private);
+            // Variables are resolved to know what to redact, which may wait for a keychain.
+            let building = tokio::task::spawn_blocking(move || {
+                let build = |server: NewServer| server.build(&host, &shared, &private);
+                let servers: Vec<(SourceId, Arc<ManagedServer>)> =
+                    part.into_iter().filter_map(build).collect();
+                // Nobody can retire them yet.
+                let active = servers.iter().filter(|(_, server)| lock(&server.state).lifecycle.is_active());
+                host.registrar.replace_all(active.map(|(_, server)| server.source_tools()).collect());
+                servers
+            });
+            match building.await {
+                Ok(servers) => lock(&self.servers).extend(servers),
+                Err(error) => tracing::error!(%error, "failed to set up new servers"),
+            }
         }
     }
 
@@ -248,6 +253,34 @@ impl McpManager {
         let servers = std::mem::take(&mut *lock(&self.servers));
         let retiring = std::mem::take(&mut *lock(&self.retiring));
         join_all(servers.values().chain(&retiring).map(ManagedServer::retire)).await;
+    }
+}
+
+/// A server that is set up.
+struct NewServer {
+    id: SourceId,
+    config: McpServerConfig,
+    cached: Option<CachedServer>,
+}
+
+impl NewServer {
+    /// None if that panics, as code of the embedder or of a keychain may: the other servers are not affected.
+    fn build(
+        self,
+        host: &Arc<Host>,
+        shared: &Arc<ManagerShared>,
+        private: &Arc<PrivateInstances>,
+    ) -> Option<(SourceId, Arc<ManagedServer>)> {
+        let Self { id, config, cached } = self;
+        let (host, shared, private) = (Arc::clone(host), Arc::clone(shared), Arc::clone(private));
+        let build = AssertUnwindSafe(|| ManagedServer::new(config, host, shared, private, cached));
+        match catch_unwind(build) {
+            Ok(server) => Some((id, server)),
+            Err(_panic) => {
+                tracing::error!(server = %id, "failed to set up the server");
+                None
+            }
+        }
     }
 }
 

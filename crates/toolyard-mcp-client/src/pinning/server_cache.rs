@@ -114,9 +114,10 @@ impl ServerCache {
         &self,
         sources: &[PinnedSource],
     ) -> Result<HashMap<SourceId, CachedServer>, CacheError> {
-        let records = self.records_of(sources).await?;
         let by_id: HashMap<&str, &PinnedSource> =
             sources.iter().map(|source| (source.id.as_str(), source)).collect();
+        let mut records = self.records_of(sources).await?;
+        records.retain(|record| by_id.contains_key(source_of_key(&record.id)));
         lock(&self.names).add_sources(sources.iter().map(|source| source.id.clone()));
         let mut cached = HashMap::with_capacity(sources.len());
         for (record, approvals) in with_approvals(records).await? {

@@ -69,16 +69,19 @@ impl EncodedCatalogue {
             Some(cursor) => self.page_start(cursor)?,
             None => 0,
         };
-        if let Some(page) = lock(&self.pages).iter().find(|page| page.start == start) {
-            return Some(page.clone());
+        if let Some(page) = latest(&mut lock(&self.pages), start) {
+            return Some(page);
         }
         let rest = self.catalogue.tools.get(start..)?;
         let page = encode_page(rest, start, page_length(definition_bytes(rest), limits));
         let mut pages = lock(&self.pages);
-        if pages.len() >= MAX_CACHED_PAGES {
-            pages.remove(0);
+        // Another request may have encoded it meanwhile.
+        if latest(&mut pages, start).is_none() {
+            if pages.len() >= MAX_CACHED_PAGES {
+                pages.remove(0);
+            }
+            pages.push(page.clone());
         }
-        pages.push(page.clone());
         Some(page)
     }
 
@@ -106,6 +109,13 @@ impl EncodedCatalogue {
                 .map_or_else(|| tools.partition_point(|tool| *tool.name <= *name), |at| at + 1),
         )
     }
+}
+
+/// The page that begins with this tool, if it is cached; it counts as requested now.
+fn latest(pages: &mut [ToolPage], start: usize) -> Option<ToolPage> {
+    let at = pages.iter().position(|page| page.start == start)?;
+    pages.get_mut(at..)?.rotate_left(1);
+    pages.last().cloned()
 }
 
 /// The beginning of a decoded cursor; the name of the last tool of the previous page follows.

@@ -135,6 +135,10 @@ impl SearchIndex {
                 .collect()
         });
         buffers.total.drain(|_, _| {});
+        if candidates.len().saturating_mul(POSTINGS_PER_SCORED_DOCUMENT) > self.posting_count(&query.terms) {
+            // Too many documents are equally good.
+            return self.top_documents_of_all(query, limit, buffers);
+        }
         // The sums so far were added in another order, and some terms are missing.
         let mut top = TopDocuments { index: self, limit, threshold: 0.0, entries: Vec::new() };
         for id in candidates {
@@ -243,7 +247,13 @@ impl SearchIndex {
         let Some(term) = self.vocabulary.get(term) else { return };
         let weight = weight * self.weight_of(term);
         if weight > 0.0 {
-            term.postings.for_each(|document, impact| each(document, weight * impact.value()));
+            term.postings.for_each(|document, impact| {
+                let value = weight * impact.value();
+                // A sum of zero counts as not found yet.
+                if value > 0.0 {
+                    each(document, value);
+                }
+            });
         }
     }
 

@@ -38,8 +38,8 @@ const WORDS: [&str; 24] = [
 /// A catalogue in which the first words are in most tools, and the last ones in few.
 fn catalogue(tools: &[(u32, u32, u32)]) -> SearchIndex {
     let word = |number: u32| {
-        let share = f64::from(number % 1000) / 1000.0;
-        WORDS[((share * share) * WORDS.len() as f64) as usize]
+        let share = usize::try_from(number % 1000).unwrap();
+        WORDS[share * share * WORDS.len() / 1_000_000]
     };
     let tools: Vec<ToolText> = tools
         .iter()

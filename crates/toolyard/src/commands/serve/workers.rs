@@ -102,7 +102,7 @@ impl WorkerRegistry {
             let network = Arc::clone(&self.network);
             Arc::new(WorkerTool::new(group, tool.spec.clone(), tool.pin, tool.claim.clone(), network))
         };
-        let tools = approvals.approved().iter().map(tool).collect();
+        let tools = approvals.approved().iter().map(|approved| tool(approved)).collect();
         let info =
             SourceInfo::new(source.id.clone(), SourceKind::Mcp).trusted(self.settings.trusts_workers(group));
         self.hub.register_with_quarantined(info, tools, approvals.quarantine_notices());
