@@ -8,6 +8,9 @@ use futures_util::StreamExt as _;
 use crate::settings::{InvalidNatsSettings, NatsCredentials, NatsSettings, without_user};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A connection that is cut while it begins is tried again: one failure must not keep a process from starting.
+const CONNECT_ATTEMPTS: usize = 3;
+const CONNECT_RETRY_DELAY: Duration = Duration::from_millis(300);
 /// A connection that died without a word is noticed after two of these.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 /// Messages that wait for one subscription. More are dropped, which exchanges notice.
@@ -61,13 +64,23 @@ impl NatsConnection {
         let addresses = settings.addresses()?;
         let servers: Vec<String> = settings.servers.iter().map(|server| without_user(server)).collect();
         let servers = servers.join(", ");
-        let options = options(settings, name).await?;
-        let client = options.connect(addresses).await.map_err(|error| match error.kind() {
-            ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
-                NatsConnectError::Unauthorized { servers: servers.clone() }
+        let mut attempts = CONNECT_ATTEMPTS;
+        let client = loop {
+            attempts -= 1;
+            let error = match options(settings, name).await?.connect(addresses.clone()).await {
+                Ok(client) => break client,
+                Err(error) => error,
+            };
+            match error.kind() {
+                ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
+                    return Err(NatsConnectError::Unauthorized { servers });
+                }
+                _ if attempts == 0 => {
+                    return Err(NatsConnectError::Unreachable { servers, reason: error.to_string() });
+                }
+                _ => tokio::time::sleep(CONNECT_RETRY_DELAY).await,
             }
-            _ => NatsConnectError::Unreachable { servers: servers.clone(), reason: error.to_string() },
-        })?;
+        };
         Ok(Self { client, prefix: settings.prefix.as_str().into(), addresses: servers.into() })
     }
 

@@ -1,6 +1,6 @@
 //! The store: one database that implements many small traits of `toolyard-core`.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::TryStreamExt as _;
 use sqlx::{Any, AnyPool, any::AnyArguments, any::AnyRow, query::Query};
@@ -20,6 +20,10 @@ use crate::{
 /// connection until it gets the lock.
 const LIMIT_LOCKS: &str = "SELECT set_config('lock_timeout', '5s', true), \
                            set_config('idle_in_transaction_session_timeout', '10s', true)";
+
+/// How long the database may take for the answer to a query, or between two rows of it. Without an answer the connection is given up:
+/// its other end may be gone without a word.
+const MAX_READ_SILENCE: Duration = Duration::from_secs(60);
 
 /// Returns milliseconds since 1970; replaceable in tests.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
@@ -94,7 +98,7 @@ impl Store {
         &self,
         query: Query<'_, Any, AnyArguments>,
     ) -> Result<Vec<AnyRow>, StoreError> {
-        Ok(query.fetch_all(self.pool()).await?)
+        answered(query.fetch_all(self.pool())).await
     }
 
     /// All rows of a query as records.
@@ -106,7 +110,7 @@ impl Store {
         // Row by row, because all rows of large tables would take as much memory again as their records.
         let mut rows = query.fetch(self.pool());
         let mut records = Vec::new();
-        while let Some(row) = rows.try_next().await? {
+        while let Some(row) = answered(rows.try_next()).await? {
             records.push(read_row(&row)?);
         }
         Ok(records)
@@ -118,7 +122,7 @@ impl Store {
         query: Query<'_, Any, AnyArguments>,
         read_row: fn(&AnyRow) -> Result<T, StoreError>,
     ) -> Result<Option<T>, StoreError> {
-        query.fetch_optional(self.pool()).await?.as_ref().map(read_row).transpose()
+        answered(query.fetch_optional(self.pool())).await?.as_ref().map(read_row).transpose()
     }
 
     /// Durably writes the outcome of a step; returns whether the lease still covered it.
@@ -173,5 +177,15 @@ impl Store {
         work: WriteFn<D, T>,
     ) -> Result<T, StoreError> {
         self.inner.writer.write(durability, data, JobKind::OneStatement, work).await
+    }
+}
+
+/// The answer of the database, or an error if none comes.
+async fn answered<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, StoreError> {
+    match tokio::time::timeout(MAX_READ_SILENCE, answer).await {
+        Ok(answer) => Ok(answer?),
+        Err(_elapsed) => {
+            Err(StoreError::Database(format!("no answer for {} s", MAX_READ_SILENCE.as_secs())))
+        }
     }
 }

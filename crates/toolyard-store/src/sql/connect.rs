@@ -20,6 +20,14 @@ static SQLITE_MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
 static POSTGRES_MIGRATIONS: Migrator = sqlx::migrate!("migrations/postgres");
 
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long PostgreSQL may take to show that an idle connection still works. If a firewall forgot the connection, no answer and no
+/// error would ever come.
+const PING_TIMEOUT: Duration = Duration::from_secs(2);
+/// A connection that is idle for less time is used without a test.
+const TRUSTED_FOR: Duration = Duration::from_millis(500);
+/// A connection that is cut while it begins is tried again: one failure must not keep a process from starting.
+const CONNECT_ATTEMPTS: usize = 3;
+const CONNECT_RETRY_DELAY: Duration = Duration::from_millis(300);
 /// Limits the extra connection attempt that finds out why the pool timed out.
 const DIAGNOSIS_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often migrations of SQLite are tried while another process may apply them.
@@ -57,7 +65,16 @@ pub(crate) async fn open(location: &Location) -> Result<AnyPool, StoreError> {
                 Ok(())
             })
         });
-    let pool = match options.connect(&url).await {
+    let options = if engine == Engine::Postgres { test_connections(options) } else { options };
+    let mut opened = options.clone().connect(&url).await;
+    for _ in 1..CONNECT_ATTEMPTS {
+        if engine == Engine::Sqlite || !matches!(opened, Err(sqlx::Error::Io(_))) {
+            break;
+        }
+        sleep(CONNECT_RETRY_DELAY).await;
+        opened = options.clone().connect(&url).await;
+    }
+    let pool = match opened {
         // The pool retries until its timeout and does not report why; one direct attempt does.
         Err(error @ sqlx::Error::PoolTimedOut) => {
             let attempt = timeout(DIAGNOSIS_TIMEOUT, AnyConnection::connect(&url)).await;
@@ -67,6 +84,34 @@ pub(crate) async fn open(location: &Location) -> Result<AnyPool, StoreError> {
     }?;
     migrate(&pool, location).await?;
     Ok(pool)
+}
+
+/// Tests idle connections like the pool itself, which however would wait for ever if the other end is gone without a word. A
+/// connection that was released a moment ago was tested then.
+fn test_connections(options: AnyPoolOptions) -> AnyPoolOptions {
+    options
+        .test_before_acquire(false)
+        .before_acquire(|connection, state| {
+            Box::pin(async move {
+                if state.idle_for >= TRUSTED_FOR {
+                    ping(connection).await?;
+                }
+                Ok(true)
+            })
+        })
+        .after_release(|connection, _| {
+            Box::pin(async move {
+                ping(connection).await?;
+                Ok(true)
+            })
+        })
+}
+
+async fn ping(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
+    timeout(PING_TIMEOUT, connection.ping()).await.unwrap_or_else(|_elapsed| {
+        let reason = format!("no answer for {} s", PING_TIMEOUT.as_secs());
+        Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, reason)))
+    })
 }
 
 /// The feature that an engine needs, if this build does not have it.

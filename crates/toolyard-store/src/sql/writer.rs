@@ -183,6 +183,7 @@ async fn commit_batches(pool: AnyPool, engine: Engine, receiver: Arc<Mutex<mpsc:
         engine,
         durability,
         connection: None,
+        was_silent: false,
     });
     let mut batch = Vec::with_capacity(MAX_WRITES_PER_COMMIT);
     loop {
@@ -205,6 +206,10 @@ async fn commit_batches(pool: AnyPool, engine: Engine, receiver: Arc<Mutex<mpsc:
         }
         if let Some(connection) = connections.iter_mut().find(|one| one.durability == durability) {
             connection.commit(jobs).await;
+            if connection.was_silent {
+                // What silenced one connection has probably silenced the others.
+                connections.iter_mut().for_each(WriteConnection::disconnect);
+            }
         }
     }
 }
@@ -215,9 +220,19 @@ struct WriteConnection {
     engine: Engine,
     durability: Durability,
     connection: Option<PoolConnection<Any>>,
+    /// Whether a connection was given up because no answer came.
+    was_silent: bool,
 }
 
 impl WriteConnection {
+    /// The next commit opens a new connection.
+    fn disconnect(&mut self) {
+        self.was_silent = false;
+        if let Some(connection) = self.connection.take() {
+            drop(connection.detach());
+        }
+    }
+
     /// Commits all jobs in one transaction. If that fails, commits each in its own, so that one failing job does not
     /// affect the others.
     async fn commit(&mut self, mut jobs: Vec<Box<dyn WriteJob>>) {
@@ -247,6 +262,7 @@ impl WriteConnection {
             Engine::Postgres => {
                 let transaction = run_in_transaction(&mut connection, self.engine, jobs);
                 timeout(MAX_SILENCE, transaction).await.unwrap_or_else(|_elapsed| {
+                    self.was_silent = true;
                     let reason = format!("no answer for {} s", MAX_SILENCE.as_secs());
                     Err(TransactionError::Connection(StoreError::CommitUnknown(reason)))
                 })
