@@ -9,9 +9,8 @@ Examples:
   toolyard worker office                    NATS and credentials from [cluster] of toolyard.toml
   toolyard worker reports --concurrency 8   at most 8 calls at the same time
 
-A worker serves the tools of its own settings (servers, skills, native tools; `[serve]` selects them as for \
-`toolyard serve`) to gateways on other machines. Start the same command on several machines to share the calls. A \
-gateway serves the tools of a worker if its settings say so:
+A worker serves the tools of the MCP servers and skills in its own settings to gateways on other machines. Start \
+the same command on several machines to share the calls. A gateway serves the tools of a worker if its settings say so:
 
   [cluster]
   nats = \"nats://nats.example:4222\"
@@ -30,4 +29,7 @@ pub(crate) struct WorkerArgs {
     /// Calls that are executed at the same time; more are refused as busy, and gateways try another worker
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) concurrency: u32,
+    /// Serve native tools such as `calculate`, too, which every gateway has itself
+    #[arg(long)]
+    pub(crate) native: bool,
 }

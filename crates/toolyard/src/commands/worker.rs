@@ -76,6 +76,7 @@ pub(super) async fn run(
     let mut tools = WorkerTools {
         toolyard: &toolyard,
         profile: context.settings.serve.main_profile(),
+        serves_native: arguments.native,
         locks: HashMap::new(),
     };
     // Changes count from here on.
@@ -138,6 +139,7 @@ async fn drain(worker: &Worker, transport: &NatsWorker, output: &Output) {
 struct WorkerTools<'a> {
     toolyard: &'a Toolyard,
     profile: Profile,
+    serves_native: bool,
     /// Of sources in which a call that writes excludes all others.
     locks: HashMap<SourceId, Arc<RwLock<()>>>,
 }
@@ -162,7 +164,12 @@ impl WorkerTools<'_> {
         // The preferred tool of a name comes first.
         for candidate in snapshot.callable() {
             let is_offered = self.profile.allows(&candidate.name, candidate.source_id().as_str());
-            if !is_offered || candidate.tool.needs_conversation() || is_result_reader(&candidate) {
+            let is_native = candidate.source.info.kind == SourceKind::Native;
+            if !is_offered
+                || (is_native && !self.serves_native)
+                || candidate.tool.needs_conversation()
+                || is_result_reader(&candidate)
+            {
                 continue;
             }
             let mut name = candidate.name.to_string();

@@ -117,6 +117,7 @@ async fn a_gateway_serves_the_approved_tools_of_a_worker() {
     until_greeted(&gateway, &machine).await;
     let list = gateway.send_request("", "tools/list", json!({})).await;
     assert!(tool_names(&list).contains(&"greet"), "{list}");
+    assert_eq!(list.to_string().matches("calculate").count(), 1, "only the gateway's own: {list}");
     assert_eq!(machine.calls("fake"), ["greet"]);
     let servers = office.run(&["servers", "list"]);
     assert!(servers.contains("worker:office") && servers.contains("workers over NATS"), "{servers}");
