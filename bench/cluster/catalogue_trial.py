@@ -8,19 +8,20 @@ Prints one line per part, and fails if a promise does not hold.
 """
 
 import argparse
-import http.client
-import json
-import os
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from processes import Gateway, start_nats
-
 FOLDER = Path(__file__).resolve().parent
-REVISION = "2026-07-28"
-TOKEN = "a-token-of-more-than-thirty-two-characters"
+# What the trials share; before the imports that need it.
+sys.path.append(str(FOLDER.parent / "common"))
+
+from blocking_http import modern_request
+from gateway_process import GatewayProcess, create_home, stopping
+from http_client import TOKEN
+from nats import start_nats
+
 # Seconds: the longest time between two polls, and some for a busy machine.
 POLL = 6 + 2
 SETTINGS = """
@@ -42,19 +43,7 @@ hold_new_tools = false
 
 
 def listed_tools(gateway):
-    meta = {"io.modelcontextprotocol/protocolVersion": REVISION, "io.modelcontextprotocol/clientCapabilities": {}}
-    meta["io.modelcontextprotocol/clientInfo"] = {"name": "catalogue-trial", "version": "1"}
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
-    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": f"Bearer {TOKEN}"}
-    headers |= {"MCP-Protocol-Version": REVISION, "Mcp-Method": "tools/list"}
-    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
-    connection.request("POST", "/mcp", json.dumps(message), headers)
-    text = connection.getresponse().read().decode()
-    connection.close()
-    if text.startswith("{"):
-        answer = json.loads(text)
-    else:
-        answer = json.loads([line[6:] for line in text.splitlines() if line.startswith("data: ")][-1])
+    answer = modern_request(gateway.port, "catalogue-trial", "tools/list", {}, headers=[("Authorization", f"Bearer {TOKEN}")])
     return {tool["name"]: tool.get("description", "") for tool in answer["result"]["tools"]}
 
 
@@ -97,14 +86,15 @@ def main():
 
         offer(alpha="The first tool")
         settings = SETTINGS.format(store=options.store, nats=port, server=FOLDER / "catalogue_server.py", tools=tools, starts=starts)
-        gateways = [Gateway(options.binary, folder / f"gateway-{number}", settings, {"SERVE_TOKEN": TOKEN}) for number in range(2)]
-        try:
+        homes = [folder / f"gateway-{number}" for number in range(2)]
+        gateways = [GatewayProcess(options.binary, home, create_home(home, settings)) for home in homes]
+        with stopping(gateways, nats):
             # The first command creates the tables.
             gateways[0].command("store", "check")
             for gateway in gateways:
                 gateway.spawn()
             for gateway in gateways:
-                gateway.wait()
+                gateway.wait_until_serving()
             after = wait_for_all(gateways, lambda found: "alpha" in found, 30)
             time.sleep(1)
             count = len(starts.read_text().split())
@@ -127,17 +117,6 @@ def main():
             offer(alpha="Another definition", beta="The second tool", gamma="The third tool")
             after = wait_for_all(gateways, lambda found: "gamma" in found, POLL + 10)
             check("without NATS", after is not None and after <= POLL, f"both list another tool {described(after)} (wanted ≤ {POLL} s)")
-        finally:
-            for gateway in gateways:
-                if gateway.process and gateway.process.poll() is None:
-                    gateway.process.terminate()
-            for gateway in gateways:
-                if gateway.process:
-                    gateway.process.wait(60)
-            nats.kill()
-            if os.environ.get("KEEP_LOGS"):
-                for gateway in gateways:
-                    print((gateway.home / "log").read_text()[-3000:])
     if failures:
         sys.exit(f"failed: {', '.join(failures)}")
 

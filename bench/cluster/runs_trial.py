@@ -8,12 +8,7 @@ Prints one line per part, and fails if a promise does not hold.
 """
 
 import argparse
-import asyncio
-import http.client
-import json
-import os
 import random
-import socket
 import statistics
 import subprocess
 import sys
@@ -24,15 +19,19 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from processes import Gateway, start_nats
-
 FOLDER = Path(__file__).resolve().parent
+# What the trials share; before the imports that need it.
 sys.path += [str(FOLDER.parent / "common"), str(FOLDER.parent / "replicas")]
 
-import scripted_model  # noqa: E402
-from replies import reply  # noqa: E402
+import scripted_model
+from blocking_http import open_response, request_json
+from gateway_process import GatewayProcess, create_home, stopping
+from http_client import TOKEN
+from nats import start_nats
+from postgres import query
+from processes import accepts_connections, block_until, free_port
+from replies import reply
 
-TOKEN = "a-token-of-more-than-thirty-two-characters"
 # Seconds that a survivor has after the lease of a run has ended.
 MARGIN = 5
 # Runs that the first gateway executes at once; the others execute as many as there are.
@@ -66,21 +65,9 @@ tool_calling = "schema"
 """
 
 
-def request(gateway, method, path, body=None):
-    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
-    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"}
-    connection.request(method, "/api/v1" + path, None if body is None else json.dumps(body), headers)
-    return connection, connection.getresponse()
-
-
 def call(gateway, method, path, body=None):
     """Status and JSON of the response."""
-    connection, response = request(gateway, method, path, body)
-    try:
-        text = response.read()
-        return response.status, json.loads(text) if text else None
-    finally:
-        connection.close()
+    return request_json(gateway.port, method, f"/api/v1{path}", body)
 
 
 def start_run(gateway, name, steps, delay_ms):
@@ -96,7 +83,7 @@ def start_run(gateway, name, steps, delay_ms):
 
 def events_of(gateway, run, found):
     """Follows a run; collects when each logged event arrived, by its number, and when the others did, by their names."""
-    connection, response = request(gateway, "GET", f"/runs/{run}/events")
+    connection, response = open_response(gateway.port, "GET", f"/api/v1/runs/{run}/events", headers=[("Authorization", f"Bearer {TOKEN}")])
     number = None
     for line in response:
         if line.startswith(b"id: "):
@@ -113,18 +100,14 @@ class Store:
     def __init__(self, url):
         self.url = url
 
-    def rows(self, sql):
-        output = subprocess.run(["psql", self.url, "-qAt", "-F", "\t", "-c", sql], check=True, capture_output=True, text=True)
-        return [line.split("\t") for line in output.stdout.splitlines()]
-
     def owners(self):
         """The owner of each run that is not over; empty if it has none."""
-        return {run: owner for run, owner in self.rows("SELECT id, coalesce(owner, '') FROM runs WHERE kind = 'agent' AND state = 'open'")}
+        return {run: owner for run, owner in query(self.url, "SELECT id, coalesce(owner, '') FROM runs WHERE kind = 'agent' AND state = 'open'")}
 
     def start_delays(self):
         """Seconds from the creation of each run to the first event that its gateway logged."""
         sql = "SELECT runs.id, (min(at) - created_at) / 1000.0 FROM runs JOIN run_events ON run = id WHERE number > 0 GROUP BY runs.id, created_at"
-        return {run: float(seconds) for run, seconds in self.rows(sql)}
+        return {run: float(seconds) for run, seconds in query(self.url, sql)}
 
 
 def is_of(gateway, owner):
@@ -262,33 +245,11 @@ class Trial:
         self.check("ledger", not repeated and not missing)
 
 
-def start_model():
-    """The scripted model, in a thread of its own; returns its port."""
-    started, ports = threading.Event(), []
-
-    async def serve():
-        server, port = await scripted_model.start(reply)
-        ports.append(port)
-        started.set()
-        await server.serve_forever()
-
-    threading.Thread(target=lambda: asyncio.run(serve()), daemon=True).start()
-    started.wait(10)
-    return ports[0]
-
-
 def start_ledger(file):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     process = subprocess.Popen([sys.executable, FOLDER.parent / "replicas/ledger_server.py", str(port), file])
-    for _ in range(200):
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            return process, port
-        except OSError:
-            time.sleep(0.05)
-    sys.exit("the ledger server does not start")
+    block_until(lambda: accepts_connections(port), 10, "the ledger server listens")
+    return process, port
 
 
 def main():
@@ -305,34 +266,22 @@ def main():
         folder = Path(folder)
         nats, nats_port = start_nats(folder)
         ledger, ledger_port = start_ledger(folder / "ledger")
-        values = {"store": options.store, "nats": nats_port, "lease": options.lease, "ledger": ledger_port, "model": start_model()}
-        limits = [FEW_RUNS, 1000, 1000]
-        gateways = [
-            Gateway(options.binary, folder / f"gateway-{number}", SETTINGS.format(max_runs=limit, **values), {"SERVE_TOKEN": TOKEN})
-            for number, limit in enumerate(limits)
-        ]
+        values = {"store": options.store, "nats": nats_port, "lease": options.lease, "ledger": ledger_port, "model": scripted_model.start_thread(reply)}
+        gateways = []
+        for number, limit in enumerate([FEW_RUNS, 1000, 1000]):
+            home = folder / f"gateway-{number}"
+            gateways.append(GatewayProcess(options.binary, home, create_home(home, SETTINGS.format(max_runs=limit, **values))))
         trial = Trial(gateways, Store(options.store), folder / "ledger", options)
-        try:
+        with stopping(gateways, ledger, nats):
             gateways[0].command("servers", "test")
             for gateway in gateways:
-                gateway.start()
+                gateway.spawn()
+                gateway.wait_until_serving()
             time.sleep(2)
             trial.follow_and_cancel()
             trial.start_runs()
             trial.queued_runs()
             trial.finish(trial.kill_one())
-        finally:
-            for gateway in gateways:
-                if gateway.process and gateway.process.poll() is None:
-                    gateway.process.terminate()
-            for gateway in gateways:
-                if gateway.process:
-                    gateway.process.wait(30)
-            ledger.kill()
-            nats.kill()
-            if os.environ.get("KEEP_LOGS"):
-                for gateway in gateways:
-                    print((gateway.home / "log").read_text()[-3000:])
     if trial.failures:
         sys.exit(f"failed: {', '.join(trial.failures)}")
 

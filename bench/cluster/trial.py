@@ -9,7 +9,6 @@ Prints one line per part, and fails if a promise does not hold.
 import argparse
 import http.client
 import json
-import os
 import random
 import re
 import sys
@@ -19,10 +18,16 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from processes import Gateway, start_nats
-
 FOLDER = Path(__file__).resolve().parent
-MODERN, LEGACY = "2026-07-28", "2025-11-25"
+# What the trials share; before the imports that need it.
+sys.path.append(str(FOLDER.parent / "common"))
+
+from blocking_http import messages_of, modern_request, open_response
+from gateway_process import GatewayProcess, create_home, stopping
+from mcp_messages import ACCEPT, LEGACY, answer_text, initialize_message, legacy_headers
+from nats import start_nats
+
+ASKING = {"elicitation": {"form": {}}}
 LEASE = 10
 SETTINGS = """
 store = "{store}"
@@ -48,51 +53,10 @@ args = ["{server}"]
 """
 
 
-def post(port, caller, message, revision, extra=()):
-    """Status, headers and JSON messages of the response."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    headers = {
-        "Content-Type": "application/json",
-        "Accept": "application/json, text/event-stream",
-        "MCP-Protocol-Version": revision,
-        "X-Forwarded-User": caller,
-        **dict(extra),
-    }
-    connection.request("POST", "/mcp", json.dumps({"jsonrpc": "2.0", **message}), headers)
-    return connection, connection.getresponse()
-
-
-def messages_of(response):
-    """The JSON messages of a response, as they arrive."""
-    if "event-stream" not in (response.headers.get("Content-Type") or ""):
-        text = response.read()
-        if text:
-            yield json.loads(text)
-        return
-    for line in response:
-        if line.startswith(b"data: ") and line.strip() != b"data:":
-            yield json.loads(line[6:])
-
-
-def modern_call(port, caller, tool, extra_params=None):
-    capabilities = {"elicitation": {"form": {}}}
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": MODERN,
-        "io.modelcontextprotocol/clientCapabilities": capabilities,
-        "io.modelcontextprotocol/clientInfo": {"name": "cluster-trial", "version": "1"},
-    }
-    params = {"name": tool, "arguments": {}, "_meta": meta, **(extra_params or {})}
-    message = {"id": random.randrange(1 << 40), "method": "tools/call", "params": params}
-    connection, response = post(port, caller, message, MODERN, {"Mcp-Method": "tools/call", "Mcp-Name": tool}.items())
-    try:
-        return list(messages_of(response))[-1]
-    finally:
-        connection.close()
-
-
-def text_of(answer):
-    content = answer.get("result", {}).get("content") or [{}]
-    return content[0].get("text", json.dumps(answer))
+def call_tool(port, caller, tool, more_params=None):
+    """The answer to a call of the modern revision."""
+    params = {"name": tool, "arguments": {}, **(more_params or {})}
+    return modern_request(port, "cluster-trial", "tools/call", params, tool, [("X-Forwarded-User", caller)], ASKING, random.randrange(1 << 40))
 
 
 class Counting:
@@ -117,12 +81,12 @@ class Counting:
         while time.monotonic() < until:
             gateway = random.choice([gateway for gateway in self.gateways if gateway.process.poll() is None])
             try:
-                answer = modern_call(gateway.port, caller, "count")
+                answer = call_tool(gateway.port, caller, "count")
             except (OSError, http.client.HTTPException, ValueError, IndexError):
                 # The gateway was killed while it answered.
                 told = None
                 continue
-            text = text_of(answer)
+            text = answer_text(answer)
             with self.lock:
                 found = re.fullmatch(r"(\d+) (\d+)", text)
                 if not found:
@@ -153,13 +117,13 @@ class Counting:
 def ask_modern(gateways, caller, word):
     """The question arrives in the result of the call; the call is repeated with the answer, at another gateway."""
     one, other = random.sample(gateways, 2)
-    answer = modern_call(one.port, caller, "ask")
+    answer = call_tool(one.port, caller, "ask")
     result = answer.get("result", {})
     if result.get("resultType") != "input_required":
         return f"no question: {json.dumps(answer)[:300]}"
     responses = {key: {"action": "accept", "content": {"word": word}} for key in result["inputRequests"]}
     again = {"inputResponses": responses, "requestState": result.get("requestState")}
-    return text_of(modern_call(other.port, caller, "ask", again))
+    return answer_text(call_tool(other.port, caller, "ask", again))
 
 
 class LegacyClient:
@@ -167,19 +131,19 @@ class LegacyClient:
 
     def __init__(self, gateways, caller):
         self.gateways, self.caller = gateways, caller
-        params = {
-            "protocolVersion": LEGACY,
-            "capabilities": {"elicitation": {"form": {}}},
-            "clientInfo": {"name": "cluster-trial", "version": "1"},
-        }
-        connection, response = post(gateways[0].port, caller, {"id": 1, "method": "initialize", "params": params}, LEGACY)
+        headers = [ACCEPT, ("MCP-Protocol-Version", LEGACY), ("X-Forwarded-User", caller)]
+        connection, response = open_response(gateways[0].port, "POST", "/mcp", initialize_message("cluster-trial", ASKING), headers)
         self.session = response.headers["Mcp-Session-Id"]
         list(messages_of(response))
         connection.close()
         self.send(gateways[0], {"method": "notifications/initialized"})
 
+    def post(self, gateway, message):
+        headers = [*legacy_headers(self.session), ("X-Forwarded-User", self.caller)]
+        return open_response(gateway.port, "POST", "/mcp", {"jsonrpc": "2.0", **message}, headers)
+
     def send(self, gateway, message):
-        connection, response = post(gateway.port, self.caller, message, LEGACY, [("Mcp-Session-Id", self.session)])
+        connection, response = self.post(gateway, message)
         status = response.status
         response.read()
         connection.close()
@@ -189,7 +153,7 @@ class LegacyClient:
         """The question arrives on the stream of the call; the answer is a request of its own, to another gateway."""
         one, other = random.sample(self.gateways, 2)
         message = {"id": random.randrange(1 << 40), "method": "tools/call", "params": {"name": "ask", "arguments": {}}}
-        connection, response = post(one.port, self.caller, message, LEGACY, [("Mcp-Session-Id", self.session)])
+        connection, response = self.post(one, message)
         try:
             for received in messages_of(response):
                 if received.get("method") == "elicitation/create":
@@ -198,7 +162,7 @@ class LegacyClient:
                     if status != 202:
                         return f"the answer got status {status}"
                 elif received.get("id") == message["id"]:
-                    return text_of(received)
+                    return answer_text(received)
             return "no result"
         finally:
             connection.close()
@@ -220,7 +184,8 @@ def ask_all(gateways, questions):
                 wrong.append(f"{'legacy' if legacy else 'modern'}: {got[:300]}")
 
     workers = 4
-    threads = [threading.Thread(target=run, args=(number, questions // workers)) for number in range(workers)]
+    counts = [questions // workers + (number < questions % workers) for number in range(workers)]
+    threads = [threading.Thread(target=run, args=(number, count)) for number, count in enumerate(counts)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -242,12 +207,14 @@ def main():
         folder = Path(folder)
         nats, port = start_nats(folder)
         settings = SETTINGS.format(store=options.store, nats=port, lease=LEASE, server=FOLDER / "counter_server.py")
-        gateways = [Gateway(options.binary, folder / f"gateway-{number}", settings) for number in range(3)]
-        try:
+        homes = [folder / f"gateway-{number}" for number in range(3)]
+        gateways = [GatewayProcess(options.binary, home, create_home(home, settings)) for home in homes]
+        with stopping(gateways, nats):
             gateways[0].command("servers", "test")
             print("doctor:", next(line.strip() for line in gateways[0].command("doctor").splitlines() if "NATS" in line))
             for gateway in gateways:
-                gateway.start()
+                gateway.spawn()
+                gateway.wait_until_serving()
             time.sleep(2)
 
             counting = Counting(gateways, options.callers)
@@ -261,8 +228,7 @@ def main():
             if sum(right.values()) != options.questions:
                 failures.append("questions")
 
-            owned = [gateway for gateway in gateways]
-            victim = random.choice(owned)
+            victim = random.choice(gateways)
             counting.outcomes.clear()
             counting.problems.clear()
             killed = time.monotonic()
@@ -276,17 +242,6 @@ def main():
             lost = {"silent loss", "inconsistent", "crossed"} & set(counting.outcomes)
             if lost or not counting.served_after or answered > LEASE + 2 or not counting.outcomes["session lost"]:
                 failures.append("owner killed")
-        finally:
-            for gateway in gateways:
-                if gateway.process and gateway.process.poll() is None:
-                    gateway.process.terminate()
-            for gateway in gateways:
-                if gateway.process:
-                    gateway.process.wait(30)
-            nats.kill()
-            if os.environ.get("KEEP_LOGS"):
-                for gateway in gateways:
-                    print((gateway.home / "log").read_text()[-3000:])
     if failures:
         sys.exit(f"failed: {', '.join(failures)}")
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 
 
 def text_of(message):
@@ -37,3 +38,18 @@ def response(text):
     end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": usage}
     events = "".join(f"data: {json.dumps(event)}\n\n" for event in (chunk, end)) + "data: [DONE]\n\n"
     return b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n" + events.encode()
+
+
+def start_thread(reply):
+    """The same in a thread of its own, for programs without an event loop; returns the port."""
+    started, ports = threading.Event(), []
+
+    async def serve():
+        server, port = await start(reply)
+        ports.append(port)
+        started.set()
+        await server.serve_forever()
+
+    threading.Thread(target=lambda: asyncio.run(serve()), daemon=True).start()
+    started.wait(10)
+    return ports[0]

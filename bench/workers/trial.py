@@ -6,10 +6,7 @@ and what part of linear growth that is, and fails if a call fails or 4 workers r
 
 import argparse
 import http.client
-import json
-import os
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -17,10 +14,16 @@ import time
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cluster"))
-import trial as cluster  # noqa: E402
-
 FOLDER = Path(__file__).resolve().parent
+# What the trials share; before the imports that need it.
+sys.path.append(str(FOLDER.parent / "common"))
+
+from blocking_http import modern_request
+from gateway_process import GatewayProcess, create_home
+from mcp_messages import answer_text
+from nats import start_nats
+from processes import block_until, spawn
+
 GATEWAY = """
 store = "{store}"
 
@@ -46,54 +49,29 @@ trusted = true
 """
 
 
-def home(folder, settings):
-    folder.mkdir()
-    file = folder / "config/toolyard/toolyard.toml"
-    file.parent.mkdir(parents=True)
-    file.write_text(settings)
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "SESSION_KEY": "ab" * 32}
-    return environment | {f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in ("CONFIG", "DATA", "CACHE")}
-
-
 class Worker:
     """A worker in a home folder of its own."""
 
     def __init__(self, binary, folder, nats, concurrency):
-        environment = home(folder, WORKER.format(server=FOLDER / "waiting_server.py"))
+        environment = create_home(folder, WORKER.format(server=FOLDER / "waiting_server.py"))
         self.log = folder / "log"
-        command = [binary, "worker", "bench", "--nats", f"nats://127.0.0.1:{nats}", "--concurrency", str(concurrency)]
-        with open(self.log, "w") as log:
-            self.process = subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log)
+        command = [binary, "worker", "bench", "--nats", f"nats://127.0.0.1:{nats}", "--concurrency", concurrency]
+        self.process = spawn(command, self.log, env=environment, cwd=folder)
 
     def wait_until_ready(self):
-        until = time.monotonic() + 30
-        while "serves" not in self.log.read_text():
-            if time.monotonic() > until:
-                sys.exit(self.log.read_text())
-            time.sleep(0.05)
+        try:
+            block_until(lambda: "serves" in self.log.read_text(), 30, "the worker serves")
+        except TimeoutError:
+            sys.exit(self.log.read_text())
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(40)
 
 
-def call(connection, number):
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": cluster.MODERN,
-        "io.modelcontextprotocol/clientCapabilities": {},
-        "io.modelcontextprotocol/clientInfo": {"name": "worker-trial", "version": "1"},
-    }
-    message = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": "wait", "arguments": {}, "_meta": meta}}
-    headers = {
-        "Content-Type": "application/json",
-        "Accept": "application/json, text/event-stream",
-        "MCP-Protocol-Version": cluster.MODERN,
-        "Mcp-Method": "tools/call",
-        "Mcp-Name": "wait",
-        "X-Forwarded-User": "bench",
-    }
-    connection.request("POST", "/mcp", json.dumps(message), headers)
-    return cluster.text_of(list(cluster.messages_of(connection.getresponse()))[-1])
+def call(connection):
+    params, headers = {"name": "wait", "arguments": {}}, [("X-Forwarded-User", "bench")]
+    return answer_text(modern_request(None, "worker-trial", "tools/call", params, "wait", headers, connection=connection))
 
 
 def measure(port, callers, seconds):
@@ -103,7 +81,7 @@ def measure(port, callers, seconds):
     def run():
         connection, own = http.client.HTTPConnection("127.0.0.1", port, timeout=60), Counter()
         while time.monotonic() < until:
-            own[call(connection, 1)[:200]] += 1
+            own[call(connection)[:200]] += 1
         with lock:
             outcomes.update(own)
 
@@ -120,11 +98,11 @@ def wait_for_tool(gateway):
     until, answer = time.monotonic() + 30, ""
     while time.monotonic() < until:
         connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
-        answer = call(connection, 1)
+        answer = call(connection)
         if answer == "done":
             return
         time.sleep(0.1)
-    sys.exit(f"{answer}\n{(gateway.home / 'log').read_text()}")
+    sys.exit(f"{answer}\n{gateway.latest_log()}")
 
 
 def main():
@@ -138,13 +116,13 @@ def main():
     failures, rates = [], {}
     with tempfile.TemporaryDirectory(prefix="toolyard-workers-") as folder:
         folder = Path(folder)
-        nats, port = cluster.start_nats(folder)
-        gateway = cluster.Gateway.__new__(cluster.Gateway)
-        gateway.binary, gateway.home = options.binary, folder / "gateway"
-        gateway.environment = home(gateway.home, GATEWAY.format(store=options.store, nats=port))
+        nats, port = start_nats(folder)
+        home = folder / "gateway"
+        gateway = GatewayProcess(options.binary, home, create_home(home, GATEWAY.format(store=options.store, nats=port)))
         workers = []
         try:
-            gateway.start()
+            gateway.spawn()
+            gateway.wait_until_serving()
             for count in (1, 2, 4):
                 while len(workers) < count:
                     workers.append(Worker(options.binary, folder / f"worker-{len(workers)}", port, options.concurrency))
@@ -163,7 +141,7 @@ def main():
         finally:
             for worker in workers:
                 worker.process.kill()
-            if getattr(gateway, "process", None):
+            if gateway.process:
                 gateway.kill()
             nats.kill()
     if failures:
