@@ -10,11 +10,10 @@ import time
 
 from checker import check_all, summary
 from faults import Faults, proxy_faults
+from http_client import Broken, Connection
 from plan import fingerprint, make_plan
 from report import count_faults, print_report
 from stack import HERE, Lab
-from topology import TOKEN
-from wire import Broken, Http
 
 # After the last fault the load goes on, so that the recovery can be judged; then runs are taken over.
 QUIET_SECONDS, TAKE_OVER_SECONDS = 14, 6
@@ -114,13 +113,13 @@ class Operator:
     """Requests with the gateway's own token, which sees all runs."""
 
     def __init__(self, port):
-        self.http = Http(port)
+        self.http = Connection(port)
 
     async def request(self, method, path, body=None):
         """The answer as JSON; tries again while the gateways recover."""
         for _ in range(20):
             try:
-                status, _, content = await self.http.request(method, f"/api/v1{path}", [("Authorization", f"Bearer {TOKEN}")], body, 10)
+                status, _, content = await self.http.request(method, f"/api/v1{path}", body=body, timeout=10)
                 if status < 500:
                     return status, json.loads(content)
             except (Broken, ValueError):

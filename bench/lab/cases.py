@@ -12,10 +12,11 @@ import os
 import signal
 import time
 
+from client import Client
+from http_client import Connection
 from processes import is_listening, wait_until
 from stack import Lab
-from topology import BY_NAME, SERVERS, TOKEN
-from wire import Client, Http
+from topology import BY_NAME, SERVERS
 
 REFUSED_SECONDS, HALF_OPEN_SECONDS = 0.3, 40
 NUMBERS = itertools.count()
@@ -71,13 +72,13 @@ async def half_open_store(lab):
     print(f"gateway a: its open connections to PostgreSQL are mute; after {HALF_OPEN_SECONDS} s:")
     gateway, server = lab.gateways["a"], BY_NAME["h04"]
     await lab.disturb({"target": "postgres-a", "fault": "mute_all", "number": 3})
-    client, http = Client(gateway.port, "eve", "api"), Http(gateway.port)
+    client, http = Client(gateway.port, "eve", "api"), Connection(gateway.port)
     lab.servers[server.name].send_signal(signal.SIGKILL)
     until, run, outcome, status = time.monotonic() + HALF_OPEN_SECONDS, 0, "", 0
     while time.monotonic() < until and (outcome, status) != ("result", 202):
         outcome, text, _ = await client.call(server.tool, {"id": f"half-open-{next(NUMBERS)}"}, "half-open", 20)
         body, run = {"question": f"lab half-open-{run} h05 0"}, run + 1
-        status, _, _ = await http.request("POST", "/api/v1/runs", [("Authorization", f"Bearer {TOKEN}")], body, 20)
+        status, _, _ = await http.request("POST", "/api/v1/runs", body=body, timeout=20)
         await asyncio.sleep(1)
     ready, _, content = await http.request("GET", "/readyz")
     print(f"  call of a server that was restarted: {outcome} {text[:100] if outcome != 'result' else ''}\n  start of a run: {status}\n  /readyz: {ready} {content.decode()[:120]}")

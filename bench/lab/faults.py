@@ -6,8 +6,10 @@ import os
 import signal
 import time
 
+from engines import postgres_backends
 from plan import SERVER_FAULTS
-from processes import pause, send_signal, upstream_processes, wait_until
+from process_table import pause, send_signal, upstream_processes
+from processes import wait_until
 from topology import NATS_NODES
 
 PROXY_FAULTS = ("reset", "cut", "cut_response", "cut_request", "drop_response", "garbage", "slow", "hold", "refuse")
@@ -139,14 +141,14 @@ class Faults:
         return self._signal_backend(fault, signal.SIGKILL)
 
     async def postgres_backend_stop(self, fault):
-        backends = self.lab.postgres.backends()
+        backends = postgres_backends(self.lab.postgres)
         if not backends:
             return None
         pid = backends[int(fault["choice"] * len(backends))]
         return {"pid": pid} if await pause(pid, fault["seconds"]) else None
 
     def _signal_backend(self, fault, number):
-        backends = self.lab.postgres.backends()
+        backends = postgres_backends(self.lab.postgres)
         if not backends:
             return None
         pid = backends[int(fault["choice"] * len(backends))]
@@ -162,7 +164,7 @@ class Faults:
         if self.lab.postgres.lock.locked():
             return None
         # A stopped backend would let a fast stop wait.
-        for pid in self.lab.postgres.backends():
+        for pid in postgres_backends(self.lab.postgres):
             send_signal(pid, signal.SIGCONT)
         await self.lab.postgres.restart(mode)
         return {"mode": mode}

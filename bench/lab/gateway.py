@@ -1,14 +1,11 @@
-"""A gateway (`toolyard serve --http`) with a home folder of its own, as on a machine of its own."""
+"""A gateway of the laboratory: its settings, its small disk, and what the laboratory does to its process."""
 
 import os
-import re
 import signal
 import subprocess
-import time
 
-from processes import spawn, wait_until
-from topology import DEADLINE, DRAIN, LEASE, RUN_LEASE, SERVERS, TOKEN
-from wire import Broken, Http
+from gateway_process import GatewayProcess, environment_of
+from topology import DEADLINE, DRAIN, LEASE, RUN_LEASE, SERVERS
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Small enough to be filled quickly, large enough for what a gateway keeps there.
@@ -64,20 +61,16 @@ def server_settings(folder, ports):
     return "\n".join(lines) + "\n"
 
 
-class Gateway:
-    def __init__(self, name, lab, port):
-        self.name, self.lab, self.port = name, lab, port
-        self.home, self.log = os.path.join(lab.folder, f"gateway-{name}"), os.path.join(lab.folder, f"gateway-{name}.log")
-        self.settings = os.path.join(self.home, "config/toolyard/toolyard.toml")
+class Gateway(GatewayProcess):
+    def __init__(self, name, folder, binary, port):
+        home = os.path.join(folder, f"gateway-{name}")
+        super().__init__(binary, home, environment_of(home, RUST_BACKTRACE="1"), port)
+        self.name, self.settings, self.data = name, os.path.join(home, "config/toolyard/toolyard.toml"), os.path.join(home, "data")
         os.makedirs(os.path.dirname(self.settings))
-        self.data = os.path.join(self.home, "data")
         os.mkdir(self.data)
         self.has_small_disk = self.mount()
-        self.environment = {"PATH": os.environ["PATH"], "HOME": self.home, "SESSION_KEY": "ab" * 32, "SERVE_TOKEN": TOKEN, "RUST_BACKTRACE": "1"}
-        self.environment |= {f"XDG_{kind}_HOME": os.path.join(self.home, kind.lower()) for kind in ("CONFIG", "DATA", "CACHE")}
-        self.process, self.started_at = None, 0.0
         # What the laboratory does to the process, so that the supervisor knows whose doing its end is.
-        self.is_wanted, self.signals, self.log_offset = False, [], 0
+        self.is_wanted, self.signals = False, []
 
     def mount(self):
         """A file system of its own for the data folder, which can be filled; needs root."""
@@ -98,37 +91,9 @@ class Gateway:
         with open(self.settings, "w") as file:
             file.write(text + servers)
 
-    def command(self, *arguments):
-        done = subprocess.run([self.lab.binary, *arguments], env=self.environment, cwd=self.home, capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(f"toolyard {' '.join(arguments)}: {done.stdout}{done.stderr}")
-        return done.stdout
-
     def spawn(self):
-        self.signals, self.started_at, self.is_wanted = [], time.monotonic(), True
-        self.log_offset = os.path.getsize(self.log) if os.path.exists(self.log) else 0
-        command = [self.lab.binary, "serve", "--http", f"127.0.0.1:{self.port}"]
-        self.process = spawn(command, self.log, env=self.environment, cwd=self.home)
-
-    async def start(self, seconds=60):
-        self.spawn()
-        await wait_until(self.is_ready, seconds, f"gateway {self.name} is ready")
-
-    async def is_ready(self):
-        try:
-            status, _, _ = await Http(self.port).request("GET", "/readyz", [("Connection", "close")], timeout=2)
-            return status == 200
-        except Broken:
-            return False
-
-    def latest_log(self):
-        """What the current process has logged."""
-        with open(self.log, errors="replace") as file:
-            file.seek(self.log_offset)
-            return file.read()
-
-    def has_served(self):
-        return re.search(r"serving at http", self.latest_log()) is not None
+        self.signals, self.is_wanted = [], True
+        super().spawn()
 
     def send(self, number):
         self.signals.append(number)
@@ -136,5 +101,5 @@ class Gateway:
 
     async def terminate(self, seconds=60):
         self.is_wanted = False
-        self.send(signal.SIGTERM)
-        await wait_until(lambda: self.process.poll() is not None, seconds, f"gateway {self.name} ends after SIGTERM")
+        self.signals.append(signal.SIGTERM)
+        return await super().terminate(seconds)

@@ -7,12 +7,17 @@ Writes calls.jsonl and runs.jsonl. Ends when its standard input does, after the 
 import asyncio
 import itertools
 import json
+import os
 import random
 import sys
 import time
 
+# What the trials share; before the imports that need it.
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "common"))
+
+from client import Client
+from http_client import Broken, Connection
 from topology import BY_NAME, DEADLINE, PROTOCOLS, SERVERS, value_of
-from wire import Broken, Client, Http
 
 # No response at all: nginx itself answers sooner than this.
 GIVE_UP_SECONDS = DEADLINE + 10
@@ -86,7 +91,7 @@ class Load:
 
     async def start_runs(self):
         """Runs are started and left alone; what became of them is read at the end."""
-        rng, http = random.Random(f"{self.options['seed']} runs"), Http(self.options["port"])
+        rng, http = random.Random(f"{self.options['seed']} runs"), Connection(self.options["port"], key=None)
         for count in itertools.count():
             if self.is_stopping:
                 break
@@ -94,7 +99,7 @@ class Load:
             body = {"question": f"lab {name} {','.join(servers)} {rng.choice((0, 100, 600))}"}
             headers, start = [("X-Forwarded-User", f"asker-{count % 4}"), ("X-Lab-Call", name)], time.monotonic()
             try:
-                status, _, content = await http.request("POST", "/api/v1/runs", headers, body, GIVE_UP_SECONDS)
+                status, _, content = await http.request("POST", "/api/v1/runs", headers, body, timeout=GIVE_UP_SECONDS)
                 text = content.decode("utf-8", "replace")
                 run = json.loads(text).get("run") if status == 202 else None
             except (Broken, ValueError) as error:

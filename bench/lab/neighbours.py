@@ -12,10 +12,10 @@ import random
 import statistics
 import time
 
+from client import Client
 from scaling import busy_share, processor_times
 from stack import Lab
 from topology import BY_NAME, DEADLINE, SERVERS
-from wire import Client
 
 BROKEN = {"h03": "hang", "h04": "flood", "h05": "huge", "h06": "hang", "h10": "flood"}
 # What is wrong in a phase: one thing with all five, and a mixture, which is what the goal is about.

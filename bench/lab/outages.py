@@ -6,9 +6,10 @@ import json
 import time
 from collections import Counter, defaultdict
 
+from client import Client
+from http_client import Broken, Connection
 from stack import Lab
 from topology import LEASE, NATS_NODES, SERVERS
-from wire import Broken, Client, Http
 
 # Until the leases of sessions are over, their owners go on.
 LEASE_MARGIN = 2
@@ -36,11 +37,11 @@ class Watched:
         client.http.close()
 
     async def run(self):
-        http = Http(self.lab.port)
+        http = Connection(self.lab.port, key=None)
         while not self.is_over:
             start, name = time.monotonic(), f"outage-{next(self.numbers)}"
             try:
-                status, fields, content = await http.request("POST", "/api/v1/runs", [("X-Forwarded-User", "watcher")], {"question": f"lab {name} h04 0"}, 20)
+                status, fields, content = await http.request("POST", "/api/v1/runs", [("X-Forwarded-User", "watcher")], {"question": f"lab {name} h04 0"}, timeout=20)
                 code = "started" if status == 202 else json.loads(content)["error"].get("code", f"http_{status}")
                 text = "" if status == 202 else f"{status}, x-should-retry {fields.get('x-should-retry')}, retry-after {fields.get('retry-after')}: {content[:160]!r}"
             except (Broken, ValueError, KeyError) as error:

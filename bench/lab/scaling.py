@@ -6,9 +6,9 @@ import json
 import statistics
 import time
 
+from client import Client
 from stack import Lab
 from topology import BY_NAME
-from wire import Client
 
 GATEWAYS = ("a", "b", "c", "d")
 CONNECTIONS_PER_GATEWAY, PHASE_SECONDS, ROUNDS, TOOL_MS = 2, 8, 4, 20

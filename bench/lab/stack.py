@@ -11,36 +11,29 @@ import tempfile
 import time
 
 import scripted_model
-from engines import Nats, Postgres
+from client import Client
+from engines import Nats
 from gateway import Gateway, server_settings
-from processes import free_ports, is_listening, processes_of, resident_kib, run_queue_seconds, send_signal, spawn, wait_until
+from nginx import start_nginx
+from postgres import Postgres
+from process_table import processes_of, resident_kib, run_queue_seconds, send_signal
+from processes import free_ports, is_listening, spawn, wait_until
 from topology import BY_NAME, BY_TOOL, DEADLINE, GATEWAYS, HTTP, LATE_MARGIN, NATS_NODES
-from wire import Client
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Round robin without stickiness. A POST that was sent to a gateway is never sent to another one: only failed connects are.
-NGINX = """
-worker_processes 1; daemon off; pid nginx.pid; error_log nginx.err warn; {user}
-events {{ worker_connections 4096; }}
-http {{
-  log_format lab escape=json '{{"call":"$http_x_lab_call","seconds":$request_time,"gateway":"$upstream_addr","status":$status,"ended":$msec}}';
+NGINX_LOG = """
+  log_format lab escape=json '{"call":"$http_x_lab_call","seconds":$request_time,"gateway":"$upstream_addr","status":$status,"ended":$msec}';
   access_log nginx.access lab;
-  client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
   keepalive_requests 1000000;
-  upstream toolyard {{ {servers} }}
-  server {{
-    listen 127.0.0.1:{port} backlog=4096;
-    location / {{
-      proxy_pass http://toolyard;
+"""
+# A POST that was sent to a gateway is never sent to another one: only failed connects are, unless a defect is planted.
+NGINX_PROXY = """
       proxy_set_header Host 127.0.0.1;
       proxy_connect_timeout 1s;
       proxy_read_timeout {read_timeout}ms;
       proxy_buffering off;
       proxy_next_upstream {next_upstream};
       add_header X-Gateway $upstream_addr always;
-    }}
-  }}
-}}
 """
 # A gateway whose threads waited this long for a processor within half a second is not judged by its deadlines.
 STARVED_SECONDS = 0.1
@@ -98,7 +91,7 @@ class Lab:
 
     async def _start(self):
         self.model, model_port = await scripted_model.start(model_reply)
-        self.postgres, self.nats = Postgres(self.folder), Nats(self.folder)
+        self.postgres, self.nats = Postgres(self.folder, max_connections=200), Nats(self.folder)
         await asyncio.gather(self.postgres.create(), self.nats.start_all())
         names = [*HTTP, *(f"postgres-{name}" for name in self.gateway_names)]
         names += [f"nats-{name}-{node}" for name in self.gateway_names for node in NATS_NODES]
@@ -113,7 +106,7 @@ class Lab:
             await wait_until(lambda name=name: is_listening(self.server_ports[name]), 20, f"server {name} listens")
         servers = server_settings(self.folder, self.proxy_ports)
         for name in self.gateway_names:
-            gateway = self.gateways[name] = Gateway(name, self, rest.pop())
+            gateway = self.gateways[name] = Gateway(name, self.folder, self.binary, rest.pop())
             nats = ",".join(f"nats://127.0.0.1:{self.proxy_ports[f'nats-{name}-{node}']}" for node in NATS_NODES)
             gateway.write_settings(self.proxy_ports[f"postgres-{name}"], nats, model_port, servers, self.worker_names)
         # The revision and the tools of each server are known before the first gateway starts.
@@ -168,15 +161,10 @@ class Lab:
             for port in hop_ports:
                 await wait_until(lambda port=port: is_listening(port), 20, "the planted defect listens")
         self.gateway_of_port = {f"127.0.0.1:{port}": name for port, name in zip(targets, self.gateways)}
-        servers = " ".join(f"server 127.0.0.1:{port} max_fails=0;" for port in targets)
-        text = NGINX.format(
-            servers=servers, port=self.port, user="user root;" if os.getuid() == 0 else "", read_timeout=int((DEADLINE + 2 * LATE_MARGIN) * 1000),
-            next_upstream="error timeout http_502 http_504 non_idempotent" if self.plant == "repeat" else "error")
-        conf = os.path.join(self.folder, "nginx.conf")
-        with open(conf, "w") as file:
-            file.write(text)
-        self.nginx = spawn(["nginx", "-p", self.folder, "-e", "nginx.err", "-c", conf], f"{self.folder}/nginx.log")
-        await wait_until(lambda: is_listening(self.port), 20, "nginx listens")
+        servers = [f"server 127.0.0.1:{port} max_fails=0;" for port in targets]
+        next_upstream = "error timeout http_502 http_504 non_idempotent" if self.plant == "repeat" else "error"
+        proxy = NGINX_PROXY.format(read_timeout=int((DEADLINE + 2 * LATE_MARGIN) * 1000), next_upstream=next_upstream)
+        self.nginx = await start_nginx(self.folder, self.port, servers, NGINX_LOG, proxy)
 
     async def _warm_up(self):
         """Every gateway answers a call of every tool."""
@@ -222,7 +210,7 @@ class Lab:
             await asyncio.sleep(0.1)
 
     def _note_end(self, gateway):
-        code, served = gateway.process.returncode, gateway.has_served()
+        code, served = gateway.process.returncode, gateway.served_port() is not None
         is_ours = -code in gateway.signals or (code == 0 and signal.SIGTERM in gateway.signals)
         self.note("gateway_ended", gateway=gateway.name, pid=gateway.process.pid, code=code, is_ours=is_ours, has_served=served, signals=list(map(int, gateway.signals)), log=gateway.latest_log()[-1500:])
 

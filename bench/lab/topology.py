@@ -4,7 +4,6 @@ import hashlib
 from dataclasses import dataclass
 
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
-TOKEN = "a-token-of-more-than-thirty-two-characters"
 GATEWAYS = ("a", "b", "c")
 NATS_NODES = (1, 2, 3)
 # Seconds. The deadline of every call is `[serve] idle_timeout`: nothing in the laboratory reports progress, which would extend it.

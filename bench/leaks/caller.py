@@ -6,7 +6,8 @@ import random
 import time
 from collections import Counter
 
-from http_client import Broken, Connection, McpClient
+from http_client import Broken, Connection
+from mcp_client import McpClient
 from operations import STEP_TIMEOUT, Failed, Trespass, choose, expect, same_idempotency_key
 
 MAX_ATTEMPTS = 10

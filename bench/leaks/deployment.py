@@ -10,7 +10,8 @@ import tempfile
 import time
 
 import scripted_model
-from http_client import TOKEN, free_port
+from http_client import TOKEN
+from processes import free_port
 from replies import reply
 
 HERE = os.path.dirname(os.path.abspath(__file__))

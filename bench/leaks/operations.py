@@ -1,8 +1,6 @@
 """What callers do: calls with canaries of their own, and attempts to get at what belongs to others."""
 
-import asyncio
 import json
-import random
 import re
 from urllib.parse import quote
 

@@ -1,42 +1,28 @@
 """What an operator deploys: PostgreSQL, two replicas of `toolyard serve`, nginx in front of them, and an MCP server behind them."""
 
 import asyncio
-import glob
 import json
 import os
-import pwd
 import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 
 import scripted_model
-from http_client import TOKEN, Broken, Connection, McpClient, free_port
+from gateway_process import GatewayProcess, environment_of
+from http_client import Broken, Connection
+from mcp_client import McpClient
+from nginx import start_nginx
+from postgres import Postgres
+from processes import free_port, is_listening, tail, wait_until
 from replies import reply
 
 # Seconds.
 DEFAULT_RUN_LEASE = 30
 HERE = os.path.dirname(os.path.abspath(__file__))
-
-# The upstream block has nothing but the servers: round robin, no stickiness, max_fails=1, fail_timeout=10s. The name of the
-# upstream is what nginx sends as `Host` by default.
-NGINX_CONF = """
-worker_processes 1; daemon off; pid nginx.pid; error_log nginx.err warn; {user}
-events {{ worker_connections 8192; }}
-http {{
-  access_log off;
-  client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
-  upstream toolyard {{ {servers} }}
-  server {{
-    listen 127.0.0.1:{port} backlog=4096;
-    location / {{ proxy_pass http://toolyard; }}
-  }}
-}}
-"""
 
 SETTINGS = """
 store = "{store}"
@@ -62,78 +48,14 @@ tool_calling = "schema"
 """
 
 
-async def wait_until(condition, seconds, what):
-    """Waits for an asynchronous condition; returns how long that took."""
-    began = time.monotonic()
-    while not await condition():
-        if time.monotonic() - began > seconds:
-            raise TimeoutError(f"{what}: not within {seconds} s")
-        await asyncio.sleep(0.05)
-    return time.monotonic() - began
-
-
-async def is_listening(port):
-    try:
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.close()
-        return True
-    except OSError:
-        return False
-
-
-class Postgres:
-    """A fresh server on loopback with PostgreSQL's own settings."""
-
-    def __init__(self, folder):
-        programs = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda path: int(path.split("/")[-2]))
-        if not programs:
-            sys.exit("PostgreSQL is missing\nhint: scripts/parts installs it")
-        self.programs, self.folder, self.port = programs[-1], os.path.join(folder, "postgres"), free_port()
-        os.mkdir(self.folder)
-        # PostgreSQL refuses to run as root.
-        self.prefix = []
-        if os.getuid() == 0:
-            os.chown(self.folder, pwd.getpwnam("postgres").pw_uid, -1)
-            self.prefix = ["runuser", "-u", "postgres", "--"]
-        self._run("initdb", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-sync")
-        self.url = f"postgres://postgres@127.0.0.1:{self.port}/postgres"
-        self.start()
-
-    def _run(self, program, *arguments):
-        command = [*self.prefix, f"{self.programs}/{program}", "-D", f"{self.folder}/data", *arguments]
-        subprocess.run(command, check=True, cwd=self.folder, stdout=subprocess.DEVNULL)
-
-    def start(self):
-        options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self.folder}"
-        self._run("pg_ctl", "-w", "-l", f"{self.folder}/log", "-o", options, "start")
-
-    def stop(self):
-        """As by a crash: connections break, nothing is flushed."""
-        self._run("pg_ctl", "-m", "immediate", "stop")
-
-    def rows(self, sql):
-        """The first column of each row."""
-        output = subprocess.run(["psql", self.url, "-qAt", "-c", sql], check=True, capture_output=True, text=True)
-        return output.stdout.splitlines()
-
-
-class Replica:
-    """One `toolyard serve` with a data folder of its own, as on a machine of its own."""
+class Replica(GatewayProcess):
+    """One `toolyard serve` with a data folder of its own; the replicas share the settings."""
 
     def __init__(self, deployment, name):
-        self.deployment, self.name, self.port, self.process = deployment, name, free_port(), None
-        self.home = os.path.join(deployment.folder, name)
-        self.log = os.path.join(deployment.folder, f"{name}.log")
-        os.mkdir(self.home)
-
-    def spawn(self):
-        command = [self.deployment.binary, "--config", self.deployment.settings, "serve", "--http", f"127.0.0.1:{self.port}"]
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(command, env=environment(self.home), cwd=self.home, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-
-    async def start(self):
-        self.spawn()
-        await wait_until(self.is_ready, 60, f"replica {self.name} is ready")
+        home = os.path.join(deployment.folder, name)
+        super().__init__(deployment.binary, home, environment_of(home), free_port(), ("--config", deployment.settings))
+        self.name = name
+        os.mkdir(home)
 
     async def is_ready(self):
         """By `/readyz`, or by `/healthz` where that does not exist."""
@@ -147,22 +69,6 @@ class Replica:
             if status not in (401, 404):
                 return status == 200
         return False
-
-    async def wait_for_exit(self, seconds=90):
-        async def has_ended():
-            return self.process.poll() is not None
-
-        return await wait_until(has_ended, seconds, f"replica {self.name} ends")
-
-    async def terminate(self):
-        """SIGTERM; returns the seconds until the process had ended."""
-        self.process.send_signal(signal.SIGTERM)
-        return await self.wait_for_exit()
-
-    def kill(self):
-        """kill -9; returns once the process is gone."""
-        self.process.kill()
-        self.process.wait()
 
 
 class Deployment:
@@ -191,19 +97,15 @@ class Deployment:
     async def _start(self):
         self.model, self.model_port = await scripted_model.start(reply)
         self.postgres = Postgres(self.folder)
+        await self.postgres.create()
         await self.start_ledger()
         self.write_settings("runs")
         self.replicas = [Replica(self, "a"), Replica(self, "b")]
         # The first start creates the tables.
         for replica in self.replicas:
             await replica.start()
-        servers = " ".join(f"server 127.0.0.1:{replica.port};" for replica in self.replicas)
-        user = "user root;" if os.getuid() == 0 else ""
-        conf = os.path.join(self.folder, "nginx.conf")
-        with open(conf, "w") as file:
-            file.write(NGINX_CONF.format(servers=servers, port=self.port, user=user))
-        self.nginx = subprocess.Popen(["nginx", "-p", self.folder, "-e", "nginx.err", "-c", conf], stderr=subprocess.DEVNULL)
-        await wait_until(lambda: is_listening(self.port), 20, "nginx listens")
+        # Nothing but the servers: round robin, max_fails=1, fail_timeout=10s. nginx sends the name of the upstream as `Host` by default.
+        self.nginx = await start_nginx(self.folder, self.port, [f"server 127.0.0.1:{replica.port};" for replica in self.replicas])
         await self.list_tools()
 
     async def __aexit__(self, *_):
@@ -212,8 +114,7 @@ class Deployment:
             process.terminate() if process is self.nginx else process.kill()
             process.wait()
         if self.postgres:
-            subprocess.run([*self.postgres.prefix, f"{self.postgres.programs}/pg_ctl", "-D", f"{self.postgres.folder}/data", "-m", "immediate", "stop"],
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.postgres.folder)
+            await self.postgres.stop("immediate")
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def write_settings(self, journal):
@@ -269,7 +170,7 @@ class Deployment:
         home = os.path.join(self.folder, "cli")
         os.makedirs(home, exist_ok=True)
         process = await asyncio.create_subprocess_exec(
-            self.binary, "--config", self.settings, *arguments, env=environment(home), cwd=home,
+            self.binary, "--config", self.settings, *arguments, env=environment_of(home), cwd=home,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         out, err = await asyncio.wait_for(process.communicate(), timeout)
         return process.returncode, out.decode(), err.decode()
@@ -289,12 +190,3 @@ class Deployment:
             records = [record for record in map(json.loads, lines) if record["tool"] == "record"]
         repeated = len(records) - len({record["call"] for record in records})
         return len(records), verdict.get("intact", {}).get("lost", 0), repeated
-
-
-def environment(home):
-    return {"HOME": home, "PATH": os.environ["PATH"], "SERVE_TOKEN": TOKEN}
-
-
-def tail(file, size=600):
-    with open(file, errors="replace") as text:
-        return text.read()[-size:]

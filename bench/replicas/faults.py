@@ -6,9 +6,10 @@ import time
 from collections import Counter
 
 from checks import check_ledger
-from deployment import wait_until
 from http_client import Broken, Connection
 from load import Load
+from postgres import query
+from processes import wait_until
 
 # nginx does not use a server for this long after it refused a connection (`fail_timeout`, default 10 s).
 NGINX_FAIL_TIMEOUT = 10
@@ -62,8 +63,7 @@ async def kill(yard, report, options):
     report.check(fault, f"failed calls, of {in_flight} in flight", len(failed), f"1 to {in_flight}", 0 < len(failed) <= in_flight, load.summary())
     entries = yard.entries(load.name + "-")
     check_ledger(report, fault, load, entries)
-    journal = dict(line.split("|", 1) for line in yard.postgres.rows(
-        f"SELECT redacted_arguments::json ->> 'entry', state FROM steps WHERE redacted_arguments LIKE '%\"{load.name}-%'"))
+    journal = dict(query(yard.postgres.url, f"SELECT redacted_arguments::json ->> 'entry', state FROM steps WHERE redacted_arguments LIKE '%\"{load.name}-%'"))
     unrecorded = [entry for entry in entries if entry not in journal]
     report.check(fault, f"executed calls that the journal does not know, of {len(entries)}", len(unrecorded), 0, not unrecorded)
     executed = set(entries)
@@ -139,12 +139,12 @@ async def postgres_outage(yard, report, options):
     verifier = Verifier(yard, 50)
     async with Load(yard.port, options.clients, options.pause) as load:
         await verifier.run(17)
-        yard.postgres.stop()
+        await yard.postgres.stop("immediate")
         # At once, because each waits for the store.
         verifying = asyncio.gather(*(verifier.run(2) for _ in range(8)))
         starting = asyncio.create_task(start_runs_without_store(yard))
         await asyncio.sleep(outage)
-        yard.postgres.start()
+        await yard.postgres.start()
         back = time.monotonic()
         await verifying
         refused, answers = await starting

@@ -5,7 +5,8 @@ import itertools
 import time
 from collections import Counter, namedtuple
 
-from http_client import Broken, Connection, McpClient
+from http_client import Broken, Connection
+from mcp_client import McpClient
 
 # `began` and `ended` are times of time.monotonic().
 Call = namedtuple("Call", "entry legacy began ended outcome detail")

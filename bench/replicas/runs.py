@@ -6,8 +6,8 @@ import json
 import time
 from collections import Counter
 
-from deployment import wait_until
 from http_client import Connection
+from processes import wait_until
 
 # A survivor has this long after the lease of a run has ended.
 MARGIN = 5

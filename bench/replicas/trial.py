@@ -14,9 +14,10 @@ import time
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "common"))
 
 from checks import Report, check_ledger
-from deployment import Deployment, tail
+from deployment import Deployment
 from faults import kill, postgres_outage, rolling_restart
 from load import Load
+from processes import tail
 from runs import orphaned_runs
 from upstream import hog, upstream_outage
 

@@ -4,8 +4,9 @@ import asyncio
 import statistics
 import time
 
-from http_client import Broken, Connection, McpClient
+from http_client import Broken, Connection
 from load import Load
+from mcp_client import McpClient
 
 
 async def upstream_outage(yard, report, options):

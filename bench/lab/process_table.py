@@ -1,56 +1,8 @@
-"""Processes of the laboratory: starting, waiting, and finding those of a folder in /proc."""
+"""Processes of this machine, from /proc: which ones belong to a folder, what they use, and signals for them."""
 
 import asyncio
 import os
-import random
 import signal
-import socket
-import subprocess
-import time
-
-
-def free_ports(count):
-    """Ports that nobody listens at, below those that the system gives to outgoing connections: a restarted process needs its port again."""
-    found, tried = [], random.SystemRandom()
-    while len(found) < count:
-        port = tried.randrange(10_000, 32_000)
-        with socket.socket() as listener:
-            try:
-                listener.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        if port not in found:
-            found.append(port)
-    return found
-
-
-async def wait_until(condition, seconds, what):
-    """Waits for a condition, which may be asynchronous."""
-    until = time.monotonic() + seconds
-    while True:
-        outcome = condition()
-        if asyncio.iscoroutine(outcome):
-            outcome = await outcome
-        if outcome:
-            return
-        if time.monotonic() > until:
-            raise TimeoutError(f"{what}: not within {seconds} s")
-        await asyncio.sleep(0.05)
-
-
-async def is_listening(port):
-    try:
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.close()
-        return True
-    except OSError:
-        return False
-
-
-def spawn(command, log, **more):
-    """Starts a process whose output is appended to a log file."""
-    with open(log, "ab") as file:
-        return subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=file, stderr=file, **more)
 
 
 def send_signal(pid, number):
