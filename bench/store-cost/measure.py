@@ -1,179 +1,188 @@
-"""What a call and a run cost in the store: rows, bytes and transactions in PostgreSQL.
+"""What a call, a run and a step of a run cost in the store: rows, bytes of tables and indexes, WAL, and transactions in PostgreSQL.
 
-Starts a gateway on an empty database, makes calls and runs, and reads the sizes of all tables before and after.
+Starts a gateway on an empty database, makes calls of a tool with a side effect and runs of a scripted model that calls it, and reads
+the sizes of all tables before and after. Runs with few and with many steps are measured: their difference is the cost of a step, and
+what is left is the cost of a run.
 usage: scripts/store-cost [--calls N] [--runs N]
 """
 
 import argparse
 import http.client
-import json
-import os
-import re
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+# What the trials share; before the imports that need it.
+sys.path += [str(FOLDER.parent / "common"), str(FOLDER.parent / "replicas")]
+
+import scripted_model
+from blocking_http import modern_request, open_response, request_json
+from gateway_process import GatewayProcess, create_home, stopping
+from http_client import TOKEN
+from mcp_messages import answer_text
+from postgres import query
+from processes import accepts_connections, block_until, free_port
+from replies import reply
 
 SETTINGS = """
 store = "{store}"
 journal = "{journal}"
 
+[serve]
+token = "${{SERVE_TOKEN}}"
+drain = "0s"
+
+[servers.ledger]
+url = "http://127.0.0.1:{ledger}/mcp"
+transport = "http"
+revision = "legacy"
+stateless = true
+
 [models.scripted]
 url = "http://127.0.0.1:{model}/v1"
 model = "scripted"
+tool_calling = "schema"
 
 [approvals]
-allow = ["calculate"]
+allow = ["record@ledger"]
 """
-MODERN = "2026-07-28"
+AUTHORIZATION = [("Authorization", f"Bearer {TOKEN}")]
+# Steps of the shorter and of the longer runs.
+FEW_STEPS, MANY_STEPS = 2, 10
+# The gateway writes what may wait (audit records, statistics) within this time.
+SETTLE_SECONDS = 3
+IDLE_SECONDS = 5
+MEASURES = ("rows", "table bytes", "index bytes", "WAL bytes", "transactions")
 
 
-class ScriptedModel(BaseHTTPRequestHandler):
-    """An OpenAI-compatible model that calls `calculate` twice, one call after the other, and then answers."""
+class Usage:
+    """What a database holds and has done, as a whole and by table; differences can be divided by a count."""
 
-    def do_POST(self):
-        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        done = sum(message["role"] == "tool" for message in request["messages"])
-        if done < 2 and request.get("tools"):
-            call = {"name": "calculate", "arguments": json.dumps({"expression": f"{done} + 41"})}
-            message = {"role": "assistant", "content": None, "tool_calls": [{"id": f"call_{done}", "type": "function", "function": call}]}
-        else:
-            message = {"role": "assistant", "content": "The results are 41 and 42."}
-        body = {"id": "x", "object": "chat.completion", "created": 1, "model": "scripted", "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}}
-        body["choices"] = [{"index": 0, "message": message, "finish_reason": "tool_calls" if message.get("tool_calls") else "stop"}]
-        text = json.dumps(body).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
+    def __init__(self, totals, tables):
+        self.totals, self.tables = totals, tables
 
-    def log_message(self, *_):
-        pass
+    @classmethod
+    def read(cls, url):
+        names = [name for (name,) in query(url, "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace")]
+        tables = {}
+        for name in names:
+            [sizes] = query(url, f"SELECT count(*), pg_table_size('{name}'), pg_indexes_size('{name}') FROM {name}")
+            tables[name] = [int(size) for size in sizes]
+        return cls([sum(column) for column in zip(*tables.values())], tables)
 
+    def combine(self, other, operation):
+        tables = {name: [operation(*pair) for pair in zip(sizes, other.tables.get(name, [0, 0, 0]))] for name, sizes in self.tables.items()}
+        return Usage([operation(*pair) for pair in zip(self.totals, other.totals)], tables)
 
-class Database:
-    def __init__(self, url):
-        self.url = url
+    def divide(self, count):
+        return Usage([total / count for total in self.totals], {name: [size / count for size in sizes] for name, sizes in self.tables.items()})
 
-    def rows(self, query):
-        done = subprocess.run(["psql", self.url, "-Atc", query], capture_output=True, text=True, check=True)
-        return [line.split("|") for line in done.stdout.splitlines()]
-
-    def sizes(self):
-        """Rows and bytes, with indexes, of each table."""
-        tables = [name for (name,) in self.rows("SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace")]
-        self.rows("CHECKPOINT")
-        sizes = {}
-        for table in tables:
-            [[rows, size]] = self.rows(f"SELECT count(*), pg_total_relation_size('{table}') FROM {table}")
-            sizes[table] = (int(rows), int(size))
-        return sizes
-
-    def transactions(self):
-        [[commits]] = self.rows("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()")
-        return int(commits)
-
-    def wal(self):
-        [[position]] = self.rows("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn")
-        return int(position)
+    def print(self, name):
+        print(f"{name}: " + ", ".join(f"{measure} {total:.2f}" if total < 100 else f"{measure} {total:.0f}" for measure, total in zip(MEASURES, self.totals)))
+        for table, (rows, size, indexes) in sorted(self.tables.items()):
+            if abs(rows) >= 0.01 or abs(size) >= 1 or abs(indexes) >= 1:
+                print(f"    {table}: {rows:.2f} rows, {size:.0f} + {indexes:.0f} bytes")
 
 
-class Gateway:
-    def __init__(self, binary, home, settings):
-        file = home / "config/toolyard/toolyard.toml"
-        file.parent.mkdir(parents=True)
-        file.write_text(settings)
-        environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
-        environment |= {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "CACHE")}
-        log = open(home / "log", "w")
-        command = [binary, "serve", "--http", "127.0.0.1:0", "--no-auth"]
-        self.process = subprocess.Popen(command, env=environment, cwd=home, stdout=log, stderr=log)
-        until = time.monotonic() + 30
-        while not (found := re.search(r"serving at http://127\.0\.0\.1:(\d+)", (home / "log").read_text())):
-            if time.monotonic() > until:
-                sys.exit((home / "log").read_text())
-            time.sleep(0.05)
-        self.port = int(found[1])
-
-    def post(self, connection, path, body, headers=()):
-        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", **dict(headers)})
-        response = connection.getresponse()
-        return json.loads(response.read() or b"null")
-
-    def call(self, connection, number):
-        meta = {
-            "io.modelcontextprotocol/protocolVersion": MODERN,
-            "io.modelcontextprotocol/clientCapabilities": {},
-            "io.modelcontextprotocol/clientInfo": {"name": "store-cost", "version": "1"},
-        }
-        params = {"name": "calculate", "arguments": {"expression": f"{number} + 1"}, "_meta": meta}
-        message = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
-        headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": "calculate"}
-        answer = self.post(connection, "/mcp", message, headers.items())
-        if str(number + 1) not in json.dumps(answer):
-            sys.exit(f"a call failed: {answer}")
-
-    def run(self, connection, number):
-        run = self.post(connection, "/api/v1/runs", {"question": f"Add 41 to 0 and to 1 (request {number})."})
-        while True:
-            connection.request("GET", f"/api/v1/runs/{run['run']}")
-            state = json.loads(connection.getresponse().read())["state"]
-            if state not in ("open", "running", "queued"):
-                if state != "answered":
-                    sys.exit(f"a run ended as {state}")
-                return
-            time.sleep(0.02)
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait()
+def activity(url):
+    """The position in the WAL, the number of transactions so far, and the time."""
+    [[position, transactions]] = query(
+        url, "SELECT pg_current_wal_lsn() - '0/0'::pg_lsn, xact_commit FROM pg_stat_database WHERE datname = current_database()")
+    return int(position), int(transactions), time.monotonic()
 
 
-def measure(name, count, database, work):
-    """Does the work, waits until the store is written, and prints what it cost per piece."""
+def idle_rates(url):
+    """WAL bytes and transactions per second of a gateway that nobody uses: it looks for runs to take over, and renews leases."""
+    before = activity(url)
+    time.sleep(IDLE_SECONDS)
+    position, transactions, at = (after - earlier for after, earlier in zip(activity(url), before))
+    return position / at, transactions / at
+
+
+def measure(count, url, work):
+    """Does the work, waits until the store is written, and returns what one piece of work cost beyond an idle gateway."""
     work(0)
-    time.sleep(3)
-    before, transactions, wal = database.sizes(), database.transactions(), database.wal()
+    time.sleep(SETTLE_SECONDS)
+    # A checkpoint in between would write whole pages to the WAL, more of them the fewer calls there are.
+    query(url, "CHECKPOINT")
+    before, idle = Usage.read(url), idle_rates(url)
+    began = activity(url)
     for number in range(1, count + 1):
         work(number)
-    time.sleep(3)
-    after, transactions, wal = database.sizes(), database.transactions() - transactions, database.wal() - wal
-    changed = {table: (after[table][0] - before[table][0], after[table][1] - before[table][1]) for table in after}
-    rows = {table: round(rows / count, 2) for table, (rows, _) in changed.items() if rows}
-    size = {table: round(size / count) for table, (_, size) in changed.items() if size}
-    print(f"{name}: rows {sum(rows.values()):.2f}, bytes {sum(size.values())}, WAL bytes {round(wal / count)}, transactions {transactions / count:.2f}")
-    for table in sorted(set(rows) | set(size)):
-        print(f"    {table}: {rows.get(table, 0)} rows, {size.get(table, 0)} bytes")
+    time.sleep(SETTLE_SECONDS)
+    wal, transactions, seconds = (after - earlier for after, earlier in zip(activity(url), began))
+    usage = Usage.read(url).combine(before, lambda after, earlier: after - earlier)
+    usage.totals += [wal - idle[0] * seconds, transactions - idle[1] * seconds]
+    return usage.divide(count)
+
+
+class Client:
+    """Calls and runs through one gateway, one after the other."""
+
+    def __init__(self, gateway):
+        self.port, self.connection = gateway.port, http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
+
+    def call(self, number):
+        params = {"name": "record", "arguments": {"entry": f"call-{number}"}}
+        answer = modern_request(self.port, "store-cost", "tools/call", params, "record", AUTHORIZATION, number=number, connection=self.connection)
+        if answer_text(answer) != f"call-{number}":
+            sys.exit(f"a call failed: {answer}")
+
+    def run(self, steps, number):
+        """Follows the run instead of asking for its state again and again, which would be transactions, too."""
+        status, run = request_json(self.port, "POST", "/api/v1/runs", {"question": f"record run-{steps}-{number} {steps} 0"}, connection=self.connection)
+        if status != 202:
+            sys.exit(f"a run was not started: {status} {run}")
+        events, response = open_response(self.port, "GET", f"/api/v1/runs/{run['run']}/events", headers=AUTHORIZATION)
+        response.read()
+        events.close()
+        _, run = request_json(self.port, "GET", f"/api/v1/runs/{run['run']}", connection=self.connection)
+        if run["state"] != "answered" or [step["state"] for step in run["steps"]] != ["done"] * steps:
+            sys.exit(f"a run did not do its {steps} steps: {run}")
+
+
+def measure_runs(client, url, count):
+    few, many = (measure(count, url, lambda number, steps=steps: client.run(steps, number)) for steps in (FEW_STEPS, MANY_STEPS))
+    few.print(f"run with {FEW_STEPS} steps")
+    many.print(f"run with {MANY_STEPS} steps")
+    step = many.combine(few, lambda more, less: more - less).divide(MANY_STEPS - FEW_STEPS)
+    step.print("per step")
+    few.combine(step, lambda run, one: run - FEW_STEPS * one).print("per run, without its steps")
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", required=True)
-    parser.add_argument("--store", required=True)
-    parser.add_argument("--calls", type=int, default=20_000)
-    parser.add_argument("--runs", type=int, default=300)
-    arguments = parser.parse_args()
-    model = ThreadingHTTPServer(("127.0.0.1", 0), ScriptedModel)
-    threading.Thread(target=model.serve_forever, daemon=True).start()
-    for journal in ("runs", "always"):
-        admin = Database(f"{arguments.store}/postgres")
-        admin.rows(f"CREATE DATABASE cost_{journal}")
-        database = Database(f"{arguments.store}/cost_{journal}")
-        with tempfile.TemporaryDirectory() as folder:
-            settings = SETTINGS.format(store=database.url, journal=journal, model=model.server_port)
-            gateway = Gateway(arguments.binary, Path(folder), settings)
-            connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
-            try:
-                measure(f"call, journal = \"{journal}\"", arguments.calls, database, lambda number: gateway.call(connection, number))
+    parser.add_argument("--store", required=True, help="the address of a PostgreSQL of its own, without a database")
+    parser.add_argument("--calls", type=int, default=5000)
+    parser.add_argument("--runs", type=int, default=200, help="runs of each length")
+    options = parser.parse_args()
+    model = scripted_model.start_thread(reply)
+    with tempfile.TemporaryDirectory(prefix="toolyard-store-cost-") as folder:
+        port = free_port()
+        ledger = subprocess.Popen([sys.executable, FOLDER.parent / "replicas/ledger_server.py", str(port), f"{folder}/ledger"])
+        block_until(lambda: accepts_connections(port), 10, "the ledger server listens")
+        homes = {journal: Path(folder) / journal for journal in ("runs", "always")}
+        gateways = {}
+        for journal, home in homes.items():
+            query(f"{options.store}/postgres", f"CREATE DATABASE cost_{journal}")
+            settings = SETTINGS.format(store=f"{options.store}/cost_{journal}", journal=journal, ledger=port, model=model)
+            gateways[journal] = GatewayProcess(options.binary, home, create_home(home, settings))
+        with stopping(gateways.values(), ledger):
+            for journal, gateway in gateways.items():
+                url = f"{options.store}/cost_{journal}"
+                gateway.command("servers", "test")
+                gateway.spawn()
+                gateway.wait_until_serving()
+                client = Client(gateway)
+                measure(options.calls, url, client.call).print(f"call, journal = \"{journal}\"")
                 if journal == "runs":
-                    measure("run with two steps", arguments.runs, database, lambda number: gateway.run(connection, number))
-            finally:
-                gateway.stop()
+                    measure_runs(client, url, options.runs)
+                gateway.process.terminate()
+                gateway.process.wait(60)
 
 
 main()
