@@ -27,9 +27,9 @@ def environment_of(home, **variables):
 class GatewayProcess:
     """A gateway; port 0 lets the system choose one, which is known once the gateway serves. Its log is beside its home folder."""
 
-    def __init__(self, binary, home, environment, port=0, global_options=(), serve_options=()):
+    def __init__(self, binary, home, environment, port=0, global_options=()):
         self.binary, self.home, self.environment = binary, Path(home), environment
-        self.global_options, self.serve_options = global_options, serve_options
+        self.global_options = global_options
         self.log, self.log_offset = Path(f"{home}.log"), 0
         self.port, self.process = port, None
 
@@ -43,8 +43,10 @@ class GatewayProcess:
 
     def spawn(self):
         self.log_offset = self.log.stat().st_size if self.log.exists() else 0
-        command = [self.binary, *self.global_options, "serve", "--http", f"127.0.0.1:{self.port}", *self.serve_options]
-        self.process = spawn(command, self.log, env=self.environment, cwd=self.home)
+        self.process = spawn(self.serve_command(), self.log, env=self.environment, cwd=self.home)
+
+    def serve_command(self):
+        return [self.binary, *self.global_options, "serve", "--http", f"127.0.0.1:{self.port}"]
 
     def latest_log(self):
         """What the current process has logged."""

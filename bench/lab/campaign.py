@@ -8,15 +8,19 @@ import re
 import sys
 import time
 
-from checker import check_all, summary
+from checker import RECOVERY_SECONDS, check_all, summary
 from faults import Faults, proxy_faults
 from http_client import Broken, Connection
-from plan import fingerprint, make_plan
-from report import count_faults, print_report
+from plan import fault_window, fingerprint, make_plan
+from report import count_faults, print_report, print_summary
 from stack import HERE, Lab
+from topology import RUN_LEASE
 
-# After the last fault the load goes on, so that the recovery can be judged; then runs are taken over.
-QUIET_SECONDS, TAKE_OVER_SECONDS = 14, 6
+# After the last fault the load goes on: until everything must have recovered, and then for as long as that is judged. Runs of gateways that
+# were killed are taken over meanwhile.
+JUDGED_SECONDS = 3
+QUIET_SECONDS = RECOVERY_SECONDS + JUDGED_SECONDS
+assert QUIET_SECONDS > RUN_LEASE + 3
 RUNS_SECONDS = 60
 
 
@@ -24,7 +28,8 @@ async def campaign(options):
     rates = (3, 8) if options.seconds < 300 else (7, 5)
     small = rates[0] if options.small_per_second is None else options.small_per_second
     large = rates[1] if options.large_every is None else options.large_every
-    plan = make_plan(options.seed, options.seconds, small, large, can_fill_disk=os.getuid() == 0, only=options.only)
+    plan = make_plan(options.seed, options.seconds, small, large, can_fill_disk=os.getuid() == 0, only=options.only,
+                     workers=options.workers, has_upgrade=options.upgrade_to is not None)
     print(f"seed {options.seed}: {len(plan)} faults in {options.seconds} s, plan {fingerprint(plan)}", flush=True)
     lab = Lab(options.binary, plant=options.plant, workers=options.workers)
     with open(os.path.join(lab.folder, "plan.json"), "w") as file:
@@ -33,29 +38,36 @@ async def campaign(options):
         print(open(os.path.join(lab.folder, "plan.json")).read())
         lab.remove()
         return 0
+    phases = Stopwatch()
     async with lab:
+        phases.end("start")
         print(f"folder {lab.folder}, binary {options.binary}", flush=True)
         load = await start_load(lab, options)
         faults = asyncio.create_task(Faults(lab, options.upgrade_to).run(plan))
         began = time.monotonic()
-        while not faults.done() or time.monotonic() - began < options.seconds:
-            await asyncio.sleep(1)
+        while not faults.done() or time.monotonic() - began < fault_window(options.seconds)[1]:
+            await asyncio.sleep(0.2)
             for task in (faults, *lab.tasks):
                 if task.done() and task.exception():
                     raise task.exception()
         lab.note("faults_over")
+        phases.end("faults")
         await asyncio.sleep(QUIET_SECONDS)
+        phases.end("recovery")
         load.stdin.close()
         await load.wait()
-        await asyncio.sleep(TAKE_OVER_SECONDS)
+        phases.end("last calls")
         runs = await settle_runs(lab)
+        phases.end("runs")
         left = await lab.stop_gateways()
-    about = {"seed": options.seed, "seconds": options.seconds, "plan": fingerprint(plan), "plant": options.plant, "planned": len(plan)}
+    phases.end("stop")
+    about = {"seed": options.seed, "seconds": options.seconds, "plan": fingerprint(plan), "plant": options.plant, "planned": len(plan),
+             "workers": options.workers, "phases": phases.seconds}
     observed = {"about": about, "runs": runs, "events": lab.events, "memory": lab.memory, "gateway_of_port": lab.gateway_of_port,
                 "killed_pids": lab.killed_pids, "orphans": left, "panics": panics_of(lab)}
     with open(os.path.join(lab.folder, "observed.json"), "w") as file:
         json.dump(observed, file, indent=1, default=str)
-    code = judge(lab.folder, options.json)
+    code = judge(lab.folder, options.json, options.details)
     if code or options.keep:
         print(f"logs: {lab.folder}")
     else:
@@ -63,20 +75,34 @@ async def campaign(options):
     return code
 
 
-def judge(folder, json_file=None):
-    """Judges the records in a folder, prints the report, and returns the exit code."""
+class Stopwatch:
+    """How long each phase took."""
+
+    def __init__(self):
+        self.seconds, self.began = {}, time.monotonic()
+
+    def end(self, phase):
+        now = time.monotonic()
+        self.seconds[phase], self.began = round(now - self.began, 1), now
+
+
+def judge(folder, json_file=None, has_details=True):
+    """Judges the records in a folder, prints a summary or with details a report, and returns the exit code. Violations have details always."""
     records = read_records(folder)
     violations = check_all(records)
     result = {**records["about"], "faults": count_faults(records["events"], proxy_faults(folder)), **summary(records), "violations": violations}
     if json_file:
         with open(json_file, "w") as file:
             json.dump(result, file, indent=1)
-    print_report(result, records["events"])
+    if violations or has_details:
+        print_report(result, records["events"])
+    else:
+        print_summary(result, records["events"])
     return 1 if violations else 0
 
 
 async def start_load(lab, options):
-    settings = {"port": lab.port, "seed": options.seed, "callers": options.callers, "pause": options.pause, "runs_every": options.runs_every}
+    settings = {"port": lab.port, "seed": options.seed, "callers": options.callers, "pause": options.pause, "runs_every": options.runs_every, "has_workers": options.workers > 0}
     with open(os.path.join(lab.folder, "load.log"), "ab") as log:
         return await asyncio.create_subprocess_exec(
             sys.executable, "-B", f"{HERE}/load.py", lab.folder, json.dumps(settings), stdin=asyncio.subprocess.PIPE, stdout=log, stderr=log)
@@ -103,7 +129,7 @@ def read_records(folder):
 
 def panics_of(lab):
     panics = []
-    for name, gateway in lab.gateways.items():
+    for name, gateway in lab.processes().items():
         with open(gateway.log, errors="replace") as file:
             panics += [(name, line.strip()[:300]) for line in file if "panicked at" in line]
     return panics
@@ -136,7 +162,7 @@ async def settle_runs(lab):
         resolved = await resolve_unknown(operator, {entry["id"] for entry in read_ledgers(lab.folder)})
         _, page = await operator.request("GET", "/runs?state=running&limit=500")
         quiet = 0 if resolved or page["runs"] else quiet + 1
-        await asyncio.sleep(1)
+        await asyncio.sleep(0.5)
     runs, after = [], ""
     while True:
         _, page = await operator.request("GET", f"/runs?limit=200{after}")

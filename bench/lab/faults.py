@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 import time
 
@@ -19,7 +20,7 @@ SERVER_SIGNALS = {"server_garbage": signal.SIGUSR1, "server_die": signal.SIGUSR2
 class Faults:
     def __init__(self, lab, upgrade_to=None):
         self.lab, self.upgrade_to, self.tasks = lab, upgrade_to, set()
-        self.locks = {name: asyncio.Lock() for name in lab.gateways}
+        self.locks = {name: asyncio.Lock() for name in lab.processes()}
         self.rolling = asyncio.Lock()
 
     async def run(self, plan):
@@ -60,7 +61,7 @@ class Faults:
         return {"pid": pid} if send_signal(pid, SERVER_SIGNALS.get(kind, signal.SIGKILL)) else None
 
     async def gateway_kill(self, fault):
-        gateway = self.lab.gateways[fault["target"]]
+        gateway = self.lab.processes()[fault["target"]]
         async with self.locks[gateway.name]:
             if gateway.process.poll() is not None:
                 return None
@@ -72,7 +73,7 @@ class Faults:
             return {"pid": pid}
 
     async def gateway_stop(self, fault):
-        gateway = self.lab.gateways[fault["target"]]
+        gateway = self.lab.processes()[fault["target"]]
         async with self.locks[gateway.name]:
             if gateway.process.poll() is not None:
                 return None
@@ -80,28 +81,43 @@ class Faults:
             met = await pause(pid, fault["seconds"])
             return {"pid": pid, "stopped": stopped, "continued": time.monotonic()} if met else None
 
+    worker_kill, worker_stop = gateway_kill, gateway_stop
+
+    async def worker_restart(self, fault):
+        """SIGTERM: the worker ends its calls first."""
+        return await self.rolling_restart({"targets": [fault["target"]]})
+
     async def rolling_restart(self, fault):
-        """Drain one gateway after the other and start it again, as an upgrade does."""
+        """Drains one process after the other and starts it again."""
         if self.rolling.locked():
             return None
         async with self.rolling:
-            if self.upgrade_to:
-                new = self.lab.binary + ".new"
-                await asyncio.to_thread(lambda: (open(new, "wb").write(open(self.upgrade_to, "rb").read()), os.chmod(new, 0o755), os.rename(new, self.lab.binary)))
-            restarted = 0
+            restarted = [name for name in fault["targets"] if await self._replace(self.lab.processes()[name])]
+            return {"restarted": restarted} if restarted else None
+
+    async def rolling_upgrade(self, fault):
+        """Installs another binary, and restarts one process after the other."""
+        async with self.rolling:
+            await asyncio.to_thread(install, self.upgrade_to, self.lab.binary)
             for name in fault["targets"]:
-                gateway = self.lab.gateways[name]
-                async with self.locks[name]:
-                    if gateway.process.poll() is not None:
-                        continue
-                    await self._restart(gateway)
-                    restarted += 1
-                try:
-                    await wait_until(gateway.is_ready, 15, f"gateway {name} is ready")
-                except TimeoutError:
-                    # Another fault is in the way; the supervisor goes on.
-                    pass
-            return {"restarted": restarted}
+                await self._replace(self.lab.processes()[name])
+            old = [name for name in fault["targets"] if not self.lab.processes()[name].runs_binary()]
+            if old:
+                raise RuntimeError(f"not upgraded: {', '.join(old)}")
+            return {"upgraded": fault["targets"]}
+
+    async def _replace(self, gateway):
+        """Whether there was a process to be restarted."""
+        async with self.locks[gateway.name]:
+            if gateway.process.poll() is not None:
+                return False
+            await self._restart(gateway)
+        try:
+            await wait_until(gateway.is_ready, 15, f"{gateway.name} is ready")
+        except TimeoutError:
+            # Another fault is in the way; the supervisor goes on.
+            pass
+        return True
 
     async def _restart(self, gateway):
         try:
@@ -202,3 +218,7 @@ def proxy_faults(folder):
         return []
 
 
+def install(source, destination):
+    """Replaces a program that runs: a new file under the old name."""
+    shutil.copy(source, destination + ".new")
+    os.rename(destination + ".new", destination)

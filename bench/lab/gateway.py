@@ -5,7 +5,7 @@ import signal
 import subprocess
 
 from gateway_process import GatewayProcess, environment_of
-from topology import DEADLINE, DRAIN, LEASE, RUN_LEASE, SERVERS
+from topology import DEADLINE, DRAIN, LEASE, MODERN, RUN_LEASE, SERVERS, WORKER_GROUP
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Small enough to be filled quickly, large enough for what a gateway keeps there.
@@ -16,8 +16,7 @@ store = "postgres://postgres@127.0.0.1:{postgres}/postgres"
 [cluster]
 nats = "{nats}"
 lease = "{lease}s"
-{workers}
-[call]
+{workers}[call]
 timeout = "{deadline}s"
 
 [serve]
@@ -44,20 +43,29 @@ tool_calling = "schema"
 """
 
 
+def stdio_settings(server, folder):
+    """`[servers.NAME]` of an upstream server on stdio."""
+    # -S and -E: the process starts twice as fast.
+    arguments = ["-SEB", f"{HERE}/upstream.py", server.name, "stdio", server.revision, server.kind, f"{folder}/ledgers/{server.name}"]
+    return [*common_settings(server), 'command = "python3"', f"args = {arguments}".replace("'", '"')]
+
+
+def http_settings(server, port):
+    return [*common_settings(server), f'url = "http://127.0.0.1:{port}/mcp"', 'transport = "http"']
+
+
+def common_settings(server):
+    lines = [f"\n[servers.{server.name}]", f'revision = "{"modern" if server.revision == MODERN else "legacy"}"']
+    lines += [f'isolation = "{server.isolation}"'] if server.isolation else []
+    lines += ["stateless = true"] if server.is_stateless else []
+    return lines + (["trusted = true"] if server.is_repeatable else [])
+
+
 def server_settings(folder, ports):
-    """`[servers.NAME]` of all upstream servers; `ports` are those of the proxy in front of HTTP servers."""
+    """Settings of all upstream servers of a gateway; `ports` are those of the proxy in front of HTTP servers."""
     lines = []
     for server in SERVERS:
-        lines += [f"\n[servers.{server.name}]", f'revision = "{"modern" if server.revision == "2026-07-28" else "legacy"}"']
-        if server.transport == "stdio":
-            # -S and -E: the process starts twice as fast.
-            arguments = ["-SEB", f"{HERE}/upstream.py", server.name, "stdio", server.revision, server.kind, f"{folder}/ledgers/{server.name}"]
-            lines += ['command = "python3"', f"args = {arguments}".replace("'", '"')]
-        else:
-            lines += [f'url = "http://127.0.0.1:{ports[server.name]}/mcp"', 'transport = "http"']
-        lines += [f'isolation = "{server.isolation}"'] if server.isolation else []
-        lines += ["stateless = true"] if server.is_stateless else []
-        lines += ["trusted = true"] if server.is_repeatable else []
+        lines += stdio_settings(server, folder) if server.transport == "stdio" else http_settings(server, ports[server.name])
     return "\n".join(lines) + "\n"
 
 
@@ -84,16 +92,26 @@ class Gateway(GatewayProcess):
             subprocess.run(["umount", "-l", self.data], stderr=subprocess.DEVNULL)
             self.has_small_disk = False
 
-    def write_settings(self, postgres, nats, model, servers, workers=()):
-        names = ", ".join(f'"{worker}"' for worker in workers)
+    def write_settings(self, postgres, nats, model, servers, has_workers):
+        groups = f'workers = ["{WORKER_GROUP}"]\ntrusted_workers = ["{WORKER_GROUP}"]\n\n'
         text = SETTINGS.format(postgres=postgres, nats=nats, lease=LEASE, deadline=f"{DEADLINE:g}", drain=DRAIN, run_lease=RUN_LEASE, model=model,
-                               workers=f"workers = [{names}]\n" if workers else "")
+                               workers=groups if has_workers else "\n")
         with open(self.settings, "w") as file:
             file.write(text + servers)
 
     def spawn(self):
         self.signals, self.is_wanted = [], True
         super().spawn()
+
+    def has_served(self):
+        return self.served_port() is not None
+
+    def runs_binary(self):
+        """Whether the process executes the file that is installed now, and not one that an upgrade has replaced."""
+        try:
+            return os.path.samefile(f"/proc/{self.process.pid}/exe", self.binary)
+        except OSError:
+            return False
 
     def send(self, number):
         self.signals.append(number)

@@ -17,7 +17,7 @@ import sys
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "common"))
 
 from campaign import campaign, judge
-from plan import LARGE, SMALL
+from plan import LARGE, OF_WORKERS, SMALL
 
 
 def parse_arguments():
@@ -28,16 +28,17 @@ def parse_arguments():
     parser.add_argument("--seconds", type=float, default=60, help="length of the campaign or of a phase of a measurement (default: 60)")
     parser.add_argument("--small-per-second", type=float, help="faults of connections and upstream servers (default: 3; 7 from 300 s on)")
     parser.add_argument("--large-every", type=float, help="seconds between faults of the platform's processes (default: 8; 5 from 300 s on)")
-    parser.add_argument("--only", action="append", choices=[name for name, _ in SMALL + LARGE], help="only these faults; may be repeated")
+    parser.add_argument("--only", action="append", choices=[name for name, _ in SMALL + LARGE + OF_WORKERS], help="only these faults; may be repeated")
     parser.add_argument("--callers", type=int, default=15, help="callers, a third of each: 2025-11-25, 2026-07-28, HTTP API (default: 15)")
     parser.add_argument("--pause", type=float, default=0.25, help="mean seconds between two calls of a lane; a caller has two (default: 0.25)")
     parser.add_argument("--runs-every", type=float, default=2, help="mean seconds between runs of an agent; 0: none (default: 2)")
     parser.add_argument("--plant", choices=("repeat", "cross", "lose"), help="plant a defect in the path of the gateways, which the checker must find")
-    parser.add_argument("--upgrade-to", metavar="PATH", help="another binary, which rolling restarts install")
-    parser.add_argument("--workers", type=int, default=0, help="tool workers (default: 0)")
+    parser.add_argument("--upgrade-to", metavar="PATH", help="another binary, which a rolling upgrade installs in the middle of the campaign")
+    parser.add_argument("--workers", type=int, default=0, help="workers of one group, with three servers of their own (default: 0)")
     parser.add_argument("--plan-only", action="store_true", help="print the plan and stop")
     parser.add_argument("--json", metavar="FILE", help="write the result to a file, too")
     parser.add_argument("--folder", help="for `check`: the folder of a campaign, which is judged again")
+    parser.add_argument("--details", action="store_true", help="print the whole report even if nothing was violated")
     parser.add_argument("--keep", action="store_true", help="keep the folder with all logs even if nothing was violated")
     options = parser.parse_args()
     if options.seed is None:

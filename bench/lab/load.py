@@ -1,6 +1,6 @@
 """Callers of both revision families and of the HTTP API, and runs of agents, through nginx; a process of its own.
 
-usage: load.py FOLDER OPTIONS      OPTIONS is JSON: port, seed, callers, pause, runs_every
+usage: load.py FOLDER OPTIONS      OPTIONS is JSON: port, seed, callers, pause, runs_every, has_workers
 Writes calls.jsonl and runs.jsonl. Ends when its standard input does, after the calls under way have ended.
 """
 
@@ -17,7 +17,7 @@ sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "
 
 from client import Client
 from http_client import Broken, Connection
-from topology import BY_NAME, DEADLINE, PROTOCOLS, SERVERS, value_of
+from topology import BY_NAME, DEADLINE, PROTOCOLS, SERVERS, WORKER_SERVERS, value_of
 
 # No response at all: nginx itself answers sooner than this.
 GIVE_UP_SECONDS = DEADLINE + 10
@@ -30,7 +30,8 @@ EFFECTS_OF_RUNS = [server.name for server in SERVERS if server.kind in ("record"
 
 class Load:
     def __init__(self, folder, options):
-        self.folder, self.options, self.is_stopping = folder, options, False
+        self.folder, self.options, self.stopping = folder, options, asyncio.Event()
+        self.others = OTHERS + (list(WORKER_SERVERS) if options["has_workers"] else [])
         self.calls, self.runs = open(f"{folder}/calls.jsonl", "w"), open(f"{folder}/runs.jsonl", "w")
 
     async def run(self):
@@ -39,7 +40,7 @@ class Load:
         if self.options["runs_every"]:
             tasks.append(asyncio.create_task(self.start_runs()))
         await asyncio.to_thread(sys.stdin.read)
-        self.is_stopping = True
+        self.stopping.set()
         await asyncio.gather(*tasks)
         self.calls.close()
         self.runs.close()
@@ -49,7 +50,7 @@ class Load:
         rng = random.Random(f"{self.options['seed']} {number} {lane}")
         client = Client(self.options["port"], caller, protocol)
         for count in itertools.count():
-            if self.is_stopping:
+            if self.stopping.is_set():
                 break
             server = self.choose(rng, number, lane)
             await self.call(client, server, f"{caller}-{lane}-{count}", rng)
@@ -61,7 +62,7 @@ class Load:
             server = rng.choice(COUNTERS)
             # A process for each caller: only some callers use each of these, or there would be too many processes for two cores.
             return server if server.name != "s02" or number % 2 else BY_NAME["s03"]
-        server = rng.choice(OTHERS)
+        server = rng.choice(self.others)
         return server if server.name != "s10" or number % 3 == 0 else BY_NAME["s04"]
 
     async def call(self, client, server, call_id, rng):
@@ -93,7 +94,7 @@ class Load:
         """Runs are started and left alone; what became of them is read at the end."""
         rng, http = random.Random(f"{self.options['seed']} runs"), Connection(self.options["port"], key=None)
         for count in itertools.count():
-            if self.is_stopping:
+            if self.stopping.is_set():
                 break
             name, servers = f"run-{count}", [rng.choice(EFFECTS_OF_RUNS) for _ in range(rng.randint(2, 4))]
             body = {"question": f"lab {name} {','.join(servers)} {rng.choice((0, 100, 600))}"}
@@ -106,7 +107,10 @@ class Load:
                 status, text, run = 0, str(error), None
             entry = {"name": name, "run": run, "status": status, "start": start, "end": time.monotonic(), "steps": len(servers)}
             self.runs.write(json.dumps(entry | ({} if run else {"text": text[:300]})) + "\n")
-            await asyncio.sleep(rng.expovariate(1 / self.options["runs_every"]))
+            try:
+                await asyncio.wait_for(self.stopping.wait(), rng.expovariate(1 / self.options["runs_every"]))
+            except asyncio.TimeoutError:
+                pass
         http.close()
 
 

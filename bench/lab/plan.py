@@ -4,7 +4,7 @@ import hashlib
 import json
 import random
 
-from topology import GATEWAYS, HTTP, NATS_NODES, STDIO
+from topology import GATEWAYS, HTTP, NATS_NODES, STDIO, WORKER_SERVERS, worker_names
 
 # Faults of one connection or one upstream server, many per second: (kind, weight).
 SMALL = (
@@ -16,6 +16,8 @@ LARGE = (
     ("gateway_kill", 5), ("gateway_stop", 6), ("nats_kill", 4), ("nats_stop", 4), ("postgres_backend_kill", 1), ("postgres_backend_stop", 3),
     ("postgres_restart_fast", 2), ("postgres_restart_immediate", 2), ("nats_restart_all", 1), ("rolling_restart", 2), ("full_disk", 3),
 )
+# … if there are workers.
+OF_WORKERS = (("worker_kill", 4), ("worker_stop", 3), ("worker_restart", 3))
 # Which connections a fault of the proxy meets: those to HTTP servers most often, because they carry calls.
 PROXY_TARGETS = (("http", 6), ("postgres", 2), ("nats", 2))
 SERVER_FAULTS = ("server_garbage", "server_die", "server_kill", "server_stop")
@@ -25,18 +27,27 @@ LONG_LIVED = "c"
 LONG_LIFE = 0.85
 
 
-def make_plan(seed, seconds, small_per_second, large_every, can_fill_disk=True, only=None):
-    """Faults in order of time, each with a number. Nothing happens in the first and in the last seconds."""
+def fault_window(seconds):
+    """When the first fault may begin, and the last one: the load alone is seen before, and the recovery after it."""
+    margin = min(5.0, seconds * 0.1)
+    return margin, seconds - margin
+
+
+def make_plan(seed, seconds, small_per_second, large_every, can_fill_disk=True, only=None, workers=0, has_upgrade=False):
+    """Faults in order of time, each with a number."""
     rng, faults = random.Random(seed), []
     small = [entry for entry in SMALL if not only or entry[0] in only]
-    large = [entry for entry in LARGE if (not only or entry[0] in only) and (can_fill_disk or entry[0] != "full_disk")]
-    first, last = min(5.0, seconds * 0.1), seconds - min(5.0, seconds * 0.1)
+    large = [entry for entry in LARGE + (OF_WORKERS if workers else ()) if (not only or entry[0] in only) and (can_fill_disk or entry[0] != "full_disk")]
+    first, last = fault_window(seconds)
+    names = worker_names(workers)
     at = first
     while small and small_per_second > 0 and (at := at + rng.expovariate(small_per_second)) < last:
-        faults.append(small_fault(rng, at, pick(rng, small)))
+        faults.append(small_fault(rng, at, pick(rng, small), names))
     at = first
     while large and large_every > 0 and (at := at + rng.expovariate(1 / large_every)) < last:
-        faults.append(large_fault(rng, at, pick(rng, large), at > first + (last - first) * LONG_LIFE))
+        faults.append(large_fault(rng, at, pick(rng, large), at > first + (last - first) * LONG_LIFE, names))
+    if has_upgrade:
+        faults.append({"at": round((first + last) / 2, 3), "fault": "rolling_upgrade", "targets": [*GATEWAYS, *names]})
     return [{"number": number, **fault} for number, fault in enumerate(sorted(faults, key=lambda fault: fault["at"]))]
 
 
@@ -44,10 +55,10 @@ def pick(rng, weighted):
     return rng.choices([name for name, _ in weighted], [weight for _, weight in weighted])[0]
 
 
-def small_fault(rng, at, kind):
+def small_fault(rng, at, kind, workers):
     fault = {"at": round(at, 3), "fault": kind, "choice": rng.random()}
     if kind in SERVER_FAULTS:
-        fault["target"] = rng.choice(STDIO + HTTP)
+        fault["target"] = rng.choice(STDIO + HTTP + (tuple(server.name for server in WORKER_SERVERS) if workers else ()))
         if kind == "server_stop":
             fault["seconds"] = stop_seconds(rng)
         return fault
@@ -57,7 +68,7 @@ def small_fault(rng, at, kind):
     elif group == "postgres":
         fault["target"] = f"postgres-{rng.choice(GATEWAYS)}"
     else:
-        fault["target"] = f"nats-{rng.choice(GATEWAYS)}-{rng.choice(NATS_NODES)}"
+        fault["target"] = f"nats-{rng.choice(GATEWAYS + workers)}-{rng.choice(NATS_NODES)}"
     if kind == "slow":
         fault |= {"seconds": round(rng.uniform(0.2, 2), 2), "ms": rng.choice((5, 20, 100, 400)), "bytes_per_second": rng.choice((0, 0, 4000, 40000))}
     if kind in ("hold", "refuse"):
@@ -70,7 +81,7 @@ def stop_seconds(rng):
     return round(min(MAX_STOP_SECONDS, 0.1 + rng.expovariate(0.6)), 2)
 
 
-def large_fault(rng, at, kind, is_last_part):
+def large_fault(rng, at, kind, is_last_part, workers):
     mortal = GATEWAYS if is_last_part else tuple(name for name in GATEWAYS if name != LONG_LIVED)
     fault = {"at": round(at, 3), "fault": kind, "choice": rng.random()}
     if kind == "gateway_kill":
@@ -79,12 +90,14 @@ def large_fault(rng, at, kind, is_last_part):
         fault |= {"target": rng.choice(GATEWAYS), "seconds": stop_seconds(rng)}
     elif kind in ("nats_kill", "nats_stop"):
         fault |= {"target": rng.choice(NATS_NODES), "seconds": stop_seconds(rng)}
+    elif kind in ("worker_kill", "worker_stop", "worker_restart"):
+        fault |= {"target": rng.choice(workers), "seconds": stop_seconds(rng)}
     elif kind == "postgres_backend_stop":
         fault["seconds"] = stop_seconds(rng)
     elif kind == "nats_restart_all":
         fault["seconds"] = round(rng.uniform(0.2, 3), 2)
     elif kind == "rolling_restart":
-        fault["targets"] = list(mortal)
+        fault["targets"] = [*mortal, *workers]
     elif kind == "full_disk":
         fault |= {"target": rng.choice(GATEWAYS), "seconds": round(rng.uniform(1, 6), 2)}
     return fault

@@ -16,8 +16,20 @@ def listed(counts):
     return ", ".join(f"{name} {count}" for name, count in counts.items()) or "none"
 
 
+def failed_faults(events):
+    return listed(Counter(event["fault"] for event in events if event["event"] == "fault_failed"))
+
+
+def print_summary(result, events):
+    """What is worth knowing if no promise was broken."""
+    faults = sum(result["faults"].values())
+    print(f"no violation: {result['calls']} calls ({result['outcomes'].get('result', 0)} succeeded), {sum(result['runs'].values())} runs "
+          f"({result['runs'].get('answered', 0)} answered), {faults} faults of {len(result['faults'])} kinds; could not be executed: {failed_faults(events)}")
+    print(f"seconds: {listed(result['phases'])}; {result['gateway_starvations']} half seconds in which a gateway waited for a processor")
+
+
 def print_report(result, events):
-    print(f"\nseed {result['seed']}, plan {result['plan']}, {result['seconds']} s" + (f", planted defect: {result['plant']}" if result["plant"] else ""))
+    print(f"\nseed {result['seed']}, plan {result['plan']}, {result['seconds']:g} s, {result['workers']} workers" + (f", planted defect: {result['plant']}" if result["plant"] else ""))
     print(f"calls: {result['calls']} ({listed(result['calls_by_protocol'])}), {result['effects']} lines in the ledgers")
     print(f"outcomes: {listed(result['outcomes'])}")
     print(f"runs: {listed(result['runs'])}")
@@ -28,9 +40,10 @@ def print_report(result, events):
           f"{result['gateway_starvations']} half seconds in which a gateway waited for a processor for more than 0.1 s")
     for process, growth in result["memory"].items():
         print(f"memory of gateway {process}: {growth['first']:.0f} -> {growth['last']:.0f} KiB in {growth['seconds']} s (x{growth['ratio']})")
-    failed = Counter(event["fault"] for event in events if event["event"] == "fault_failed")
-    if failed:
-        print(f"faults that could not be executed: {listed(dict(failed))}")
+    for event in events:
+        if event["event"] == "fault_failed":
+            print(f"could not be executed: {event['fault']}: {event['problem']}")
+    print(f"seconds: {listed(result['phases'])}")
     kinds = Counter(found["kind"] for found in result["violations"])
     print(f"violations: {listed(dict(kinds))}")
     for found in result["violations"][:30]:

@@ -18,7 +18,8 @@ from nginx import start_nginx
 from postgres import Postgres
 from process_table import processes_of, resident_kib, run_queue_seconds, send_signal
 from processes import free_ports, is_listening, spawn, wait_until
-from topology import BY_NAME, BY_TOOL, DEADLINE, GATEWAYS, HTTP, LATE_MARGIN, NATS_NODES
+from topology import BY_NAME, DEADLINE, GATEWAYS, HTTP, LATE_MARGIN, NATS_NODES, SERVERS, WORKER_SERVERS, worker_names
+from worker import Worker
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NGINX_LOG = """
@@ -37,6 +38,8 @@ NGINX_PROXY = """
 """
 # A gateway whose threads waited this long for a processor within half a second is not judged by its deadlines.
 STARVED_SECONDS = 0.1
+# Upstream servers on stdio have this long to end after their gateway has.
+ORPHAN_SECONDS = 1
 QUESTION = re.compile(r"lab ([\w-]+) ([\w,]+) (\d+)")
 
 
@@ -69,11 +72,20 @@ class Lab:
         shutil.copy(binary, self.binary)
         # Without the fault proxy, whose one process would limit what is measured.
         self.is_direct = is_direct
-        self.plant, self.worker_names = plant, [f"worker-{number}" for number in range(1, workers + 1)]
+        self.plant, self.worker_names = plant, worker_names(workers)
         self.gateway_names, self.gateways, self.servers, self.workers = gateways, {}, {}, {}
+        self.tools = [server.tool for server in SERVERS + (WORKER_SERVERS if workers else ())]
         self.postgres = self.nats = self.nginx = self.proxy = self.control = self.hops = None
         self.events, self.memory, self.killed_pids, self.is_stopping = [], [], {}, False
         self.tasks, self.control_lock = [], asyncio.Lock()
+
+    def processes(self):
+        """Gateways and workers by name."""
+        return {**self.gateways, **self.workers}
+
+    def _nats_of(self, name):
+        """The addresses of NATS for a gateway or worker, each of which has proxies of its own."""
+        return ",".join(f"nats://127.0.0.1:{self.proxy_ports[f'nats-{name}-{node}']}" for node in NATS_NODES)
 
     def note(self, kind, **fields):
         self.events.append({"event": kind, "at": time.monotonic(), **fields})
@@ -94,7 +106,7 @@ class Lab:
         self.postgres, self.nats = Postgres(self.folder, max_connections=200), Nats(self.folder)
         await asyncio.gather(self.postgres.create(), self.nats.start_all())
         names = [*HTTP, *(f"postgres-{name}" for name in self.gateway_names)]
-        names += [f"nats-{name}-{node}" for name in self.gateway_names for node in NATS_NODES]
+        names += [f"nats-{name}-{node}" for name in (*self.gateway_names, *self.worker_names) for node in NATS_NODES]
         ports = free_ports(2 * len(names) + 2 * len(self.gateway_names) + 1)
         self.proxy_ports = dict(zip(names, ports))
         self.server_ports = dict(zip(HTTP, ports[len(names):]))
@@ -107,13 +119,13 @@ class Lab:
         servers = server_settings(self.folder, self.proxy_ports)
         for name in self.gateway_names:
             gateway = self.gateways[name] = Gateway(name, self.folder, self.binary, rest.pop())
-            nats = ",".join(f"nats://127.0.0.1:{self.proxy_ports[f'nats-{name}-{node}']}" for node in NATS_NODES)
-            gateway.write_settings(self.proxy_ports[f"postgres-{name}"], nats, model_port, servers, self.worker_names)
+            gateway.write_settings(self.proxy_ports[f"postgres-{name}"], self._nats_of(name), model_port, servers, bool(self.worker_names))
         # The revision and the tools of each server are known before the first gateway starts.
         await asyncio.to_thread(self.gateways[self.gateway_names[0]].command, "servers", "test")
-        self._start_workers()
-        for gateway in self.gateways.values():
-            await gateway.start()
+        for name in self.worker_names:
+            self.workers[name] = Worker(name, self.folder, self.binary, self._nats_of(name))
+        for process in (*self.workers.values(), *self.gateways.values()):
+            await process.start()
         self.port = rest.pop()
         await self._start_nginx([rest.pop() for _ in self.gateways])
         await self._warm_up()
@@ -123,6 +135,7 @@ class Lab:
         targets = {name: self.server_ports[name] for name in HTTP}
         for name in self.gateway_names:
             targets[f"postgres-{name}"] = self.postgres.port
+        for name in (*self.gateway_names, *self.worker_names):
             targets |= {f"nats-{name}-{node}": self.nats.ports[node] for node in NATS_NODES}
         if self.is_direct:
             self.proxy_ports = targets
@@ -146,13 +159,6 @@ class Lab:
         command = [sys.executable, "-B", f"{HERE}/upstream.py", name, f"http:{self.server_ports[name]}", server.revision, server.kind, f"{self.folder}/ledgers/{name}"]
         self.servers[name] = spawn(command, f"{self.folder}/server-{name}.log")
 
-    def _start_workers(self):
-        """Tool workers; they are not part of the product yet, so there are none by default."""
-        gateway = self.gateways[self.gateway_names[0]]
-        for name in self.worker_names:
-            nats = ",".join(f"nats://127.0.0.1:{port}" for port in self.nats.ports.values())
-            self.workers[name] = spawn([self.binary, "worker", name, "--nats", nats], f"{self.folder}/{name}.log", env=gateway.environment, cwd=gateway.home)
-
     async def _start_nginx(self, hop_ports):
         targets = {gateway.port: gateway.port for gateway in self.gateways.values()}
         if self.plant in ("cross", "lose"):
@@ -170,7 +176,7 @@ class Lab:
         """Every gateway answers a call of every tool."""
         for gateway in self.gateways.values():
             client = Client(gateway.port, "warm-up", "api")
-            for tool in BY_TOOL:
+            for tool in self.tools:
                 call_id = f"warm-up-{gateway.name}-{tool}"
 
                 async def works(tool=tool, call_id=call_id):
@@ -189,7 +195,7 @@ class Lab:
         """Restarts what ended, as systemd or Kubernetes would, and notes ends that the laboratory did not cause."""
         retry_at = {}
         while not self.is_stopping:
-            for name, gateway in self.gateways.items():
+            for name, gateway in self.processes().items():
                 if gateway.is_wanted and gateway.process.poll() is not None:
                     if name not in retry_at:
                         self._note_end(gateway)
@@ -210,7 +216,7 @@ class Lab:
             await asyncio.sleep(0.1)
 
     def _note_end(self, gateway):
-        code, served = gateway.process.returncode, gateway.served_port() is not None
+        code, served = gateway.process.returncode, gateway.has_served()
         is_ours = -code in gateway.signals or (code == 0 and signal.SIGTERM in gateway.signals)
         self.note("gateway_ended", gateway=gateway.name, pid=gateway.process.pid, code=code, is_ours=is_ours, has_served=served, signals=list(map(int, gateway.signals)), log=gateway.latest_log()[-1500:])
 
@@ -244,18 +250,25 @@ class Lab:
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
-        running = [gateway for gateway in self.gateways.values() if gateway.process and gateway.process.poll() is None]
-        for gateway in running:
-            gateway.process.send_signal(signal.SIGCONT)
-        for gateway in running:
-            try:
-                await gateway.terminate()
-            except TimeoutError as error:
-                self.note("gateway_hangs", gateway=gateway.name, problem=str(error), log=gateway.latest_log()[-1500:])
-                gateway.process.kill()
-            if gateway.process.wait() not in (0, -signal.SIGKILL):
-                self._note_end(gateway)
-        await asyncio.sleep(1)
+        await asyncio.gather(*(self._stop_gateway(gateway) for gateway in self.processes().values() if gateway.process and gateway.process.poll() is None))
+        try:
+            await wait_until(lambda: not self.orphans(), ORPHAN_SECONDS, "upstream servers end")
+        except TimeoutError:
+            pass
+        return self.orphans()
+
+    async def _stop_gateway(self, gateway):
+        gateway.process.send_signal(signal.SIGCONT)
+        try:
+            await gateway.terminate()
+        except TimeoutError as error:
+            self.note("gateway_hangs", gateway=gateway.name, problem=str(error), log=gateway.latest_log()[-1500:])
+            gateway.process.kill()
+        if gateway.process.wait() not in (0, -signal.SIGKILL):
+            self._note_end(gateway)
+
+    def orphans(self):
+        """Processes of upstream servers on stdio."""
         own = {process.pid for process in self.servers.values()}
         return [(pid, text) for pid, text in processes_of(os.path.join(self.folder, "ledgers")) if pid not in own]
 
@@ -263,7 +276,7 @@ class Lab:
         self.is_stopping = True
         for task in self.tasks:
             task.cancel()
-        processes = [gateway.process for gateway in self.gateways.values()] + list(self.servers.values()) + list(self.workers.values())
+        processes = [gateway.process for gateway in self.processes().values()] + list(self.servers.values())
         processes += [*(self.nats.processes.values() if self.nats else ()), self.proxy, self.hops]
         for process in filter(None, processes):
             send_signal(process.pid, signal.SIGCONT) if process.poll() is None else None

@@ -68,12 +68,22 @@ SERVERS = (
     Server("h09", "http", LEGACY, "put", is_stateless=True),
     Server("h10", "http", LEGACY, "record", is_stateless=True),
 )
-BY_NAME = {server.name: server for server in SERVERS}
-BY_TOOL = {server.tool: server for server in SERVERS}
+# Tools of the group of workers, if there are any: only workers have these servers.
+WORKER_GROUP = "lab"
+WORKER_SERVERS = (
+    Server("w01", "stdio", LEGACY, "record", is_stateless=True),
+    Server("w02", "stdio", MODERN, "slow", is_stateless=True),
+    Server("w03", "stdio", LEGACY, "read", is_stateless=True),
+)
+BY_NAME = {server.name: server for server in SERVERS + WORKER_SERVERS}
 STDIO = tuple(server.name for server in SERVERS if server.transport == "stdio")
 HTTP = tuple(server.name for server in SERVERS if server.transport == "http")
 # How callers talk to the gateways: MCP of both revision families, and the HTTP API, whose errors have a code.
 PROTOCOLS = ("legacy", "modern", "api")
+
+
+def worker_names(count):
+    return tuple(f"worker-{number}" for number in range(1, count + 1))
 
 
 def value_of(call_id):
