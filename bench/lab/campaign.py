@@ -51,6 +51,7 @@ async def campaign(options):
                 if task.done() and task.exception():
                     raise task.exception()
         lab.note("faults_over")
+        load.stdin.write(b"faults are over\n")
         phases.end("faults")
         await asyncio.sleep(QUIET_SECONDS)
         phases.end("recovery")

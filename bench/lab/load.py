@@ -1,7 +1,8 @@
 """Callers of both revision families and of the HTTP API, and runs of agents, through nginx; a process of its own.
 
 usage: load.py FOLDER OPTIONS      OPTIONS is JSON: port, seed, callers, pause, runs_every, has_workers
-Writes calls.jsonl and runs.jsonl. Ends when its standard input does, after the calls under way have ended.
+Writes calls.jsonl and runs.jsonl. A line on its standard input says that the faults are over: from then on no call is slower than its
+deadline. Ends when its standard input does, after the calls under way have ended.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ EFFECTS_OF_RUNS = [server.name for server in SERVERS if server.kind in ("record"
 
 class Load:
     def __init__(self, folder, options):
-        self.folder, self.options, self.stopping = folder, options, asyncio.Event()
+        self.folder, self.options, self.stopping, self.are_faults_over = folder, options, asyncio.Event(), False
         self.others = OTHERS + (list(WORKER_SERVERS) if options["has_workers"] else [])
         self.calls, self.runs = open(f"{folder}/calls.jsonl", "w"), open(f"{folder}/runs.jsonl", "w")
 
@@ -39,6 +40,8 @@ class Load:
         tasks = [asyncio.create_task(lane) for lane in lanes]
         if self.options["runs_every"]:
             tasks.append(asyncio.create_task(self.start_runs()))
+        await asyncio.to_thread(sys.stdin.readline)
+        self.are_faults_over = True
         await asyncio.to_thread(sys.stdin.read)
         self.stopping.set()
         await asyncio.gather(*tasks)
@@ -69,7 +72,8 @@ class Load:
         arguments = {"id": call_id}
         if server.kind == "slow":
             # A few take longer than the deadline.
-            arguments["delay_ms"] = 7000 if rng.random() < 0.02 else rng.choice((50, 200, 500, 1500))
+            is_too_slow = rng.random() < 0.02 and not self.are_faults_over
+            arguments["delay_ms"] = 7000 if is_too_slow else rng.choice((50, 200, 500, 1500))
         start = time.monotonic()
         outcome, text, gateway = await client.call(server.tool, arguments, call_id, GIVE_UP_SECONDS)
         entry = {"id": call_id, "caller": client.caller, "protocol": client.protocol, "server": server.name, "start": start,

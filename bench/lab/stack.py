@@ -104,7 +104,7 @@ class Lab:
     async def _start(self):
         self.model, model_port = await scripted_model.start(model_reply)
         self.postgres, self.nats = Postgres(self.folder, max_connections=200), Nats(self.folder)
-        await asyncio.gather(self.postgres.create(), self.nats.start_all())
+        engines = asyncio.gather(self.postgres.create(), self.nats.start_all())
         names = [*HTTP, *(f"postgres-{name}" for name in self.gateway_names)]
         names += [f"nats-{name}-{node}" for name in (*self.gateway_names, *self.worker_names) for node in NATS_NODES]
         ports = free_ports(2 * len(names) + 2 * len(self.gateway_names) + 1)
@@ -120,12 +120,12 @@ class Lab:
         for name in self.gateway_names:
             gateway = self.gateways[name] = Gateway(name, self.folder, self.binary, rest.pop())
             gateway.write_settings(self.proxy_ports[f"postgres-{name}"], self._nats_of(name), model_port, servers, bool(self.worker_names))
+        await engines
         # The revision and the tools of each server are known before the first gateway starts.
         await asyncio.to_thread(self.gateways[self.gateway_names[0]].command, "servers", "test")
         for name in self.worker_names:
             self.workers[name] = Worker(name, self.folder, self.binary, self._nats_of(name))
-        for process in (*self.workers.values(), *self.gateways.values()):
-            await process.start()
+        await asyncio.gather(*(process.start() for process in self.processes().values()))
         self.port = rest.pop()
         await self._start_nginx([rest.pop() for _ in self.gateways])
         await self._warm_up()
@@ -174,22 +174,24 @@ class Lab:
 
     async def _warm_up(self):
         """Every gateway answers a call of every tool."""
-        for gateway in self.gateways.values():
-            client = Client(gateway.port, "warm-up", "api")
-            for tool in self.tools:
-                call_id = f"warm-up-{gateway.name}-{tool}"
+        await asyncio.gather(*(self._warm_up_gateway(gateway) for gateway in self.gateways.values()))
 
-                async def works(tool=tool, call_id=call_id):
-                    outcome, text, _ = await client.call(tool, {"id": f"{call_id}-{time.monotonic_ns()}"}, call_id, 30)
-                    last[0] = f"{outcome}: {text}"
-                    return outcome == "result"
+    async def _warm_up_gateway(self, gateway):
+        client = Client(gateway.port, "warm-up", "api")
+        for tool in self.tools:
+            call_id, last = f"warm-up-{gateway.name}-{tool}", ""
 
-                last = [""]
-                try:
-                    await wait_until(works, 15, f"{tool} at gateway {gateway.name}")
-                except TimeoutError as error:
-                    raise RuntimeError(f"{error}; {last[0]}") from None
-            client.http.close()
+            async def works(tool=tool, call_id=call_id):
+                nonlocal last
+                outcome, text, _ = await client.call(tool, {"id": f"{call_id}-{time.monotonic_ns()}"}, call_id, 30)
+                last = f"{outcome}: {text}"
+                return outcome == "result"
+
+            try:
+                await wait_until(works, 15, f"{tool} at gateway {gateway.name}")
+            except TimeoutError as error:
+                raise RuntimeError(f"{error}; {last}") from None
+        client.http.close()
 
     async def _supervise(self):
         """Restarts what ended, as systemd or Kubernetes would, and notes ends that the laboratory did not cause."""
