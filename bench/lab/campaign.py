@@ -18,10 +18,10 @@ from topology import RUN_LEASE
 
 # After the last fault the load goes on: until everything must have recovered, and then for as long as that is judged. Runs of gateways that
 # were killed are taken over meanwhile.
-JUDGED_SECONDS = 3
+JUDGED_SECONDS = 2
 QUIET_SECONDS = RECOVERY_SECONDS + JUDGED_SECONDS
 assert QUIET_SECONDS > RUN_LEASE + 3
-RUNS_SECONDS = 60
+RUNS_SECONDS, QUIET_LOOKS, LOOK_SECONDS, READERS = 60, 4, 0.4, 8
 
 
 async def campaign(options):
@@ -159,19 +159,22 @@ async def settle_runs(lab):
     """Waits for runs to end, decides on steps with an unknown outcome by looking at the ledger, and reads all runs."""
     operator, until, quiet = Operator(lab.port), time.monotonic() + RUNS_SECONDS, 0
     # A resumed run is not `running` at once: several quiet looks in a row.
-    while quiet < 4 and time.monotonic() < until:
+    while quiet < QUIET_LOOKS and time.monotonic() < until:
         resolved = await resolve_unknown(operator, {entry["id"] for entry in read_ledgers(lab.folder)})
         _, page = await operator.request("GET", "/runs?state=running&limit=500")
         quiet = 0 if resolved or page["runs"] else quiet + 1
-        await asyncio.sleep(0.5)
-    runs, after = [], ""
-    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+    ids, after = [], ""
+    while after is not None:
         _, page = await operator.request("GET", f"/runs?limit=200{after}")
-        for run in page["runs"]:
-            runs.append(await read_run(operator, run["run"]))
-        if page.get("next") is None:
-            return runs
-        after = f"&after={page['next']}"
+        ids += [run["run"] for run in page["runs"]]
+        after = None if page.get("next") is None else f"&after={page['next']}"
+    parts = await asyncio.gather(*(read_runs(Operator(lab.port), ids[first::READERS]) for first in range(READERS)))
+    return [run for part in parts for run in part]
+
+
+async def read_runs(operator, ids):
+    return [await read_run(operator, run_id) for run_id in ids]
 
 
 async def resolve_unknown(operator, executed):
