@@ -177,6 +177,16 @@ class Plan(unittest.TestCase):
         self.assertEqual(first, second)
         self.assertNotEqual(fingerprint(first), fingerprint(other))
 
+    def test_workers_are_disturbed_if_there_are_any(self):
+        self.assertFalse([fault for fault in make_plan(1, 1800, 3, 5) if "worker" in str(fault)])
+        with_workers = make_plan(1, 1800, 3, 5, workers=2)
+        for kind in ("worker_kill", "worker_stop", "worker_restart"):
+            self.assertEqual({fault["target"] for fault in with_workers if fault["fault"] == kind}, {"worker-1", "worker-2"})
+
+    def test_an_upgrade_meets_every_gateway_and_worker_once(self):
+        upgrades = [fault for fault in make_plan(1, 60, 3, 8, workers=1, has_upgrade=True) if fault["fault"] == "rolling_upgrade"]
+        self.assertEqual([fault["targets"] for fault in upgrades], [["a", "b", "c", "worker-1"]])
+
     def test_half_an_hour_holds_ten_thousand_faults(self):
         self.assertGreater(len(make_plan(1, 1800, 7, 5)), 10_000)
 
