@@ -75,7 +75,7 @@ class Lab:
         self.plant, self.worker_names = plant, worker_names(workers)
         self.gateway_names, self.gateways, self.servers, self.workers = gateways, {}, {}, {}
         self.tools = [server.tool for server in SERVERS + (WORKER_SERVERS if workers else ())]
-        self.postgres = self.nats = self.nginx = self.proxy = self.control = self.hops = None
+        self.postgres = self.nats = self.nginx = self.proxy = self.control = self.hops = self.engines = None
         self.events, self.memory, self.killed_pids, self.is_stopping = [], [], {}, False
         self.tasks, self.control_lock = [], asyncio.Lock()
 
@@ -104,7 +104,7 @@ class Lab:
     async def _start(self):
         self.model, model_port = await scripted_model.start(model_reply)
         self.postgres, self.nats = Postgres(self.folder, max_connections=200), Nats(self.folder)
-        engines = asyncio.gather(self.postgres.create(), self.nats.start_all())
+        self.engines = asyncio.gather(self.postgres.create(), self.nats.start_all())
         names = [*HTTP, *(f"postgres-{name}" for name in self.gateway_names)]
         names += [f"nats-{name}-{node}" for name in (*self.gateway_names, *self.worker_names) for node in NATS_NODES]
         ports = free_ports(2 * len(names) + 2 * len(self.gateway_names) + 1)
@@ -120,7 +120,7 @@ class Lab:
         for name in self.gateway_names:
             gateway = self.gateways[name] = Gateway(name, self.folder, self.binary, rest.pop())
             gateway.write_settings(self.proxy_ports[f"postgres-{name}"], self._nats_of(name), model_port, servers, bool(self.worker_names))
-        await engines
+        await self.engines
         # The revision and the tools of each server are known before the first gateway starts.
         await asyncio.to_thread(self.gateways[self.gateway_names[0]].command, "servers", "test")
         for name in self.worker_names:
@@ -143,8 +143,16 @@ class Lab:
         listeners = json.dumps({name: [self.proxy_ports[name], target] for name, target in targets.items()})
         control = os.path.join(self.folder, "proxy.sock")
         self.proxy = spawn([sys.executable, "-B", f"{HERE}/fault_proxy.py", control, f"{self.folder}/proxy-faults.jsonl", listeners], f"{self.folder}/proxy.log")
-        await wait_until(lambda: os.path.exists(control), 20, "the fault proxy listens")
-        self.control = await asyncio.open_unix_connection(control)
+
+        async def is_connected():
+            # The file of the socket is there a moment before the proxy listens at it.
+            try:
+                self.control = await asyncio.open_unix_connection(control)
+                return True
+            except (FileNotFoundError, ConnectionRefusedError):
+                return False
+
+        await wait_until(is_connected, 20, "the fault proxy listens")
 
     async def disturb(self, fault):
         """Hands a fault to the proxy."""
@@ -276,6 +284,9 @@ class Lab:
 
     async def stop(self):
         self.is_stopping = True
+        if self.engines:
+            # Otherwise an engine could start after it was stopped.
+            await asyncio.gather(self.engines, return_exceptions=True)
         for task in self.tasks:
             task.cancel()
         processes = [gateway.process for gateway in self.processes().values()] + list(self.servers.values())
@@ -287,7 +298,7 @@ class Lab:
         if self.nginx:
             self.nginx.terminate()
             self.nginx.wait()
-        if self.postgres:
+        if self.engines:
             await self.postgres.stop("immediate")
         for gateway in self.gateways.values():
             gateway.unmount()
