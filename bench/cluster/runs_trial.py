@@ -216,11 +216,12 @@ class Trial:
             shown = pool.map(lambda run: (run, call(random.choice(gateways), "GET", f"/runs/{run}")[1]), self.names)
             return {run: details for run, details in shown}
 
-    def wait_for_ends(self, gateways, seconds):
+    def wait_for_ends(self, gateways, seconds, unfinished=("running",)):
+        """Waits until no run is in one of these states."""
         until = time.monotonic() + seconds
         while True:
             states = self.states(gateways)
-            if all(details["state"] != "running" for details in states.values()) or time.monotonic() > until:
+            if all(details["state"] not in unfinished for details in states.values()) or time.monotonic() > until:
                 return states
             time.sleep(0.5)
 
@@ -235,7 +236,9 @@ class Trial:
             status, answer = call(random.choice(survivors), "POST", f"/runs/{run}/resolve", {"step": step["step"], "outcome": outcome})
             if status != 202:
                 print(f"  resolve: {status} {answer}")
-        ended = Counter(details["state"] for details in self.wait_for_ends(survivors, 60).values())
+        # A run whose step was decided stays suspended until a gateway resumes it.
+        states = self.wait_for_ends(survivors, 60, ("running", "suspended"))
+        ended = Counter(details["state"] for details in states.values())
         print(f"ended: {dict(ended)}; {len(unknown)} steps had an unknown outcome, were reported by their runs, and were decided by looking at the ledger")
         self.check("ended", reported and ended == {"answered": self.options.runs})
         entries = [entry for entry in self.entries() if entry.startswith("run-")]
