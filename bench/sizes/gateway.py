@@ -1,6 +1,5 @@
 """A gateway with a catalogue of N tools in its store, and what the system says about its process."""
 
-import json
 import os
 import shutil
 import signal
@@ -16,7 +15,8 @@ import catalogue
 
 FOLDER = Path(__file__).resolve().parent
 sys.path.insert(0, str(FOLDER.parent / "common"))
-from http_client import LEGACY, MODERN, TOKEN, free_port  # noqa: E402
+from http_client import TOKEN  # noqa: E402
+from processes import free_port  # noqa: E402
 
 SETTINGS = """
 [serve]

@@ -14,7 +14,9 @@ from pathlib import Path
 
 import catalogue
 from gateway import Gateway, Upstream
-from http_client import LEGACY, MODERN, TOKEN, Connection, McpClient, parse
+from http_client import TOKEN, Connection
+from mcp_client import McpClient
+from mcp_messages import LEGACY, MODERN, last_message
 
 UPSTREAM_PORT = 7411
 
@@ -36,7 +38,7 @@ async def timed(count, action):
 async def first_page(one, path="/mcp", cursor=None):
     status, content = await one.post("tools/list", {"cursor": cursor} if cursor else {}, path=path)
     assert status == 200, content[:300]
-    return parse(content)["result"]
+    return last_message(content)["result"]
 
 
 async def call_succeeds(one, name, arguments, path="/mcp"):
