@@ -184,8 +184,6 @@ impl Store {
 async fn answered<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, StoreError> {
     match tokio::time::timeout(MAX_READ_SILENCE, answer).await {
         Ok(answer) => Ok(answer?),
-        Err(_elapsed) => {
-            Err(StoreError::Database(format!("no answer for {} s", MAX_READ_SILENCE.as_secs())))
-        }
+        Err(_elapsed) => Err(StoreError::Database(format!("no answer for {} s", MAX_READ_SILENCE.as_secs()))),
     }
 }
