@@ -1,4 +1,5 @@
-"""What a call, a run and a step of a run cost in the store: rows, bytes of tables and indexes, WAL, and transactions in PostgreSQL.
+"""What a call, a run and a step of a run cost in the store: rows, bytes of tables and indexes, WAL, transactions, and processor time
+of PostgreSQL and of the gateway.
 
 Starts a gateway on an empty database, makes calls of a tool with a side effect and runs of a scripted model that calls it, and reads
 the sizes of all tables before and after. Runs with few and with many steps are measured: their difference is the cost of a step, and
@@ -7,6 +8,7 @@ usage: scripts/store-cost [--calls N] [--runs N]
 """
 
 import argparse
+import contextlib
 import http.client
 import subprocess
 import sys
@@ -55,7 +57,7 @@ FEW_STEPS, MANY_STEPS = 2, 10
 # The gateway writes what may wait (audit records, statistics) within this time.
 SETTLE_SECONDS = 3
 IDLE_SECONDS = 5
-MEASURES = ("rows", "table bytes", "index bytes", "WAL bytes", "transactions")
+MEASURES = ("rows", "table bytes", "index bytes", "WAL bytes", "transactions", "CPU µs of PostgreSQL", "CPU µs of the gateway")
 
 
 class Usage:
@@ -87,35 +89,46 @@ class Usage:
                 print(f"    {table}: {rows:.2f} rows, {size:.0f} + {indexes:.0f} bytes")
 
 
-def activity(url):
-    """The position in the WAL, the number of transactions so far, and the time."""
+def cpu_microseconds(pid):
+    """The processor time of all threads of a process so far."""
+    nanoseconds = 0
+    for stat in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with contextlib.suppress(OSError):
+            nanoseconds += int(stat.read_text().split()[0])
+    return nanoseconds / 1000
+
+
+def activity(url, gateway):
+    """The position in the WAL, the number of transactions so far, the processor time of PostgreSQL and of the gateway, and the time."""
     [[position, transactions]] = query(
         url, "SELECT pg_current_wal_lsn() - '0/0'::pg_lsn, xact_commit FROM pg_stat_database WHERE datname = current_database()")
-    return int(position), int(transactions), time.monotonic()
+    # The gateway keeps its connections, so the processes behind them live on.
+    backends = query(url, "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+    return int(position), int(transactions), sum(cpu_microseconds(pid) for (pid,) in backends), cpu_microseconds(gateway.process.pid), time.monotonic()
 
 
-def idle_rates(url):
-    """WAL bytes and transactions per second of a gateway that nobody uses: it looks for runs to take over, and renews leases."""
-    before = activity(url)
+def idle_rates(url, gateway):
+    """What an unused gateway costs per second, as `activity` lists it: it looks for runs to take over, and renews leases."""
+    before = activity(url, gateway)
     time.sleep(IDLE_SECONDS)
-    position, transactions, at = (after - earlier for after, earlier in zip(activity(url), before))
-    return position / at, transactions / at
+    *costs, seconds = (after - earlier for after, earlier in zip(activity(url, gateway), before))
+    return [cost / seconds for cost in costs]
 
 
-def measure(count, url, work):
+def measure(count, url, gateway, work):
     """Does the work, waits until the store is written, and returns what one piece of work cost beyond an idle gateway."""
     work(0)
     time.sleep(SETTLE_SECONDS)
     # A checkpoint in between would write whole pages to the WAL, more of them the fewer calls there are.
     query(url, "CHECKPOINT")
-    before, idle = Usage.read(url), idle_rates(url)
-    began = activity(url)
+    before, idle = Usage.read(url), idle_rates(url, gateway)
+    began = activity(url, gateway)
     for number in range(1, count + 1):
         work(number)
     time.sleep(SETTLE_SECONDS)
-    wal, transactions, seconds = (after - earlier for after, earlier in zip(activity(url), began))
+    *costs, seconds = (after - earlier for after, earlier in zip(activity(url, gateway), began))
     usage = Usage.read(url).combine(before, lambda after, earlier: after - earlier)
-    usage.totals += [wal - idle[0] * seconds, transactions - idle[1] * seconds]
+    usage.totals += [cost - rate * seconds for cost, rate in zip(costs, idle)]
     return usage.divide(count)
 
 
@@ -144,8 +157,8 @@ class Client:
             sys.exit(f"a run did not do its {steps} steps: {run}")
 
 
-def measure_runs(client, url, count):
-    few, many = (measure(count, url, lambda number, steps=steps: client.run(steps, number)) for steps in (FEW_STEPS, MANY_STEPS))
+def measure_runs(client, url, gateway, count):
+    few, many = (measure(count, url, gateway, lambda number, steps=steps: client.run(steps, number)) for steps in (FEW_STEPS, MANY_STEPS))
     few.print(f"run with {FEW_STEPS} steps")
     many.print(f"run with {MANY_STEPS} steps")
     step = many.combine(few, lambda more, less: more - less).divide(MANY_STEPS - FEW_STEPS)
@@ -178,9 +191,9 @@ def main():
                 gateway.spawn()
                 gateway.wait_until_serving()
                 client = Client(gateway)
-                measure(options.calls, url, client.call).print(f"call, journal = \"{journal}\"")
+                measure(options.calls, url, gateway, client.call).print(f"call, journal = \"{journal}\"")
                 if journal == "runs":
-                    measure_runs(client, url, options.runs)
+                    measure_runs(client, url, gateway, options.runs)
                 gateway.process.terminate()
                 gateway.process.wait(60)
 
