@@ -416,3 +416,19 @@ fn an_unknown_outcome_is_reported_and_no_other_source_is_called() {
     assert_eq!(error.kind(), ErrorKind::OutcomeUnknown);
     assert_eq!(observed.call_log.calls(), ["a"]);
 }
+
+#[test]
+fn no_error_claims_that_nothing_was_sent_after_a_possible_effect() {
+    let store = |source: &str, behavior| test_tool("store", source).idempotent().with_behavior(behavior);
+    // Another attempt was sent.
+    let turns = vec![ErrorKind::ResponseLost, ErrorKind::Unavailable];
+    let error = run(&[store("a", Behavior::FailInTurn(turns))], DEFAULT_TIMEOUT).outcome.unwrap_err();
+    assert_eq!((error.kind(), error.attempts()), (ErrorKind::ResponseLost, 3));
+    assert_eq!(error.hint(), Some("the last attempt failed: as scripted"));
+    // The call was sent to another source.
+    let unreachable = store("a", Behavior::Fail(ErrorKind::Unavailable));
+    let lost = store("b", Behavior::Fail(ErrorKind::ResponseLost));
+    let error = run(&[unreachable, lost], DEFAULT_TIMEOUT).outcome.unwrap_err();
+    assert_eq!((error.kind(), error.attempts()), (ErrorKind::ResponseLost, 2));
+    assert_eq!(error.hint(), Some("also failed: store (a): as scripted"));
+}

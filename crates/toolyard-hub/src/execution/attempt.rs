@@ -121,14 +121,13 @@ impl Call<'_> {
         candidate: &ToolCandidate,
     ) -> Result<ToolOutput, CandidateFailure> {
         let mut attempt = 1;
-        let mut had_no_effect = true;
+        // The last failure that may have had an effect.
+        let mut failure_with_effect = None;
         loop {
-            let mut failure = match self.attempt(candidate, attempt).await {
+            let failure = match self.attempt(candidate, attempt).await {
                 Ok(output) => return Ok(output),
                 Err(failure) => failure,
             };
-            // An earlier attempt may have had an effect, even if the last error rules one out.
-            had_no_effect &= failure.had_no_effect;
             let backoff = self.retry.backoff_after(attempt, fastrand::f64());
             let retry_after = failure.error.retry_after().unwrap_or_default().min(MAX_RETRY_AFTER);
             let backoff = backoff.max(retry_after);
@@ -136,8 +135,13 @@ impl Call<'_> {
                 self.log_decision("retry", None, || {
                     (candidate.source_id().to_string(), format!("no: {reason}"))
                 });
-                failure.had_no_effect = had_no_effect;
-                return Err(failure);
+                return Err(match failure_with_effect {
+                    Some(earlier) if failure.had_no_effect => failure.after(earlier),
+                    _ => failure,
+                });
+            }
+            if !failure.had_no_effect {
+                failure_with_effect = Some(failure);
             }
             attempt += 1;
             self.log_decision("retry", Some(backoff), || {

@@ -24,6 +24,20 @@ impl CandidateFailure {
     pub(crate) fn allows_next_candidate(&self) -> bool {
         self.error.kind() != ErrorKind::SessionLost && (self.had_no_effect || self.repeatable)
     }
+
+    /// This failure, after an earlier attempt on the same candidate that may have had an effect. If the source could not be reached
+    /// any more, the earlier error is reported: a caller must not conclude that nothing was sent.
+    pub(crate) fn after(self, earlier: Self) -> Self {
+        if !matches!(self.error.kind(), ErrorKind::Unavailable | ErrorKind::CircuitOpen) {
+            return Self { had_no_effect: false, ..self };
+        }
+        let error = earlier.error.with_hint(format!("the last attempt failed: {}", self.error.message()));
+        let error = match self.error.retry_after() {
+            Some(delay) => error.with_retry_after(delay),
+            None => error,
+        };
+        Self { error, ..earlier }
+    }
 }
 
 /// Failure of a call on all its candidates.
@@ -37,15 +51,16 @@ pub(crate) struct CallFailure {
 }
 
 impl CallFailure {
-    /// Selects the error to report: an unknown outcome first, then one that may have had an effect, else the error of the
-    /// preferred candidate. The hint lists the others.
+    /// Selects the error to report: an unknown outcome first, then a lost session, then one that may have had an effect, else the
+    /// error of the preferred candidate. The hint lists the others.
     pub(crate) fn of(mut failures: Vec<CandidateFailure>, attempts: u32) -> Self {
         let messages = describe_failures(&failures);
         let had_no_effect = failures.iter().all(|failure| failure.had_no_effect);
-        let unknown = |failure: &CandidateFailure| failure.error.kind() == ErrorKind::OutcomeUnknown;
-        let reported = failures.iter().position(unknown);
-        let reported = reported
-            .or_else(|| failures.iter().position(|failure| !failure.allows_next_candidate()))
+        let position_of =
+            |kind| failures.iter().position(|failure: &CandidateFailure| failure.error.kind() == kind);
+        let reported = position_of(ErrorKind::OutcomeUnknown)
+            .or_else(|| position_of(ErrorKind::SessionLost))
+            .or_else(|| failures.iter().position(|failure| !failure.had_no_effect))
             .unwrap_or(0);
         if reported >= failures.len() {
             return ToolError::new(ErrorKind::Internal, "no candidate was called").into();
