@@ -418,6 +418,16 @@ fn an_unknown_outcome_is_reported_and_no_other_source_is_called() {
 }
 
 #[test]
+fn an_unsafe_equivalent_is_not_called_after_a_possible_effect_of_an_idempotent_one() {
+    for kind in [ErrorKind::ResponseLost, ErrorKind::Failed] {
+        let idempotent = test_tool("store", "a").idempotent().with_behavior(Behavior::Fail(kind));
+        let observed = run(&[idempotent, test_tool("store", "b").writes()], DEFAULT_TIMEOUT);
+        assert_eq!(observed.outcome.unwrap_err().kind(), kind);
+        assert_eq!(observed.call_log.calls(), ["a"]);
+    }
+}
+
+#[test]
 fn no_error_claims_that_nothing_was_sent_after_a_possible_effect() {
     let store = |source: &str, behavior| test_tool("store", source).idempotent().with_behavior(behavior);
     // Another attempt was sent.

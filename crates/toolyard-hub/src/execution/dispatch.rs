@@ -112,8 +112,8 @@ async fn combine(
     DispatchOutcome { output: synthesis.output, kind, output_schema, whole: synthesis.whole }
 }
 
-/// Calls one candidate after another until one succeeds. Stops after a failure that may have had an effect, unless the
-/// failed tool is safe to repeat.
+/// Calls one candidate after another until one succeeds. Stops after a failure that may have had an effect, unless both the
+/// failed tool and the next one are safe to repeat.
 async fn try_in_order(
     call: &Call<'_>,
     candidates: &[Arc<ToolCandidate>],
@@ -121,15 +121,12 @@ async fn try_in_order(
     kind: ToolKind,
 ) -> Result<DispatchOutcome, Vec<CandidateFailure>> {
     for candidate in candidates {
+        if !failures.iter().all(|failure| failure.allows_next_candidate(candidate)) {
+            break;
+        }
         match call.attempt(candidate, 1).await {
             Ok(output) => return Ok(DispatchOutcome::of_one(candidate, output, kind, &failures)),
-            Err(failure) => {
-                let allows_next_candidate = failure.allows_next_candidate();
-                failures.push(failure);
-                if !allows_next_candidate {
-                    break;
-                }
-            }
+            Err(failure) => failures.push(failure),
         }
     }
     Err(failures)

@@ -19,10 +19,11 @@ impl CandidateFailure {
         Self { error, had_no_effect, repeatable: candidate.hints.repeatable() }
     }
 
-    /// Whether another candidate may be called after this failure: it had no effect, or repeating the call does no harm. A caller
-    /// must learn of a lost session from its own call.
-    pub(crate) fn allows_next_candidate(&self) -> bool {
-        self.error.kind() != ErrorKind::SessionLost && (self.had_no_effect || self.repeatable)
+    /// Whether this candidate may be called after this failure: the failure had no effect, or neither of the two tools does harm if
+    /// the call is repeated. A caller must learn of a lost session from its own call.
+    pub(crate) fn allows_next_candidate(&self, next: &ToolCandidate) -> bool {
+        let may_repeat = self.repeatable && next.hints.repeatable();
+        self.error.kind() != ErrorKind::SessionLost && (self.had_no_effect || may_repeat)
     }
 
     /// This failure, after an earlier attempt on the same candidate that may have had an effect. If the source could not be reached
