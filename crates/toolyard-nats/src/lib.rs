@@ -7,7 +7,9 @@
 
 mod connection;
 mod exchange;
+mod limits;
 mod members;
+mod objects;
 mod peers;
 mod services;
 mod settings;

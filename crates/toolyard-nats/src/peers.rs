@@ -15,6 +15,7 @@ use crate::{
     connection::{NatsConnectError, NatsConnection},
     exchange::table::{ExchangeTable, send_all},
     members::Members,
+    objects::{Bucket, ObjectRoute, ObjectStore},
     services::{Services, serve_requests},
     subjects::{Subjects, WorkerSubjects, last_part, worker_announcements, worker_roll_call},
     sync::lock,
@@ -26,6 +27,8 @@ pub struct NatsPeers {
     connection: NatsConnection,
     number: u64,
     subjects: Subjects,
+    /// Of messages to and from other gateways.
+    own_route: ObjectRoute,
     table: Arc<ExchangeTable>,
     services: Arc<Services>,
     members: Arc<Members>,
@@ -46,7 +49,14 @@ impl NatsPeers {
     /// If NATS does not accept the subscriptions.
     pub async fn join(connection: NatsConnection, number: u64) -> Result<Self, NatsConnectError> {
         let subjects = Subjects::new(Arc::clone(connection.prefix()), number);
-        let (table, outbox) = ExchangeTable::new(connection.clone(), subjects.own_exchanges());
+        let own_route =
+            ObjectRoute { bucket: Bucket::of_gateways(connection.prefix()), worker_subjects: None };
+        let (table, outbox) = ExchangeTable::new(
+            connection.clone(),
+            subjects.own_exchanges(),
+            ObjectStore::of_gateway(connection.clone(), subjects.objects()),
+            own_route.clone(),
+        );
         let services = Arc::new(Services::default());
         let client = connection.client();
         let failed = |error: &dyn fmt::Display| NatsConnectError::Unreachable {
@@ -60,6 +70,7 @@ impl NatsPeers {
         let members = Members::join(client, &subjects, number).await.map_err(|error| failed(&error))?;
         // Others reach this process from now on.
         connection.round_trip().await?;
+        table.objects().begin_check(&own_route.bucket);
         let mut tasks = JoinSet::new();
         let delivering = Arc::clone(&table);
         tasks.spawn(async move {
@@ -81,7 +92,16 @@ impl NatsPeers {
         tasks.spawn(Arc::clone(&table).keep_alive());
         tasks.spawn(send_all(client.clone(), outbox));
         tasks.spawn(Arc::clone(&members).watch(client.clone(), subjects.clone()));
-        Ok(Self { connection, number, subjects, table, services, members, tasks: Mutex::new(tasks) })
+        Ok(Self {
+            connection,
+            number,
+            subjects,
+            own_route,
+            table,
+            services,
+            members,
+            tasks: Mutex::new(tasks),
+        })
     }
 
     /// Sets what this process does for its peers under a name without dots and spaces.
@@ -115,8 +135,27 @@ impl NatsPeers {
         WorkerSubjects::new(Arc::clone(self.connection.prefix()), group)
     }
 
-    async fn open_at(&self, subject: String, request: Vec<u8>) -> Result<Box<dyn Exchange>, PeerError> {
-        Ok(Box::new(self.table.open(subject, request).await?))
+    fn worker_route(&self, group: &str) -> ObjectRoute {
+        ObjectRoute {
+            bucket: Bucket::of_group(self.connection.prefix(), group),
+            worker_subjects: Some(self.worker_subjects(group).objects().into()),
+        }
+    }
+
+    /// Whether messages over the NATS limit pass through the JetStream object store between this gateway and a group of workers,
+    /// or other gateways. Waits for the check that a new connection begins with.
+    pub async fn uses_object_store(&self, group: Option<&str>) -> bool {
+        let route = group.map_or_else(|| self.own_route.clone(), |group| self.worker_route(group));
+        self.table.objects().is_usable(&route.bucket).await
+    }
+
+    async fn open_at(
+        &self,
+        subject: String,
+        request: Vec<u8>,
+        route: ObjectRoute,
+    ) -> Result<Box<dyn Exchange>, PeerError> {
+        Ok(Box::new(self.table.open(subject, request, route).await?))
     }
 
     /// Leaves the cluster. Exchanges go on until this value is dropped.
@@ -145,7 +184,7 @@ impl Peers for NatsPeers {
         service: &'a str,
         request: Vec<u8>,
     ) -> BoxFuture<'a, Result<Box<dyn Exchange>, PeerError>> {
-        Box::pin(self.open_at(self.subjects.request(process, service), request))
+        Box::pin(self.open_at(self.subjects.request(process, service), request, self.own_route.clone()))
     }
 
     fn notify_all(&self, service: &str, message: Vec<u8>) {
@@ -176,7 +215,7 @@ impl WorkerNetwork for NatsPeers {
         process: u64,
     ) -> BoxFuture<'a, Result<Box<dyn Exchange>, PeerError>> {
         let subject = self.worker_subjects(group).request(process, CATALOGUE_SERVICE);
-        Box::pin(self.open_at(subject, Vec::new()))
+        Box::pin(self.open_at(subject, Vec::new(), self.worker_route(group)))
     }
 
     fn open_tool<'a>(
@@ -185,6 +224,7 @@ impl WorkerNetwork for NatsPeers {
         endpoint: &'a WorkerEndpoint,
         request: Vec<u8>,
     ) -> BoxFuture<'a, Result<Box<dyn Exchange>, PeerError>> {
-        Box::pin(self.open_at(self.worker_subjects(group).call(endpoint), request))
+        let subject = self.worker_subjects(group).call(endpoint);
+        Box::pin(self.open_at(subject, request, self.worker_route(group)))
     }
 }

@@ -98,7 +98,9 @@ async fn serve(table: &Arc<ExchangeTable>, message: &Message, service: Arc<dyn P
             }
             match exchange.receive().await {
                 Ok(Some(request)) => request,
-                Ok(None) | Err(_) => return,
+                Ok(None) => return,
+                // Nothing was done, and the other side is still there if only an object is missing.
+                Err(error) => return exchange.refuse(&format!("the request did not arrive: {error}")).await,
             }
         }
         _ => return exchange.refuse("the request is malformed").await,

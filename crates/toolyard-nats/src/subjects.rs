@@ -41,6 +41,11 @@ impl Subjects {
         format!("{}.exchange.{}", self.prefix, self.own)
     }
 
+    /// What the subjects begin with at which gateways receive objects.
+    pub(crate) fn objects(&self) -> String {
+        format!("{}.object", self.prefix)
+    }
+
     /// What is told to a service of all processes.
     pub(crate) fn notice(&self, service: &str) -> String {
         format!("{}.all.{service}", self.prefix)
@@ -100,6 +105,11 @@ impl WorkerSubjects {
     /// What the subjects of messages for exchanges of a process begin with.
     pub(crate) fn exchanges(&self, process: u64) -> String {
         format!("{}.worker.{}.exchange.{}", self.prefix, self.group, ProcessNumber(process))
+    }
+
+    /// What the subjects begin with at which workers of the group receive objects.
+    pub(crate) fn objects(&self) -> String {
+        format!("{}.worker.{}.object", self.prefix, self.group)
     }
 
     /// Where processes of the group say that they are there.
@@ -168,7 +178,9 @@ mod tests {
             definition: toolyard_core::ContentHash::of("definition"),
         };
         let call = subjects.call(&endpoint);
-        for subject in [&call, &subjects.request(7, "catalogue"), &subjects.exchanges(7)] {
+        let received =
+            [&call, &subjects.request(7, "catalogue"), &subjects.exchanges(7), &subjects.objects()];
+        for subject in received {
             assert!(subject.starts_with("a.b.worker.office."), "{subject}");
         }
         assert!(call.starts_with("a.b.worker.office.call.files_read_____."), "{call}");

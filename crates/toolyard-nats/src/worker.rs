@@ -15,6 +15,7 @@ use toolyard_core::{BoxFuture, PeerError, PeerService, WorkerEndpoint, WorkerTra
 use crate::{
     connection::{NatsConnectError, NatsConnection},
     exchange::table::{ExchangeTable, send_all},
+    objects::{Bucket, ObjectRoute, ObjectStore},
     services::{ExchangeServer, Services, serve_requests},
     subjects::{ProcessNumber, WorkerSubjects, worker_roll_call},
     sync::lock,
@@ -70,7 +71,12 @@ impl NatsWorker {
         number: u64,
     ) -> Result<Self, NatsConnectError> {
         let subjects = WorkerSubjects::new(Arc::clone(connection.prefix()), group);
-        let (table, outbox) = ExchangeTable::new(connection.clone(), subjects.exchanges(number));
+        let (table, outbox) = ExchangeTable::new(
+            connection.clone(),
+            subjects.exchanges(number),
+            ObjectStore::of_worker(connection.clone(), subjects.objects()),
+            ObjectRoute { bucket: Bucket::of_group(connection.prefix(), group), worker_subjects: None },
+        );
         let services = Arc::new(Services::default());
         let client = connection.client();
         let failed = |error: &dyn fmt::Display| NatsConnectError::Unreachable {

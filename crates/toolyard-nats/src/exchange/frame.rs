@@ -5,6 +5,10 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 /// Bytes before the payload.
 pub(crate) const HEADER_LENGTH: usize = 5;
 
+/// A flag in the sequence number of a frame that opens an exchange, and in the first byte of a heartbeat's payload: its sender
+/// reads messages from the object store.
+pub(crate) const READS_OBJECTS: u8 = 1;
+
 /// What a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -25,6 +29,10 @@ pub(crate) enum FrameKind {
     Open = 7,
     /// Opens an exchange; the request follows as a message, because it is long.
     OpenLong = 8,
+    /// A message that is an object of the object store; the payload is its reference.
+    Object = 9,
+    /// Such a message, after which the exchange is over.
+    LastObject = 10,
 }
 
 impl FrameKind {
@@ -38,6 +46,8 @@ impl FrameKind {
             Self::Refused,
             Self::Open,
             Self::OpenLong,
+            Self::Object,
+            Self::LastObject,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == byte)
@@ -61,6 +71,16 @@ impl Frame {
         bytes.freeze()
     }
 
+    /// Whether its sender reads messages from the object store; none if the frame does not say.
+    pub(crate) fn reads_objects(&self) -> Option<bool> {
+        let flags = match self.kind {
+            FrameKind::Open | FrameKind::OpenLong => self.sequence,
+            FrameKind::Heartbeat => self.payload.first().copied().unwrap_or(0).into(),
+            _ => return None,
+        };
+        Some(flags & u32::from(READS_OBJECTS) != 0)
+    }
+
     /// None if this is not a frame.
     pub(crate) fn decode(bytes: &Bytes) -> Option<Self> {
         let (kind, rest) = bytes.split_first()?;
@@ -77,7 +97,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_frame_is_read_back(kind in 1_u8..9, sequence: u32, payload: Vec<u8>) {
+        fn a_frame_is_read_back(kind in 1_u8..11, sequence: u32, payload: Vec<u8>) {
             let kind = FrameKind::from_byte(kind).unwrap();
             let frame = Frame::decode(&Frame::encode(kind, sequence, &payload)).unwrap();
             prop_assert_eq!(frame, Frame { kind, sequence, payload: payload.into() });
@@ -86,7 +106,7 @@ mod tests {
         #[test]
         fn anything_else_is_no_frame_and_no_panic(bytes: Vec<u8>) {
             let is_frame = Frame::decode(&bytes.clone().into()).is_some();
-            prop_assert_eq!(is_frame, bytes.len() >= HEADER_LENGTH && (1..9).contains(&bytes[0]));
+            prop_assert_eq!(is_frame, bytes.len() >= HEADER_LENGTH && (1..11).contains(&bytes[0]));
         }
     }
 }

@@ -1,9 +1,10 @@
 //! [`Incoming`]: the frames of the other side of an exchange, in order and without gaps, put together to messages. Pure.
 
-use crate::exchange::frame::{Frame, FrameKind};
-
-/// The longest message. It is put together in memory.
-pub(crate) const MAX_MESSAGE_LENGTH: usize = 64 << 20;
+use crate::{
+    exchange::frame::{Frame, FrameKind},
+    limits::MAX_MESSAGE_LENGTH,
+    objects::ObjectReference,
+};
 
 /// What the frames received so far amount to.
 #[derive(Debug, Default)]
@@ -21,6 +22,10 @@ pub(crate) enum Received {
     Message(Vec<u8>),
     /// A message after which there is none.
     LastMessage(Vec<u8>),
+    /// A message that must be read from the object store.
+    Object(ObjectReference),
+    /// Such a message, after which there is none.
+    LastObject(ObjectReference),
     /// There are no more messages.
     End,
     /// Nothing was done, for this reason.
@@ -36,6 +41,8 @@ pub(crate) enum IncomingError {
     TooLong,
     #[error("unexpected kind of message")]
     UnexpectedKind,
+    #[error("a message is malformed")]
+    Malformed,
 }
 
 impl Incoming {
@@ -61,6 +68,8 @@ impl Incoming {
             }
             FrameKind::Message => Ok(Received::Message(self.take(&frame.payload)?)),
             FrameKind::LastMessage => Ok(Received::LastMessage(self.take(&frame.payload)?)),
+            FrameKind::Object => Ok(Received::Object(self.object(&frame.payload)?)),
+            FrameKind::LastObject => Ok(Received::LastObject(self.object(&frame.payload)?)),
             FrameKind::End => Ok(Received::End),
             FrameKind::Refused => Ok(Received::Refused(String::from_utf8_lossy(&frame.payload).into_owned())),
             FrameKind::Open | FrameKind::OpenLong => Err(IncomingError::UnexpectedKind),
@@ -73,6 +82,13 @@ impl Incoming {
         }
         self.append(payload)?;
         Ok(std::mem::take(&mut self.parts))
+    }
+
+    fn object(&self, payload: &[u8]) -> Result<ObjectReference, IncomingError> {
+        if !self.parts.is_empty() {
+            return Err(IncomingError::UnexpectedKind);
+        }
+        ObjectReference::decode(payload).ok_or(IncomingError::Malformed)
     }
 
     fn append(&mut self, payload: &[u8]) -> Result<(), IncomingError> {
@@ -139,5 +155,18 @@ mod tests {
         let mut incoming = Incoming::default();
         assert_eq!(incoming.accept(&frame(FrameKind::Heartbeat, 0, b"")), Ok(Received::Nothing));
         assert_eq!(incoming.accept(&frame(FrameKind::Heartbeat, 1, b"")), Err(IncomingError::Gap));
+    }
+
+    #[test]
+    fn a_reference_to_an_object_is_checked() {
+        let accept = |kind, payload: &[u8]| Incoming::default().accept(&frame(kind, 0, payload));
+        let reference = ObjectReference::decode(&[7; 56]).unwrap();
+        assert_eq!(accept(FrameKind::Object, &[7; 56]), Ok(Received::Object(reference)));
+        assert_eq!(accept(FrameKind::LastObject, &[7; 56]), Ok(Received::LastObject(reference)));
+        assert_eq!(accept(FrameKind::Object, &[7; 55]), Err(IncomingError::Malformed));
+        let mut incoming = Incoming::default();
+        incoming.accept(&frame(FrameKind::Part, 0, b"a")).unwrap();
+        let inside = incoming.accept(&frame(FrameKind::Object, 1, &[7; 56]));
+        assert_eq!(inside, Err(IncomingError::UnexpectedKind), "an object is a whole message");
     }
 }

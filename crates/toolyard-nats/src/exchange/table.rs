@@ -3,10 +3,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -21,10 +18,11 @@ use toolyard_core::{Exchange as _, PeerError};
 use crate::{
     connection::NatsConnection,
     exchange::{
-        frame::{Frame, FrameKind, HEADER_LENGTH},
+        frame::{Frame, FrameKind, HEADER_LENGTH, READS_OBJECTS},
         incoming::{Incoming, Received},
         stream::NatsExchange,
     },
+    objects::{ObjectRoute, ObjectStore, StoredObject},
     subjects::{exchange_id, exchange_subject},
     sync::lock,
 };
@@ -45,7 +43,9 @@ pub(crate) struct ExchangeTable {
     /// Messages for the exchanges of this process go to subjects that begin with this.
     own_subjects: String,
     links: Mutex<HashMap<u64, Arc<Link>>>,
-    next_id: AtomicU64,
+    objects: Arc<ObjectStore>,
+    /// For exchanges that others open.
+    own_route: ObjectRoute,
     /// Frames of exchanges that were dropped, which cannot wait for their sending.
     outbox: mpsc::UnboundedSender<(Subject, Bytes)>,
 }
@@ -55,6 +55,7 @@ pub(crate) struct ExchangeTable {
 pub(crate) struct Link {
     id: u64,
     own_subject: Subject,
+    route: ObjectRoute,
     state: Mutex<LinkState>,
     /// Notified when the address of the other side becomes known, and when the exchange is lost.
     changed: Notify,
@@ -67,6 +68,10 @@ struct LinkState {
     /// The number of the next frame to send; counted after it was sent, so that no heartbeat overtakes it.
     next_sequence: u32,
     incoming: Incoming,
+    /// Whether the other side reads messages from the object store.
+    remote_reads_objects: bool,
+    /// Objects that the other side reads but cannot delete.
+    sent_objects: Vec<StoredObject>,
     last_heard: Instant,
     /// None when the exchange is lost or over.
     sender: Option<mpsc::Sender<Arrival>>,
@@ -88,17 +93,24 @@ impl ExchangeTable {
     pub(crate) fn new(
         connection: NatsConnection,
         own_subjects: String,
+        objects: ObjectStore,
+        own_route: ObjectRoute,
     ) -> (Arc<Self>, mpsc::UnboundedReceiver<(Subject, Bytes)>) {
         let (outbox, dropped) = mpsc::unbounded_channel();
         let table = Self {
             connection,
             own_subjects,
             links: Mutex::default(),
-            // Late frames of an earlier process with the same number must not hit an exchange.
-            next_id: AtomicU64::new(fastrand::u64(..) >> 1),
+            objects: Arc::new(objects),
+            own_route,
             outbox,
         };
         (Arc::new(table), dropped)
+    }
+
+    /// The object store that exchanges use for long messages.
+    pub(crate) fn objects(&self) -> &Arc<ObjectStore> {
+        &self.objects
     }
 
     /// Opens an exchange at a subject.
@@ -106,18 +118,21 @@ impl ExchangeTable {
         self: &Arc<Self>,
         subject: String,
         request: Vec<u8>,
+        route: ObjectRoute,
     ) -> Result<NatsExchange, PeerError> {
         let client = self.connection.client();
         if client.connection_state() != State::Connected {
             // NATS would deliver the request when it is back, long after its caller gave up.
             return Err(PeerError::NotReached("not connected to NATS".to_owned()));
         }
-        let mut exchange = self.exchange(None);
+        self.objects.begin_check(&route.bucket);
+        let flags = self.flags(&route);
+        let mut exchange = self.exchange(None, route, false);
         let is_long = request.len() + HEADER_LENGTH > client.max_payload();
         let frame = if is_long {
-            Frame::encode(FrameKind::OpenLong, 0, &[])
+            Frame::encode(FrameKind::OpenLong, flags.into(), &[])
         } else {
-            Frame::encode(FrameKind::Open, 0, &request)
+            Frame::encode(FrameKind::Open, flags.into(), &request)
         };
         let sent = client.publish_with_reply(subject, exchange.link().own_subject.clone(), frame).await;
         sent.map_err(|error| PeerError::NotReached(error.to_string()))?;
@@ -134,19 +149,29 @@ impl ExchangeTable {
 
     /// The exchange of a request that arrived; none without an address to respond to.
     pub(crate) fn accept(self: &Arc<Self>, request: &Message) -> Option<NatsExchange> {
-        Some(self.exchange(Some(request.reply.clone()?)))
+        let reads_objects = Frame::decode(&request.payload).and_then(|frame| frame.reads_objects());
+        let (remote, route) = (request.reply.clone()?, self.own_route.clone());
+        Some(self.exchange(Some(remote), route, reads_objects.unwrap_or(false)))
     }
 
-    fn exchange(self: &Arc<Self>, remote: Option<Subject>) -> NatsExchange {
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+    fn exchange(
+        self: &Arc<Self>,
+        remote: Option<Subject>,
+        route: ObjectRoute,
+        remote_reads_objects: bool,
+    ) -> NatsExchange {
+        let id = random_id();
         let (sender, arrivals) = mpsc::channel(MAX_WAITING_MESSAGES);
         let link = Arc::new(Link {
             id,
             own_subject: exchange_subject(&self.own_subjects, id).into(),
+            route,
             state: Mutex::new(LinkState {
                 remote,
                 next_sequence: 0,
                 incoming: Incoming::default(),
+                remote_reads_objects,
+                sent_objects: Vec::new(),
                 last_heard: Instant::now(),
                 sender: Some(sender),
                 ticks: 0,
@@ -186,15 +211,54 @@ impl ExchangeTable {
         let _ = self.outbox.send((remote, Frame::encode(FrameKind::End, sequence, &[])));
     }
 
-    /// Sends one message of an exchange, in several frames if it is long.
-    pub(crate) async fn send(&self, link: &Link, message: &[u8], kind: FrameKind) -> Result<(), PeerError> {
+    /// Sends one message of an exchange. If it is long, through the object store, or else in several frames.
+    pub(crate) async fn send(&self, link: &Link, message: Bytes, kind: FrameKind) -> Result<(), PeerError> {
         let remote = link.remote().await?;
         let max_payload = self.connection.client().max_payload();
-        for (is_last, part) in crate::exchange::incoming::split(message, max_payload) {
+        if message.len() + HEADER_LENGTH > max_payload {
+            if let Some(object) = self.put(link, &message, kind).await {
+                return self.send_object(link, &remote, object, kind).await;
+            }
+        }
+        for (is_last, part) in crate::exchange::incoming::split(&message, max_payload) {
             let kind = if is_last { kind } else { FrameKind::Part };
             self.send_frame(link, &remote, kind, part).await?;
         }
         Ok(())
+    }
+
+    /// Stores a message, if the other side can read it.
+    async fn put(&self, link: &Link, message: &Bytes, kind: FrameKind) -> Option<StoredObject> {
+        // A worker does not delete what it has read, so that the end of the exchange must not come before.
+        let can_delete = kind == FrameKind::Message || link.route.worker_subjects.is_none();
+        let is_read = can_delete && lock(&link.state).remote_reads_objects;
+        if is_read { self.objects.put(&link.route, message).await } else { None }
+    }
+
+    async fn send_object(
+        &self,
+        link: &Link,
+        remote: &Subject,
+        object: StoredObject,
+        kind: FrameKind,
+    ) -> Result<(), PeerError> {
+        let kind = if kind == FrameKind::LastMessage { FrameKind::LastObject } else { FrameKind::Object };
+        self.send_frame(link, remote, kind, &object.reference().encode()).await?;
+        if link.route.worker_subjects.is_some() {
+            lock(&link.state).sent_objects.push(object);
+        } else {
+            object.leave_to_reader();
+        }
+        Ok(())
+    }
+
+    /// What this side can do, as frames say it.
+    fn flags(&self, route: &ObjectRoute) -> u8 {
+        if self.objects.can_read(&route.bucket) { READS_OBJECTS } else { 0 }
+    }
+
+    async fn send_heartbeat(&self, link: &Link, remote: &Subject) -> Result<(), PeerError> {
+        self.send_frame(link, remote, FrameKind::Heartbeat, &[self.flags(&link.route)]).await
     }
 
     async fn send_frame(
@@ -218,7 +282,7 @@ impl ExchangeTable {
     /// Tells the other side at once that this one exists.
     pub(crate) async fn greet(&self, link: &Link) -> Result<(), PeerError> {
         let remote = link.remote().await?;
-        self.send_frame(link, &remote, FrameKind::Heartbeat, &[]).await
+        self.send_heartbeat(link, &remote).await
     }
 
     /// Sends heartbeats and ends silent exchanges, for ever.
@@ -233,13 +297,17 @@ impl ExchangeTable {
             // While the connection is lost, sending would wait for it.
             for (link, remote) in due.into_iter().filter(|_| self.connection.is_connected()) {
                 // A failure shows as silence.
-                let _ = self.send_frame(link, &remote, FrameKind::Heartbeat, &[]).await;
+                let _ = self.send_heartbeat(link, &remote).await;
             }
         }
     }
 }
 
 impl Link {
+    pub(super) fn route(&self) -> &ObjectRoute {
+        &self.route
+    }
+
     /// Where the other side listens, as soon as that is known.
     async fn remote(&self) -> Result<Subject, PeerError> {
         loop {
@@ -265,7 +333,11 @@ impl Link {
             state.remote = Some(reply);
             self.changed.notify_waiters();
         }
-        let arrival = match Frame::decode(payload) {
+        let frame = Frame::decode(payload);
+        if let Some(reads_objects) = frame.as_ref().and_then(Frame::reads_objects) {
+            state.remote_reads_objects = reads_objects;
+        }
+        let arrival = match frame {
             // Without an address, only the request was sent.
             _ if status == Some(StatusCode::NO_RESPONDERS) && state.remote.is_none() => Arrival::NoResponders,
             _ if status.is_some() => Arrival::Lost("the process is gone".to_owned()),
@@ -276,7 +348,15 @@ impl Link {
                 Err(error) => Arrival::Lost(error.to_string()),
             },
         };
-        let is_final = !matches!(arrival, Arrival::Received(Received::Message(_) | Received::LastMessage(_)));
+        let is_final = !matches!(
+            arrival,
+            Arrival::Received(
+                Received::Message(_)
+                    | Received::LastMessage(_)
+                    | Received::Object(_)
+                    | Received::LastObject(_)
+            )
+        );
         let is_full = state.sender.as_ref().is_some_and(|sender| sender.try_send(arrival).is_err());
         if is_final || is_full {
             state.sender = None;
@@ -306,8 +386,22 @@ impl Link {
 /// Whether a frame says that the exchange is over anyway.
 fn is_over(payload: &Bytes) -> bool {
     Frame::decode(payload).is_none_or(|frame| {
-        matches!(frame.kind, FrameKind::End | FrameKind::LastMessage | FrameKind::Refused)
+        matches!(
+            frame.kind,
+            FrameKind::End | FrameKind::LastMessage | FrameKind::LastObject | FrameKind::Refused
+        )
     })
+}
+
+/// The id of an exchange. Nobody can guess it: a worker that knows an exchange of its own must not hit those of others. And
+/// late frames of an earlier process with the same number do not hit an exchange.
+fn random_id() -> u64 {
+    let mut bytes = [0; 8];
+    // Does not fail on systems that have a generator of random numbers.
+    match aws_lc_rs::rand::fill(&mut bytes) {
+        Ok(()) => u64::from_ne_bytes(bytes),
+        Err(_unspecified) => fastrand::u64(..),
+    }
 }
 
 /// Sends the frames of exchanges that were dropped, until the table is dropped.
