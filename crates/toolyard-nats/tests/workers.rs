@@ -235,7 +235,7 @@ async fn a_worker_and_a_gateway_may_use_different_nodes_of_nats() {
 fn permissions(group: &str) -> String {
     format!(
         r#"{{
-          publish: ["toolyard.worker-announce.{group}"]
+          publish: ["toolyard.worker-announce.{group}", "$O.toolyard_worker_{group}.>"]
           subscribe: ["toolyard.worker.{group}.>", "toolyard.worker-roll-call", "$SRV.*", "$SRV.*.toolyard-worker-{group}", "$SRV.*.toolyard-worker-{group}.*"]
           allow_responses: {{ max: -1, expires: "-1s" }}
         }}"#
@@ -244,19 +244,23 @@ fn permissions(group: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_needs_no_permissions_beyond_its_group() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("nats.conf");
     let user = |name: &str, permissions: &str| {
         format!("{{ user: {name}, password: p, permissions: {permissions} }}")
     };
-    let everything = r#"{ publish: ["toolyard.>", "$SRV.PING.toolyard-gateway", "_INBOX.>"], subscribe: ["toolyard.>", "$SRV.>", "_INBOX.>"] }"#;
+    let everything = r#"{
+        publish: ["toolyard.>", "$SRV.PING.toolyard-gateway", "_INBOX.>", "$O.>", "$JS.ACK.>",
+                  "$JS.API.STREAM.CREATE.*", "$JS.API.STREAM.PURGE.*", "$JS.API.CONSUMER.CREATE.>",
+                  "$JS.API.CONSUMER.DELETE.>"]
+        subscribe: ["toolyard.>", "$SRV.>", "_INBOX.>"]
+    }"#;
     let users = [
         user("gateway", everything),
         user("office", &permissions("office")),
         user("reports", &permissions("reports")),
+        user("admin", "{ publish: \">\", subscribe: \">\" }"),
     ];
-    std::fs::write(&file, format!("authorization: {{ users: [\n{}\n] }}", users.join(",\n"))).unwrap();
-    let nats = NatsServer::with_arguments(&["-c", file.to_str().unwrap()]);
+    let nats =
+        NatsServer::with_configuration(&format!("authorization: {{ users: [\n{}\n] }}", users.join(",\n")));
     let gateway = NatsPeers::join(connect(&nats, "gateway").await, 1).await.unwrap();
     let gateway = Arc::new(gateway);
     let watch = Arc::new(WorkerWatch::new(Arc::clone(&gateway) as _, vec!["*".to_owned()]));
@@ -272,8 +276,14 @@ async fn a_worker_needs_no_permissions_beyond_its_group() {
     let caller = Arc::new(TestCaller::default());
     let context = context(20 * SECOND).with_caller(Some(Arc::clone(&caller) as _));
     assert_eq!(call_with(&tool, Behaviour::Ask, &context).await.unwrap(), r#"{"action":"accept"}"#);
+    assert!(gateway.uses_object_store(Some("office")).await);
     let long = "x".repeat(3 << 20);
     assert_eq!(call_with(&tool, Behaviour::Echo(long.clone()), &context).await.unwrap(), long);
+    // Both directions passed through the bucket: 24 chunks and more, and the metadata, each.
+    let admin = connect_raw(&nats, "admin").await;
+    let info = admin.request("$JS.API.STREAM.INFO.OBJ_toolyard_worker_office", "".into()).await.unwrap();
+    let info: serde_json::Value = serde_json::from_slice(&info.payload).unwrap();
+    assert!(info["state"]["last_seq"].as_u64().unwrap() >= 52, "{info}");
     // Longer than the silence after which an exchange is lost: heartbeats pass.
     assert_eq!(call_with(&tool, Behaviour::Wait(8 * SECOND), &context).await.unwrap(), "2");
 
@@ -287,6 +297,8 @@ async fn a_worker_needs_no_permissions_beyond_its_group() {
         "toolyard.worker-announce.*",
         "toolyard.>",
         "_INBOX.>",
+        "$O.>",
+        "$JS.>",
     ] {
         heard.push(spy.subscribe(subject).await.unwrap());
     }
@@ -297,6 +309,7 @@ async fn a_worker_needs_no_permissions_beyond_its_group() {
         spy.publish(subject, forged.clone().into()).await.unwrap();
     }
     spy.flush().await.unwrap();
+    assert_no_access_to_bucket(&spy, &admin).await;
     let _intruder =
         TestWorker::with_connection(connect(&nats, "reports").await, "office", 9, 8, &["A"]).await;
     for _ in 0..20 {
@@ -311,6 +324,80 @@ async fn a_worker_needs_no_permissions_beyond_its_group() {
     assert_eq!(recorder.latest(), Some((1, 1)), "nobody else announces a process of this group");
     drop(office);
     following.abort();
+}
+
+/// Tries to read, list, change and delete objects of the group `office` as a worker of the group `reports`.
+async fn assert_no_access_to_bucket(spy: &async_nats::Client, admin: &async_nats::Client) {
+    let own = serde_json::json!({"name": "OBJ_toolyard_worker_reports", "subjects": ["$O.toolyard_worker_reports.>"]});
+    admin.request("$JS.API.STREAM.CREATE.OBJ_toolyard_worker_reports", own.to_string().into()).await.unwrap();
+    let secret = "$O.toolyard_worker_office.C.secret";
+    let stored = admin.request(secret, "secret".into()).await.unwrap();
+    assert!(
+        stored.payload.starts_with(b"{\"stream\":\"OBJ_toolyard_worker_office\""),
+        "{:?}",
+        stored.payload
+    );
+    let mut answers = spy.subscribe("toolyard.worker.reports.object.spy").await.unwrap();
+    let mut answer = async |subject: &str, body: String| {
+        let reply = "toolyard.worker.reports.object.spy";
+        spy.publish_with_reply(subject.to_owned(), reply, body.into()).await.unwrap();
+        let next = futures_util::StreamExt::next(&mut answers);
+        tokio::time::timeout(Duration::from_millis(300), next).await.ok().flatten()
+    };
+    let own = answer("$O.toolyard_worker_reports.C.a", "own".to_owned()).await;
+    assert!(own.is_some_and(|own| own.status.is_none()), "its own bucket accepts objects");
+    for group in ["office", "reports"] {
+        let stream = format!("OBJ_toolyard_worker_{group}");
+        let chunks = format!("$O.toolyard_worker_{group}.C.secret");
+        let config = serde_json::json!({
+            "deliver_subject": "toolyard.worker.reports.object.spy", "ack_policy": "none", "name": "spy", "filter_subject": chunks
+        });
+        let consumer = serde_json::json!({"stream_name": stream, "config": config}).to_string();
+        for (subject, body) in [
+            (format!("$JS.API.STREAM.INFO.{stream}"), "{\"subjects_filter\":\">\"}".to_owned()),
+            (format!("$JS.API.STREAM.MSG.GET.{stream}"), "{\"seq\":1}".to_owned()),
+            (format!("$JS.API.DIRECT.GET.{stream}.{chunks}"), String::new()),
+            (format!("$JS.API.CONSUMER.CREATE.{stream}.spy.{chunks}"), consumer.clone()),
+            (format!("$JS.API.CONSUMER.CREATE.{stream}"), consumer),
+            (format!("$JS.API.STREAM.PURGE.{stream}"), String::new()),
+            (format!("$JS.API.STREAM.DELETE.{stream}"), String::new()),
+        ] {
+            assert!(answer(&subject, body).await.is_none(), "{subject} was not refused");
+        }
+    }
+    for subject in ["$JS.API.STREAM.NAMES", "$JS.API.STREAM.LIST", "$JS.API.INFO", secret] {
+        assert!(answer(subject, String::new()).await.is_none(), "{subject} was not refused");
+    }
+    let read =
+        admin.request(format!("$JS.API.DIRECT.GET.OBJ_toolyard_worker_office.{secret}"), "".into()).await;
+    assert_eq!(read.unwrap().payload, "secret", "nothing was overwritten or deleted");
+}
+
+/// A worker without the permission for its bucket, and a gateway without those for JetStream.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_permissions_for_jetstream_long_messages_are_sent_in_frames() {
+    let everything = r#"{ publish: ["toolyard.>", "$SRV.PING.toolyard-gateway", "_INBOX.>"], subscribe: ["toolyard.>", "$SRV.>", "_INBOX.>"] }"#;
+    let office = permissions("office").replace(", \"$O.toolyard_worker_office.>\"", "");
+    let users =
+        [("plain", everything), ("office", &office), ("gateway", "{ publish: \">\", subscribe: \">\" }")];
+    let users = users
+        .map(|(name, permissions)| format!("{{ user: {name}, password: p, permissions: {permissions} }}"));
+    let nats =
+        NatsServer::with_configuration(&format!("authorization: {{ users: [\n{}\n] }}", users.join(",\n")));
+    let plain = Arc::new(NatsPeers::join(connect(&nats, "plain").await, 1).await.unwrap());
+    let gateway = Arc::new(NatsPeers::join(connect(&nats, "gateway").await, 2).await.unwrap());
+    let _office = TestWorker::with_connection(connect(&nats, "office").await, "office", 3, 8, &["A"]).await;
+    assert!(!plain.uses_object_store(Some("office")).await);
+    assert!(gateway.uses_object_store(Some("office")).await);
+    let long = "x".repeat(3 << 20);
+    for (gateway, first_limit) in [(&plain, 2), (&gateway, 9)] {
+        let tool = worker_tool(gateway, "office", "A");
+        for limit in [first_limit, 2] {
+            let start = Instant::now();
+            assert_eq!(call(&tool, Behaviour::Echo(long.clone()), 20 * SECOND).await.unwrap(), long);
+            assert!(start.elapsed() < limit * SECOND, "found once for the connection: {:?}", start.elapsed());
+        }
+    }
 }
 
 async fn connect_raw(nats: &NatsServer, user: &str) -> async_nats::Client {

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::objects::{bucket::Bucket, error::ObjectError, reference::ObjectName};
 
-/// How long a request to JetStream may take. Without permission there is no response.
-const API_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long a request to JetStream may take. On a slow connection, the response waits behind chunks.
+const API_TIMEOUT: Duration = Duration::from_secs(10);
 /// An object that nobody read or deleted, because a process died, is deleted after this time.
 const MAX_OBJECT_AGE: Duration = Duration::from_secs(600);
 /// All objects of a bucket at one time. Messages that find no room are sent in frames.
@@ -105,16 +105,15 @@ pub(super) async fn create_consumer(
 pub(super) async fn delete_object(client: &Client, bucket: &Bucket, object: ObjectName) {
     let stream = bucket.stream();
     let purge = format!("$JS.API.STREAM.PURGE.{stream}");
-    let requests = [
-        (format!("$JS.API.CONSUMER.DELETE.{stream}.{object}"), Value::Null),
-        (purge.clone(), json!({"filter": bucket.chunks(object)})),
-        (purge, json!({"filter": bucket.metadata(object)})),
-    ];
-    for (subject, body) in requests {
-        if let Err(error) = request(client, bucket, subject, &body).await {
-            tracing::debug!(%bucket, %error, "an object stays in its bucket until its time is over");
-            return;
-        }
+    let (chunks, metadata) =
+        (json!({"filter": bucket.chunks(object)}), json!({"filter": bucket.metadata(object)}));
+    let deleted = tokio::join!(
+        request(client, bucket, format!("$JS.API.CONSUMER.DELETE.{stream}.{object}"), &Value::Null),
+        request(client, bucket, purge.clone(), &chunks),
+        request(client, bucket, purge, &metadata),
+    );
+    if let (_, Err(error), _) | (_, _, Err(error)) = deleted {
+        tracing::debug!(%bucket, %error, "an object may stay in its bucket until its time is over");
     }
 }
 

@@ -28,8 +28,10 @@ use crate::{
 const CHUNK_LENGTH: usize = 128 << 10;
 /// Chunks that are published before the first of them is acknowledged.
 const MAX_UNACKNOWLEDGED_CHUNKS: usize = 8;
+/// How long the check of a bucket may take. Without permission there is no response.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long an acknowledgement may take. Without permission there is none.
-const ACKNOWLEDGEMENT_TIMEOUT: Duration = Duration::from_secs(3);
+const ACKNOWLEDGEMENT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long writing an object may take. A writer that gives up must have time left to send frames.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long the next chunk of an object may take.
@@ -111,7 +113,8 @@ impl ObjectStore {
         if let Some(is_usable) = self.states.is_usable(bucket, connects) {
             return is_usable;
         }
-        let result = self.check(bucket).await;
+        let check = tokio::time::timeout(CHECK_TIMEOUT, self.check(bucket)).await;
+        let result = check.unwrap_or_else(|_elapsed| Err(ObjectError::NoResponse(bucket.clone())));
         match &result {
             Ok(()) => self.states.set_usable(bucket, connects),
             Err(error) => self.states.set_unusable(bucket, connects, error, true),

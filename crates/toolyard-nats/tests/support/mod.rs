@@ -25,8 +25,24 @@ impl NatsServer {
         Self::with_arguments(&[])
     }
 
-    pub(crate) fn with_arguments(arguments: &[&str]) -> Self {
+    pub(crate) fn with_jetstream() -> Self {
+        Self::with_configuration("")
+    }
+
+    /// With JetStream, and more settings of the server.
+    pub(crate) fn with_configuration(configuration: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let (file, store) = (folder.path().join("nats.conf"), folder.path().join("jetstream"));
+        let jetstream = format!("jetstream: {{ store_dir: \"{}\" }}\n{configuration}", store.display());
+        std::fs::write(&file, jetstream).unwrap();
+        Self::start_in(folder, &["-c", file.to_str().unwrap()])
+    }
+
+    pub(crate) fn with_arguments(arguments: &[&str]) -> Self {
+        Self::start_in(tempfile::tempdir().unwrap(), arguments)
+    }
+
+    fn start_in(folder: tempfile::TempDir, arguments: &[&str]) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
         let child = launch(port, &arguments);

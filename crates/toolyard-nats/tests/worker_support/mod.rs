@@ -1,5 +1,7 @@
 //! Workers, their tools, and callers for tests.
 
+#![allow(dead_code, reason = "each test uses a part of it")]
+
 use std::{
     net::TcpListener,
     sync::{
@@ -26,6 +28,10 @@ pub(crate) enum Behaviour {
     /// Answers with the number of the process.
     Answer,
     Echo(String),
+    /// Answers with so many bytes.
+    Generate(usize),
+    /// Never answers.
+    Hold(String),
     /// Answers like `Answer` after a while.
     Wait(Duration),
     /// Reports progress, asks the caller, and answers with its answer.
@@ -64,6 +70,8 @@ impl Tool for Probe {
             let answer = match request.arguments.read::<Behaviour>().unwrap() {
                 Behaviour::Answer => self.process.to_string(),
                 Behaviour::Echo(text) => text,
+                Behaviour::Generate(length) => "x".repeat(length),
+                Behaviour::Hold(_) => std::future::pending().await,
                 Behaviour::Wait(duration) => {
                     tokio::time::sleep(duration).await;
                     self.process.to_string()

@@ -1,0 +1,305 @@
+//! Messages over the NATS limit: through the object store of a real NATS server, and in frames without JetStream.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test may panic")]
+
+mod support;
+mod worker_support;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use aws_lc_rs::digest::{SHA256, digest};
+use futures_util::{StreamExt as _, future::join_all};
+use serde_json::Value;
+use support::NatsServer;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+};
+use toolyard_core::{BoxFuture, ErrorKind, Exchange, PeerError, PeerService, Peers};
+use toolyard_nats::{NatsConnection, NatsPeers, NatsSettings};
+use worker_support::{Behaviour, TestWorker, call, until, worker_tool};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MIB: usize = 1 << 20;
+/// A chunk of an object.
+const CHUNK: usize = 128 << 10;
+
+async fn client(nats: &NatsServer) -> async_nats::Client {
+    async_nats::connect(format!("nats://127.0.0.1:{}", nats.port())).await.unwrap()
+}
+
+/// The state of a bucket: messages that are in it, all that ever were, and consumers.
+async fn bucket_state(client: &async_nats::Client, bucket: &str) -> (u64, u64, u64) {
+    let subject = format!("$JS.API.STREAM.INFO.OBJ_{bucket}");
+    let info = client.request(subject, "".into()).await.unwrap();
+    let state = serde_json::from_slice::<Value>(&info.payload).unwrap()["state"].clone();
+    let number = |field: &str| state[field].as_u64().unwrap();
+    (number("messages"), number("last_seq"), number("consumer_count"))
+}
+
+async fn until_empty(client: &async_nats::Client, bucket: &str) {
+    let start = Instant::now();
+    loop {
+        let (messages, _, consumers) = bucket_state(client, bucket).await;
+        if messages == 0 && consumers == 0 {
+            return;
+        }
+        if start.elapsed() > 10 * SECOND {
+            let subject = format!("$JS.API.STREAM.INFO.OBJ_{bucket}");
+            let info = client.request(subject, r#"{"subjects_filter":">"}"#.into()).await.unwrap();
+            panic!("{messages} messages and {consumers} consumers stay: {:?}", info.payload);
+        }
+        tokio::time::sleep(SECOND / 50).await;
+    }
+}
+
+async fn delete_bucket(client: &async_nats::Client, bucket: &str) {
+    client.request(format!("$JS.API.STREAM.DELETE.OBJ_{bucket}"), "".into()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_argument_and_a_long_result_pass_through_the_bucket_and_leave_nothing() {
+    let nats = NatsServer::with_jetstream();
+    let gateway = Arc::new(nats.join(1).await);
+    let worker = TestWorker::start(&nats.settings(), "office", 2, 8, &["A"]).await;
+    assert!(gateway.uses_object_store(Some("office")).await);
+    let tool = worker_tool(&gateway, "office", "A");
+    let long = "x".repeat(20 * MIB);
+    assert!(call(&tool, Behaviour::Echo(long.clone()), 60 * SECOND).await.unwrap() == long);
+    assert_eq!(worker.calls.load(Ordering::SeqCst), 1);
+    let client = client(&nats).await;
+    until_empty(&client, "toolyard_worker_office").await;
+    let (_, stored, _) = bucket_state(&client, "toolyard_worker_office").await;
+    let chunks = u64::try_from(2 * 20 * MIB / CHUNK).unwrap();
+    assert!(stored > chunks, "{stored} messages were stored");
+    // A call that its caller gives up.
+    let (argument, holding) = ("y".repeat(5 * MIB), Arc::clone(&tool));
+    let held = tokio::spawn(async move { call(&holding, Behaviour::Hold(argument), 60 * SECOND).await });
+    until("the call begins", || worker.running.load(Ordering::SeqCst) == 1).await;
+    held.abort();
+    until("the call is cancelled", || worker.running.load(Ordering::SeqCst) == 0).await;
+    until_empty(&client, "toolyard_worker_office").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_jetstream_long_messages_are_sent_in_frames() {
+    let nats = NatsServer::start();
+    let gateway = Arc::new(nats.join(1).await);
+    let _worker = TestWorker::start(&nats.settings(), "office", 2, 8, &["A"]).await;
+    let start = Instant::now();
+    assert!(!gateway.uses_object_store(Some("office")).await && !gateway.uses_object_store(None).await);
+    assert!(start.elapsed() < SECOND, "it is known at once");
+    let tool = worker_tool(&gateway, "office", "A");
+    let long = "x".repeat(20 * MIB);
+    assert!(call(&tool, Behaviour::Echo(long.clone()), 60 * SECOND).await.unwrap() == long);
+}
+
+/// Answers with the request.
+struct Echo;
+
+impl PeerService for Echo {
+    fn serve(self: Arc<Self>, request: Vec<u8>, mut exchange: Box<dyn Exchange>) -> BoxFuture<'static, ()> {
+        Box::pin(async move { exchange.send_last(request).await.unwrap() })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn gateways_have_a_bucket_of_their_own() {
+    let nats = NatsServer::with_jetstream();
+    let (one, two) = (nats.join(1).await, nats.join(2).await);
+    two.register("echo", Arc::new(Echo));
+    assert!(one.uses_object_store(None).await && two.uses_object_store(None).await);
+    let client = client(&nats).await;
+    for length in [MIB - 4, 20 * MIB, 64 * MIB] {
+        let (_, before, _) = bucket_state(&client, "toolyard_gateways").await;
+        let message: Vec<u8> = (0..length).map(|index| u8::try_from(index % 251).unwrap()).collect();
+        let mut exchange = one.open(2, "echo", message.clone()).await.unwrap();
+        // Safe to drop while it waits.
+        let _ =
+            tokio::time::timeout(SECOND / 100, exchange.receive()).await.map(|early| assert!(early.is_ok()));
+        if exchange.receive().await != Ok(None) {
+            assert_eq!(exchange.receive().await, Ok(None), "one answer");
+        }
+        drop(exchange);
+        until_empty(&client, "toolyard_gateways").await;
+        let (_, after, _) = bucket_state(&client, "toolyard_gateways").await;
+        assert_eq!(after - before, 2 * u64::try_from(length.div_ceil(CHUNK) + 1).unwrap(), "{length} bytes");
+        let mut exchange = one.open(2, "echo", message.clone()).await.unwrap();
+        assert!(exchange.receive().await == Ok(Some(message)), "{length} bytes");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bucket_that_vanishes_costs_no_message_and_comes_back_with_the_server() {
+    let mut nats = NatsServer::with_jetstream();
+    let gateway = Arc::new(nats.join(1).await);
+    let _worker = TestWorker::start(&nats.settings(), "office", 2, 8, &["A"]).await;
+    assert!(gateway.uses_object_store(Some("office")).await);
+    delete_bucket(&client(&nats).await, "toolyard_worker_office").await;
+    let tool = worker_tool(&gateway, "office", "A");
+    let long = "x".repeat(3 * MIB);
+    let start = Instant::now();
+    for _ in 0..3 {
+        assert!(call(&tool, Behaviour::Echo(long.clone()), 20 * SECOND).await.unwrap() == long);
+    }
+    assert!(!gateway.uses_object_store(Some("office")).await);
+    assert!(start.elapsed() < 10 * SECOND, "{:?}", start.elapsed());
+    nats.kill();
+    until("the outage is noticed", || !gateway.connection().is_connected()).await;
+    nats.restart();
+    until("the connection is back", || gateway.connection().is_connected()).await;
+    assert!(gateway.uses_object_store(Some("office")).await, "checked again on the new connection");
+    let start = Instant::now();
+    while call(&tool, Behaviour::Echo(long.clone()), 20 * SECOND).await.is_err() {
+        assert!(start.elapsed() < 15 * SECOND);
+    }
+}
+
+/// A process that answers every request with a reference to an object. `stored` is what it puts into the bucket.
+async fn answer_with_object(client: &async_nats::Client, stored: &'static [u8], length: u64, hash: [u8; 32]) {
+    let mut requests = client.subscribe("toolyard.process.0000000000000063.echo").await.unwrap();
+    client.flush().await.unwrap();
+    let client = client.clone();
+    tokio::spawn(async move {
+        let request = requests.next().await.unwrap();
+        let name = "6e".repeat(16);
+        if !stored.is_empty() {
+            let chunks = format!("$O.toolyard_gateways.C.{name}");
+            client.request(chunks, stored.into()).await.unwrap();
+        }
+        let reference = [&[0x6e; 16][..], &length.to_be_bytes(), &hash].concat();
+        let frame = [&[10, 0, 0, 0, 0][..], &reference].concat();
+        client.publish(request.reply.unwrap(), frame.into()).await.unwrap();
+        client.flush().await.unwrap();
+    });
+}
+
+fn sha256(bytes: &[u8]) -> [u8; 32] {
+    digest(&SHA256, bytes).as_ref().try_into().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_that_is_not_what_was_announced_is_refused_and_deleted() {
+    let nats = NatsServer::with_jetstream();
+    let gateway = nats.join(1).await;
+    assert!(gateway.uses_object_store(None).await);
+    let client = client(&nats).await;
+    let cases: [(&'static [u8], u64, [u8; 32], &str); 5] = [
+        (b"genuine", 7, sha256(b"genuine"), ""),
+        (b"forged!", 7, sha256(b"genuine"), "another length or digest"),
+        (b"genuine", 6, sha256(b"genuin"), "another length or digest"),
+        (b"", 7, sha256(b"genuine"), "not in bucket"),
+        (b"genuine", u64::MAX, sha256(b"genuine"), "longer than 64 MiB"),
+    ];
+    for (stored, length, hash, problem) in cases {
+        answer_with_object(&client, stored, length, hash).await;
+        let start = Instant::now();
+        let mut exchange = gateway.open(99, "echo", b"a".to_vec()).await.unwrap();
+        match exchange.receive().await {
+            Ok(message) => assert!(problem.is_empty() && message.as_deref() == Some(stored), "{problem}"),
+            Err(PeerError::Lost(reason)) => {
+                assert!(!problem.is_empty() && reason.contains(problem), "{reason}")
+            }
+            Err(other) => panic!("{other}"),
+        }
+        assert!(start.elapsed() < 2 * SECOND, "{problem}: {:?}", start.elapsed());
+        until_empty(&client, "toolyard_gateways").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_store_that_goes_away_in_the_middle_is_an_unknown_outcome_and_no_hang() {
+    let nats = NatsServer::with_jetstream();
+    let gateway = nats.join(1).await;
+    assert!(gateway.uses_object_store(None).await);
+    let client = client(&nats).await;
+    // The second chunk never comes.
+    answer_with_object(&client, b"genuine", 14, sha256(b"genuinegenuine")).await;
+    let mut exchange = gateway.open(99, "echo", b"a".to_vec()).await.unwrap();
+    let early = tokio::time::timeout(SECOND, exchange.receive()).await;
+    assert!(early.is_err(), "it waits for the rest: {early:?}");
+    delete_bucket(&client, "toolyard_gateways").await;
+    let start = Instant::now();
+    let lost = exchange.receive().await;
+    assert!(matches!(&lost, Err(PeerError::Lost(reason)) if reason.contains("stopped after 7")), "{lost:?}");
+    assert!(start.elapsed() < 12 * SECOND, "{:?}", start.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nats_that_dies_under_long_messages_ends_their_calls() {
+    let mut nats = NatsServer::with_jetstream();
+    let gateway = Arc::new(nats.join(1).await);
+    let worker = TestWorker::start(&nats.settings(), "office", 2, 8, &["A"]).await;
+    assert!(gateway.uses_object_store(Some("office")).await);
+    let tool = worker_tool(&gateway, "office", "A");
+    let calls: Vec<_> = (0..6)
+        .map(|_| {
+            let tool = Arc::clone(&tool);
+            tokio::spawn(async move { call(&tool, Behaviour::Generate(40 * MIB), 120 * SECOND).await })
+        })
+        .collect();
+    until("a call begins", || worker.calls.load(Ordering::SeqCst) > 0).await;
+    nats.kill();
+    let start = Instant::now();
+    for ended in join_all(calls).await {
+        let error = ended.unwrap().unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::ResponseLost | ErrorKind::Unavailable), "{error:?}");
+    }
+    assert!(start.elapsed() < 20 * SECOND, "{:?}", start.elapsed());
+}
+
+/// Passes bytes of the server on at a limited rate. Returns its port, and counts connections.
+async fn slow_network(port: u16, bytes_per_second: u64) -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let own_port = listener.local_addr().unwrap().port();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&connections);
+    tokio::spawn(async move {
+        while let Ok((near, _)) = listener.accept().await {
+            counter.fetch_add(1, Ordering::SeqCst);
+            let (mut from_client, mut to_client) = near.into_split();
+            let far = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+            let (mut from_server, mut to_server) = far.into_split();
+            tokio::spawn(async move { drop(tokio::io::copy(&mut from_client, &mut to_server).await) });
+            tokio::spawn(async move {
+                let (start, mut passed, mut buffer) = (Instant::now(), 0_u64, vec![0; 32 << 10]);
+                while let Ok(count @ 1..) = from_server.read(&mut buffer).await {
+                    passed += u64::try_from(count).unwrap();
+                    let due = start + Duration::from_millis(passed * 1_000 / bytes_per_second);
+                    tokio::time::sleep_until(due.into()).await;
+                    if to_client.write_all(&buffer[..count]).await.is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+    });
+    (own_port, connections)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_long_results_do_not_cut_the_connection_of_a_slow_reader() {
+    // The server cuts a connection for which more than this waits.
+    let nats = NatsServer::with_configuration("max_pending: 8MB");
+    let (port, connections) = slow_network(nats.port(), 8 << 20).await;
+    let settings = NatsSettings::new([format!("nats://127.0.0.1:{port}")]);
+    let connection = NatsConnection::connect(&settings, "slow").await.unwrap();
+    let gateway = Arc::new(NatsPeers::join(connection, 1).await.unwrap());
+    let _worker = TestWorker::start(&nats.settings(), "office", 2, 16, &["A"]).await;
+    assert!(gateway.uses_object_store(Some("office")).await);
+    let tool = worker_tool(&gateway, "office", "A");
+    let results = join_all((0..12).map(|_| call(&tool, Behaviour::Generate(6 * MIB), 60 * SECOND))).await;
+    let lengths: Vec<_> = results.into_iter().map(|result| result.map(|text| text.len())).collect();
+    assert!(
+        lengths.iter().all(|length| length.as_ref().is_ok_and(|length| *length == 6 * MIB)),
+        "{lengths:?}"
+    );
+    assert_eq!(connections.load(Ordering::SeqCst), 1, "the connection was never cut");
+    until_empty(&client(&nats).await, "toolyard_worker_office").await;
+}
