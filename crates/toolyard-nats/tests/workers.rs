@@ -242,25 +242,32 @@ fn permissions(group: &str) -> String {
     )
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_needs_no_permissions_beyond_its_group() {
-    let user = |name: &str, permissions: &str| {
+const GATEWAY_PERMISSIONS: &str = r#"{
+  publish: ["toolyard.>", "$SRV.PING.toolyard-gateway", "_INBOX.>",
+            "$O.>", "$JS.ACK.>", "$JS.API.STREAM.CREATE.*", "$JS.API.STREAM.PURGE.*",
+            "$JS.API.CONSUMER.CREATE.>", "$JS.API.CONSUMER.DELETE.>"]
+  subscribe: ["toolyard.>", "$SRV.>", "_INBOX.>"]
+}"#;
+
+const ALL_PERMISSIONS: &str = r#"{ publish: ">", subscribe: ">" }"#;
+
+/// A server with JetStream and these users and permissions.
+fn nats_with_users(users: &[(&str, &str)]) -> NatsServer {
+    let user = |(name, permissions): &(&str, &str)| {
         format!("{{ user: {name}, password: p, permissions: {permissions} }}")
     };
-    let everything = r#"{
-        publish: ["toolyard.>", "$SRV.PING.toolyard-gateway", "_INBOX.>", "$O.>", "$JS.ACK.>",
-                  "$JS.API.STREAM.CREATE.*", "$JS.API.STREAM.PURGE.*", "$JS.API.CONSUMER.CREATE.>",
-                  "$JS.API.CONSUMER.DELETE.>"]
-        subscribe: ["toolyard.>", "$SRV.>", "_INBOX.>"]
-    }"#;
-    let users = [
-        user("gateway", everything),
-        user("office", &permissions("office")),
-        user("reports", &permissions("reports")),
-        user("admin", "{ publish: \">\", subscribe: \">\" }"),
-    ];
-    let nats =
-        NatsServer::with_configuration(&format!("authorization: {{ users: [\n{}\n] }}", users.join(",\n")));
+    let users: Vec<String> = users.iter().map(user).collect();
+    NatsServer::with_configuration(&format!("authorization: {{ users: [\n{}\n] }}", users.join(",\n")))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_needs_no_permissions_beyond_its_group() {
+    let nats = nats_with_users(&[
+        ("gateway", GATEWAY_PERMISSIONS),
+        ("office", &permissions("office")),
+        ("reports", &permissions("reports")),
+        ("admin", ALL_PERMISSIONS),
+    ]);
     let gateway = NatsPeers::join(connect(&nats, "gateway").await, 1).await.unwrap();
     let gateway = Arc::new(gateway);
     let watch = Arc::new(WorkerWatch::new(Arc::clone(&gateway) as _, vec!["*".to_owned()]));
@@ -376,14 +383,9 @@ async fn assert_no_access_to_bucket(spy: &async_nats::Client, admin: &async_nats
 /// A worker without the permission for its bucket, and a gateway without those for JetStream.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_permissions_for_jetstream_long_messages_are_sent_in_frames() {
-    let everything = r#"{ publish: ["toolyard.>", "$SRV.PING.toolyard-gateway", "_INBOX.>"], subscribe: ["toolyard.>", "$SRV.>", "_INBOX.>"] }"#;
+    let plain = r#"{ publish: ["toolyard.>", "$SRV.PING.toolyard-gateway", "_INBOX.>"], subscribe: ["toolyard.>", "$SRV.>", "_INBOX.>"] }"#;
     let office = permissions("office").replace(", \"$O.toolyard_worker_office.>\"", "");
-    let users =
-        [("plain", everything), ("office", &office), ("gateway", "{ publish: \">\", subscribe: \">\" }")];
-    let users = users
-        .map(|(name, permissions)| format!("{{ user: {name}, password: p, permissions: {permissions} }}"));
-    let nats =
-        NatsServer::with_configuration(&format!("authorization: {{ users: [\n{}\n] }}", users.join(",\n")));
+    let nats = nats_with_users(&[("plain", plain), ("office", &office), ("gateway", GATEWAY_PERMISSIONS)]);
     let plain = Arc::new(NatsPeers::join(connect(&nats, "plain").await, 1).await.unwrap());
     let gateway = Arc::new(NatsPeers::join(connect(&nats, "gateway").await, 2).await.unwrap());
     let _office = TestWorker::with_connection(connect(&nats, "office").await, "office", 3, 8, &["A"]).await;

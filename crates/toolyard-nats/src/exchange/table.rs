@@ -215,10 +215,10 @@ impl ExchangeTable {
     pub(crate) async fn send(&self, link: &Link, message: Bytes, kind: FrameKind) -> Result<(), PeerError> {
         let remote = link.remote().await?;
         let max_payload = self.connection.client().max_payload();
-        if message.len() + HEADER_LENGTH > max_payload {
-            if let Some(object) = self.put(link, &message, kind).await {
-                return self.send_object(link, &remote, object, kind).await;
-            }
+        if message.len() + HEADER_LENGTH > max_payload
+            && let Some(object) = self.put(link, &message, kind).await
+        {
+            return self.send_object(link, &remote, object, kind).await;
         }
         for (is_last, part) in crate::exchange::incoming::split(&message, max_payload) {
             let kind = if is_last { kind } else { FrameKind::Part };
@@ -230,8 +230,12 @@ impl ExchangeTable {
     /// Stores a message, if the other side can read it.
     async fn put(&self, link: &Link, message: &Bytes, kind: FrameKind) -> Option<StoredObject> {
         // A worker does not delete what it has read, so that the end of the exchange must not come before.
-        let can_delete = kind == FrameKind::Message || link.route.worker_subjects.is_none();
-        let is_read = can_delete && lock(&link.state).remote_reads_objects;
+        let can_follow = match kind {
+            FrameKind::Message => true,
+            FrameKind::LastMessage => link.route.worker_subjects.is_none(),
+            _ => false,
+        };
+        let is_read = can_follow && lock(&link.state).remote_reads_objects;
         if is_read { self.objects.put(&link.route, message).await } else { None }
     }
 

@@ -13,8 +13,10 @@ use crate::{
     sync::lock,
 };
 
-/// After a failure that is not one of permissions, a bucket is tried again after this time.
+/// After a failure, a bucket is tried again after this time.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
+/// After no response, which is how missing permissions show. Each attempt takes seconds, and logs an error of NATS.
+const RETRY_AFTER_SILENCE: Duration = Duration::from_secs(600);
 /// Objects of one bucket that are read at once. Each has a few chunks under way.
 const MAX_CONCURRENT_READS: usize = 4;
 
@@ -66,16 +68,15 @@ impl BucketStates {
     }
 
     /// Records a failure, and logs it if it is the first one.
-    pub(super) fn set_unusable(&self, bucket: &Bucket, connection: u64, error: &ObjectError, is_final: bool) {
-        // A refused publication shows as silence, and logs an error of NATS each time.
-        let is_final = is_final || matches!(error, ObjectError::NoResponse(_));
-        let until = (!is_final).then(|| Instant::now() + RETRY_AFTER);
+    pub(super) fn set_unusable(&self, bucket: &Bucket, connection: u64, error: &ObjectError) {
+        let is_silent = matches!(error, ObjectError::NoResponse(_));
+        let until = Instant::now() + if is_silent { RETRY_AFTER_SILENCE } else { RETRY_AFTER };
         self.change(bucket, |entry| {
             if !entry.is_failure_logged {
                 tracing::info!(%bucket, reason = %error, "messages over the NATS limit are sent in several frames");
             }
             entry.is_failure_logged = true;
-            entry.verdict = Some(Verdict { connection, is_usable: false, until });
+            entry.verdict = Some(Verdict { connection, is_usable: false, until: Some(until) });
         });
     }
 
@@ -112,10 +113,10 @@ mod tests {
         states.set_usable(&bucket, 1);
         assert_eq!((states.is_usable(&bucket, 1), states.is_usable(&bucket, 2)), (Some(true), None));
         let denied = ObjectError::NoResponse(bucket.clone());
-        states.set_unusable(&bucket, 2, &denied, false);
+        states.set_unusable(&bucket, 2, &denied);
         tokio::time::advance(2 * RETRY_AFTER).await;
         assert_eq!((states.is_usable(&bucket, 2), states.is_usable(&bucket, 3)), (Some(false), None));
-        states.set_unusable(&bucket, 3, &ObjectError::NoBucket(bucket.clone()), false);
+        states.set_unusable(&bucket, 3, &ObjectError::NoBucket(bucket.clone()));
         assert_eq!(states.is_usable(&bucket, 3), Some(false));
         tokio::time::advance(RETRY_AFTER).await;
         assert_eq!(states.is_usable(&bucket, 3), None);

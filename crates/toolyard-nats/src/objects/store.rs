@@ -117,7 +117,7 @@ impl ObjectStore {
         let result = check.unwrap_or_else(|_elapsed| Err(ObjectError::NoResponse(bucket.clone())));
         match &result {
             Ok(()) => self.states.set_usable(bucket, connects),
-            Err(error) => self.states.set_unusable(bucket, connects, error, true),
+            Err(error) => self.states.set_unusable(bucket, connects, error),
         }
         result.is_ok()
     }
@@ -139,7 +139,7 @@ impl ObjectStore {
         let connects = self.connects();
         let writing = tokio::time::timeout(WRITE_TIMEOUT, self.put_for(route, message));
         let written = writing.await.unwrap_or_else(|_elapsed| Err(ObjectError::NoResponse(bucket.clone())));
-        written.map_err(|error| self.states.set_unusable(bucket, connects, &error, false)).ok()
+        written.map_err(|error| self.states.set_unusable(bucket, connects, &error)).ok()
     }
 
     async fn put_for(&self, route: &ObjectRoute, message: &Bytes) -> Result<StoredObject, ObjectError> {
