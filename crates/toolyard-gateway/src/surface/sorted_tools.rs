@@ -76,13 +76,13 @@ impl SortedTools {
 }
 
 /// Adds sorted tools as parts: as one unless there are too many.
-fn push_parts(mut tools: Vec<ExposedTool>, parts: &mut Vec<Arc<[ExposedTool]>>) {
-    while tools.len() >= 2 * PART_TOOLS {
-        let rest = tools.split_off(PART_TOOLS);
-        parts.push(tools.into());
-        tools = rest;
+fn push_parts(tools: Vec<ExposedTool>, parts: &mut Vec<Arc<[ExposedTool]>>) {
+    let (mut left, mut tools) = (tools.len(), tools.into_iter());
+    while left >= 2 * PART_TOOLS {
+        parts.push(tools.by_ref().take(PART_TOOLS).collect());
+        left -= PART_TOOLS;
     }
-    if !tools.is_empty() {
-        parts.push(tools.into());
+    if left > 0 {
+        parts.push(tools.collect());
     }
 }

@@ -1,4 +1,4 @@
-//! [`Postings`]: the documents in which a term occurs, in about three bytes each.
+//! [`Postings`]: the documents in which a term occurs, in about four bytes each.
 
 use crate::{accumulator::DocumentId, index::vocabulary::Impact};
 
@@ -18,20 +18,28 @@ pub(crate) enum Postings {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PostingList {
     /// Full blocks, or those that postings were removed from; none is empty.
-    blocks: Vec<Block<Box<[u8]>>>,
-    /// The block that grows.
-    last: Block<Vec<u8>>,
+    blocks: Vec<Block>,
+    /// The postings that are in no block yet.
+    last: Vec<(DocumentId, Impact)>,
     count: usize,
     max_impact: Impact,
 }
 
-/// Some postings: of each, the distance of its document from the previous one (of the first, its id) as a number of seven bits per
-/// byte, and the two bytes of the impact.
-#[derive(Debug, Clone, Default)]
-struct Block<Bytes> {
+/// Some postings, by ascending document.
+#[derive(Debug, Clone)]
+struct Block {
+    first_document: DocumentId,
     last_document: DocumentId,
-    count: usize,
-    bytes: Bytes,
+    entries: Entries,
+}
+
+/// Of each posting, the distance of its document from the previous one (of the first: 0), and the impact. Of fixed width, because
+/// numbers of variable width save a byte and take longer to read.
+#[derive(Debug, Clone)]
+enum Entries {
+    Narrow(Box<[(u16, Impact)]>),
+    /// For terms that are rare in a large catalogue.
+    Wide(Box<[(u32, Impact)]>),
 }
 
 impl Postings {
@@ -57,8 +65,8 @@ impl Postings {
             Self::None => {}
             Self::One(document, impact) => each(*document, *impact),
             Self::Many(list) => {
-                list.blocks.iter().for_each(|block| decode(&block.bytes, &mut each));
-                decode(&list.last.bytes, &mut each);
+                list.blocks.iter().for_each(|block| block.for_each(&mut each));
+                list.last.iter().for_each(|(document, impact)| each(*document, *impact));
             }
         }
     }
@@ -100,11 +108,11 @@ impl Postings {
 
 impl PostingList {
     fn push(&mut self, document: DocumentId, impact: Impact) {
-        if self.last.count >= MAX_BLOCK_POSTINGS {
-            let Block { last_document, count, bytes } = std::mem::take(&mut self.last);
-            self.blocks.push(Block { last_document, count, bytes: bytes.into() });
+        if self.last.len() >= MAX_BLOCK_POSTINGS {
+            self.blocks.extend(Block::new(&self.last));
+            self.last.clear();
         }
-        self.last.push(document, impact);
+        self.last.push((document, impact));
         self.count += 1;
         self.max_impact = self.max_impact.max(impact);
     }
@@ -113,64 +121,55 @@ impl PostingList {
         let from = self.blocks.partition_point(|block| block.last_document < first);
         let to = self.blocks.partition_point(|block| block.last_document < end);
         // The block after those that end within the range may begin within it.
-        for block in self.blocks.iter_mut().take(to + 1).skip(from) {
-            let left = without(&block.bytes, first, end);
-            self.count -= block.count - left.count;
-            *block = Block { last_document: left.last_document, count: left.count, bytes: left.bytes.into() };
+        let affected: Vec<Block> = self.blocks.splice(from..(to + 1).min(self.blocks.len()), []).collect();
+        let mut left = Vec::with_capacity(affected.len());
+        for block in affected {
+            let mut postings = Vec::with_capacity(MAX_BLOCK_POSTINGS);
+            block.for_each(&mut |document, impact| postings.push((document, impact)));
+            let before = postings.len();
+            postings.retain(|(document, _)| !(first..end).contains(document));
+            self.count -= before - postings.len();
+            left.extend(Block::new(&postings));
         }
-        self.blocks.retain(|block| block.count > 0);
-        let left = without(&self.last.bytes, first, end);
-        self.count -= self.last.count - left.count;
-        self.last = left;
+        self.blocks.splice(from..from, left);
+        let before = self.last.len();
+        self.last.retain(|(document, _)| !(first..end).contains(document));
+        self.count -= before - self.last.len();
     }
 }
 
-impl Block<Vec<u8>> {
-    fn push(&mut self, document: DocumentId, impact: Impact) {
-        let mut distance = if self.count == 0 { document } else { document.wrapping_sub(self.last_document) };
-        while distance >= 0x80 {
-            self.bytes.push(low_bits(distance) | 0x80);
-            distance >>= 7;
-        }
-        self.bytes.push(low_bits(distance));
-        self.bytes.extend_from_slice(&impact.to_bytes());
-        (self.last_document, self.count) = (document, self.count + 1);
+impl Block {
+    /// None without postings.
+    fn new(postings: &[(DocumentId, Impact)]) -> Option<Self> {
+        let (first_document, last_document) = (postings.first()?.0, postings.last()?.0);
+        let previous = std::iter::once(first_document).chain(postings.iter().map(|(document, _)| *document));
+        let distances = postings.iter().zip(previous);
+        let wide = distances.map(|((document, impact), previous)| (document - previous, *impact));
+        let wide: Vec<(u32, Impact)> = wide.collect();
+        let narrow = wide.iter().map(|(distance, impact)| Some((u16::try_from(*distance).ok()?, *impact)));
+        let entries = match narrow.collect() {
+            Some(narrow) => Entries::Narrow(narrow),
+            None => Entries::Wide(wide.into()),
+        };
+        Some(Self { first_document, last_document, entries })
     }
-}
 
-/// The lowest seven bits.
-fn low_bits(number: u32) -> u8 {
-    (number & 0x7f) as u8
-}
-
-/// The postings of a block except those from `first` to `end` (exclusive).
-fn without(bytes: &[u8], first: DocumentId, end: DocumentId) -> Block<Vec<u8>> {
-    let mut left: Block<Vec<u8>> = Block::default();
-    decode(bytes, &mut |document, impact| {
-        if !(first..end).contains(&document) {
-            left.push(document, impact);
-        }
-    });
-    left
-}
-
-fn decode(mut bytes: &[u8], each: &mut impl FnMut(DocumentId, Impact)) {
-    let mut document: DocumentId = 0;
-    loop {
-        let (mut distance, mut shift) = (0, 0);
-        loop {
-            let Some((byte, rest)) = bytes.split_first() else { return };
-            bytes = rest;
-            distance |= u32::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                break;
+    fn for_each(&self, each: &mut impl FnMut(DocumentId, Impact)) {
+        let mut document = self.first_document;
+        match &self.entries {
+            Entries::Narrow(entries) => {
+                for (distance, impact) in entries {
+                    document = document.wrapping_add(u32::from(*distance));
+                    each(document, *impact);
+                }
             }
-            shift += 7;
+            Entries::Wide(entries) => {
+                for (distance, impact) in entries {
+                    document = document.wrapping_add(*distance);
+                    each(document, *impact);
+                }
+            }
         }
-        let Some((impact, rest)) = bytes.split_first_chunk() else { return };
-        bytes = rest;
-        document = document.wrapping_add(distance);
-        each(document, Impact::from_bytes(*impact));
     }
 }
 
@@ -197,7 +196,7 @@ mod tests {
             let (mut postings, mut model, mut document) = (Postings::default(), BTreeMap::new(), 0);
             for (step, impact) in steps {
                 document += step;
-                let impact = Impact::from_bytes(impact.to_le_bytes());
+                let impact = Impact::new(f32::from(impact) / 100.0);
                 postings.push(document, impact);
                 model.insert(document, impact);
             }

@@ -41,14 +41,6 @@ impl Impact {
     pub(crate) fn value(self) -> f32 {
         f32::from(self.0) / IMPACT_STEPS
     }
-
-    pub(crate) fn to_bytes(self) -> [u8; 2] {
-        self.0.to_le_bytes()
-    }
-
-    pub(crate) fn from_bytes(bytes: [u8; 2]) -> Self {
-        Self(u16::from_le_bytes(bytes))
-    }
 }
 
 #[derive(Debug, Clone)]
