@@ -122,6 +122,7 @@ def measure(count, url, gateway, work):
     # A checkpoint in between would write whole pages to the WAL, more of them the fewer calls there are.
     query(url, "CHECKPOINT")
     before, idle = Usage.read(url), idle_rates(url, gateway)
+    print("idle gateway, per second: " + ", ".join(f"{measure} {rate:.1f}" for measure, rate in zip(MEASURES[3:], idle)))
     began = activity(url, gateway)
     for number in range(1, count + 1):
         work(number)
