@@ -9,7 +9,7 @@ import sys
 
 # Measured; docs/scale.md says when and how.
 GATEWAY_CPU_US = 75  # per call, of a gateway: `just bench-gateway`
-POSTGRES_CPU_US = 37  # per audited call, of PostgreSQL: `just store-cost`
+POSTGRES_CPU_US = 33  # per audited call, of PostgreSQL: `just store-cost`
 TABLE_BYTES, INDEX_BYTES, WAL_BYTES = 334, 57, 488  # per audited call: `just store-cost`
 BASE_MB, TOOL_KB, CLIENT_KB = 40, 2.4, 20  # memory of a gateway: `just sizes`
 CONNECTIONS = 12  # of a gateway to PostgreSQL
