@@ -9,16 +9,18 @@ from collections import Counter, defaultdict
 from client import Client
 from http_client import Broken, Connection
 from stack import Lab
-from topology import LEASE, NATS_NODES, SERVERS
+from topology import LEASE, NATS_NODES, SERVERS, WORKER_SERVERS
 
 # Until the leases of sessions are over, their owners go on.
 LEASE_MARGIN = 2
 NATS_SECONDS = 20
+WORKERS = 2
 
 
 def group_of(server):
     effect = "no side effects" if server.kind == "read" else "idempotent" if server.kind == "put" else "side effects"
-    return f"{'session of one gateway' if server.has_session else 'no session'}, {effect}"
+    place = "tool of a worker" if server in WORKER_SERVERS else "session of one gateway" if server.has_session else "no session"
+    return f"{place}, {effect}"
 
 
 class Watched:
@@ -97,10 +99,10 @@ async def bring_back(lab, name):
 
 async def measure(options):
     seconds = max(30.0, min(options.seconds, 120.0)) if options.seconds != 60 else 30.0
-    lab, result = Lab(options.binary), {}
+    lab, result = Lab(options.binary, workers=WORKERS), {}
     async with lab:
         watched = Watched(lab)
-        tasks = [asyncio.create_task(watched.call(server)) for server in SERVERS] + [asyncio.create_task(watched.run())]
+        tasks = [asyncio.create_task(watched.call(server)) for server in SERVERS + WORKER_SERVERS] + [asyncio.create_task(watched.run())]
         await asyncio.sleep(8)
         for name, length in (("PostgreSQL", seconds), ("silent PostgreSQL", seconds), ("NATS", NATS_SECONDS)):
             began = time.monotonic()
@@ -135,12 +137,16 @@ def judge(result, left):
     for name in ("PostgreSQL", "silent PostgreSQL"):
         without_store = result[name]["outcomes"]
         for group, counts in without_store.items():
-            if group.startswith("no session") and set(counts) != {"result"}:
+            if group.startswith(("no session", "tool of a worker")) and set(counts) != {"result"}:
                 problems.append(f"{name} away: {group}: {counts}")
         if set(without_store.get("start of a run", {})) - {"store_unavailable"}:
             problems.append(f"{name} away: runs: {without_store['start of a run']}")
     for group, counts in without_nats.items():
-        if not group.startswith("session") and set(counts) - {"result", "started"}:
+        if group.startswith("tool of a worker"):
+            is_expected = set(counts) == {"source_unavailable"}
+        else:
+            is_expected = group.startswith("session") or not set(counts) - {"result", "started"}
+        if not is_expected:
             problems.append(f"NATS away: {group}: {counts}")
     for name in ("PostgreSQL", "silent PostgreSQL", "NATS"):
         problems += [f"{name}: {group} did not recover within 15 s" for group, seconds in result[name]["recovery"].items() if seconds > 15]
