@@ -166,11 +166,11 @@ runs-trial *ARGS:
 catalogue-trial *ARGS:
     scripts/catalogue-trial {{ ARGS }}
 
-# What a call and a run cost in the store: rows, bytes and transactions (--calls N, --runs N)
+# What a call and a run cost in the store: rows, bytes, transactions and processor time (--calls N, --runs N)
 store-cost *ARGS:
     scripts/store-cost {{ ARGS }}
 
-# Fault laboratory: three gateways behind nginx, 20 servers, seeded faults, a checker (--seconds 60 or 1800, --seed N, --plant DEFECT; neighbours, outages, scaling)
+# Fault laboratory: three gateways behind nginx, 20 servers, seeded faults, a checker (--seconds 60 or 1800, --seed N, --plant DEFECT; neighbours, outages, scaling, cases, check)
 lab *ARGS:
     scripts/lab {{ ARGS }}
 

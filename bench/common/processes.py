@@ -44,13 +44,13 @@ async def wait_until(condition, seconds, what):
         await asyncio.sleep(POLL_SECONDS)
 
 
-def block_until(condition, seconds, what):
-    """The same without an event loop; returns what the condition did."""
+def block_until(condition, seconds, what, pause=POLL_SECONDS):
+    """The same without an event loop; returns what the condition did. A short `pause` is for what is measured."""
     until = time.monotonic() + seconds
     while not (outcome := condition()):
         if time.monotonic() > until:
             raise TimeoutError(f"{what}: not within {seconds} s")
-        time.sleep(POLL_SECONDS)
+        time.sleep(pause)
     return outcome
 
 

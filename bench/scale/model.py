@@ -8,21 +8,20 @@ import math
 import sys
 
 # Measured; docs/scale.md says when and how.
-GATEWAY_CPU_US = 75  # per call, of a gateway: `just bench-gateway`
 POSTGRES_CPU_US = 33  # per audited call, of PostgreSQL: `just store-cost`
 TABLE_BYTES, INDEX_BYTES, WAL_BYTES = 334, 57, 488  # per audited call: `just store-cost`
-BASE_MB, TOOL_KB, CLIENT_KB = 40, 2.4, 20  # memory of a gateway: `just sizes`
+# Memory of a gateway: `just sizes`. A tool takes 2.4 kB before the first search, which builds the index, and 3.3 kB after it.
+BASE_MB, TOOL_KB, CLIENT_KB = 40, 2.4, 20
 CONNECTIONS = 12  # of a gateway to PostgreSQL
 
 # Assumed; replace them by what you see.
+# Per call, of a gateway. `just bench-gateway` measured 25 to 60 with 16 and 64 clients, and 51 to 92 with one; docs/scale.md has more.
+GATEWAY_CPU_US = 75
 CLIENTS_PER_GATEWAY = 10_000
 SECONDS_BETWEEN_CALLS = 10  # of one client
 TOOLS = 10_000
 UTILISATION = 0.6  # of a core, at the most
 NODES = (1, 10, 100, 1000)
-
-# Throughput of 1, 2 and 4 gateways against one, with a tool that waits 20 ms: `just lab scaling`.
-MEASURED_SCALING = ()
 
 CALLS_PER_GATEWAY = CLIENTS_PER_GATEWAY / SECONDS_BETWEEN_CALLS
 # One core, because records of the audit log form a chain, which one transaction at a time extends.
@@ -80,12 +79,6 @@ def plot():
     out += line([(1, full), (1000, full * 1000)], "#d0a000", "gateways at 60 % of their cores", "6 4")
     out += line([(1, CALLS_PER_GATEWAY), (1000, CALLS_PER_GATEWAY * 1000)], "#1f6feb", "10,000 clients each, a call every 10 s")
     out += line([(1, CALLS_PER_STORE), (1000, CALLS_PER_STORE)], "#d1242f", "one store: the audit log is one chain", "2 3")
-    for nodes, calls in MEASURED_SCALING:
-        x, y = place(nodes, calls)
-        out.append(f'<circle cx="{x}" cy="{y}" r="4" fill="#1a7f37"/>')
-    if MEASURED_SCALING:
-        x, y = place(*MEASURED_SCALING[0])
-        out.append(f'<text x="{float(x) + 8:.1f}" y="{float(y) + 16:.1f}" fill="#1a7f37">measured (two cores for everything)</text>')
     print("\n".join([*out, "</svg>"]))
 
 

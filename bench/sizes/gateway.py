@@ -2,30 +2,32 @@
 
 import os
 import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import catalogue
 
 FOLDER = Path(__file__).resolve().parent
+# What the trials share; before the imports that need it.
 sys.path.insert(0, str(FOLDER.parent / "common"))
-from http_client import TOKEN  # noqa: E402
-from processes import free_port  # noqa: E402
+from blocking_http import open_response  # noqa: E402
+from gateway_process import GatewayProcess, create_home, environment_of  # noqa: E402
+from processes import accepts_connections, block_until, free_port  # noqa: E402
 
 SETTINGS = """
 [serve]
-token = "${GATEWAY_TOKEN}"
+token = "${SERVE_TOKEN}"
 drain = "0s"
 
 [serve.profiles.full]
 surface = "full"
 """
+MAX_START_SECONDS = 900
+# The start of a small gateway takes some ten milliseconds.
+START_POLL_SECONDS = 0.01
 
 
 class Upstream:
@@ -33,21 +35,19 @@ class Upstream:
 
     def __init__(self, port):
         self.process = subprocess.Popen([sys.executable, FOLDER / "upstream.py", str(port)])
-        time.sleep(0.5)
+        block_until(lambda: accepts_connections(port), 10, "the upstream servers listen")
 
     def stop(self):
         self.process.kill()
         self.process.wait()
 
 
-class Gateway:
+class Gateway(GatewayProcess):
     def __init__(self, binary, home, tools, upstream_port):
-        self.binary, self.home, self.tools, self.upstream_port = binary, home, tools, upstream_port
+        super().__init__(binary, home, environment_of(home))
+        self.tools, self.upstream_port = tools, upstream_port
         self.tools_per_server = min(tools, catalogue.TOOLS_PER_SERVER)
         self.servers = tools // self.tools_per_server
-        self.environment = {"PATH": os.environ["PATH"], "HOME": str(home), "GATEWAY_TOKEN": TOKEN}
-        self.environment |= {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "CACHE")}
-        self.process = self.port = None
 
     @property
     def store(self):
@@ -56,57 +56,54 @@ class Gateway:
     def url(self, number):
         return f"http://127.0.0.1:{self.upstream_port}/{number}"
 
+    def settings(self):
+        servers = (f'[servers.{catalogue.server_id(number)}]\nurl = "{self.url(number)}"\n' for number in range(self.servers))
+        return SETTINGS + "\n".join(servers)
+
     def fill(self):
-        """Reads the tools of all servers as an operator would, with `toolyard servers test`, unless an earlier trial did."""
-        file, done = self.home / "config/toolyard/toolyard.toml", self.home / "filled"
+        """Reads the tools of all servers as an operator would, with `toolyard servers test`, unless an earlier trial did. Seconds, or none."""
+        filled, done = self.home / "filled.db", self.home / "filled"
         if done.exists():
-            shutil.copy(self.home / "filled.toml", file)
-            shutil.copy(self.home / "filled.db", self.store)
+            # The earlier trial added a server to both.
+            (self.home / "config/toolyard/toolyard.toml").write_text(self.settings())
+            shutil.copy(filled, self.store)
             return None
         shutil.rmtree(self.home, ignore_errors=True)
-        file.parent.mkdir(parents=True)
-        servers = (f'[servers.{catalogue.server_id(number)}]\nurl = "{self.url(number)}"\n' for number in range(self.servers))
-        file.write_text(SETTINGS + "\n".join(servers))
+        create_home(self.home, self.settings())
         began = time.monotonic()
-        with open(self.home / "fill.log", "w") as log:
-            subprocess.run([self.binary, "servers", "test"], env=self.environment, cwd=self.home, stdout=log, stderr=log, check=True)
+        self.command("servers", "test")
         seconds = time.monotonic() - began
         with sqlite3.connect(self.store) as database:
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             database.execute("PRAGMA journal_mode = DELETE")
-        shutil.copy(file, self.home / "filled.toml")
-        shutil.copy(self.store, self.home / "filled.db")
+        shutil.copy(self.store, filled)
         done.touch()
         return seconds
 
-    def start(self):
+    def measure_start(self):
         """Seconds from the start of the process until it is ready."""
         for suffix in ("-wal", "-shm"):
             Path(f"{self.store}{suffix}").unlink(missing_ok=True)
         self.port = free_port()
-        log = open(self.home / "log", "w")
         began = time.monotonic()
-        command = [self.binary, "serve", "--http", f"127.0.0.1:{self.port}"]
-        self.process = subprocess.Popen(command, env=self.environment, cwd=self.home, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        while time.monotonic() - began < 900:
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=60) as response:
-                    if response.status == 200:
-                        return time.monotonic() - began
-            except (urllib.error.URLError, ConnectionError, TimeoutError):
-                if self.process.poll() is not None:
-                    break
-                time.sleep(0.01)
-        sys.exit((self.home / "log").read_text())
+        self.spawn()
+        try:
+            block_until(self.is_ready_or_ended, MAX_START_SECONDS, f"a gateway with {self.tools:,} tools is ready", START_POLL_SECONDS)
+        except TimeoutError:
+            self.kill()
+            raise
+        seconds = time.monotonic() - began
+        if self.process.poll() is not None:
+            sys.exit(self.latest_log())
+        return seconds
 
-    def stop(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
-    def command(self, *arguments):
-        done = subprocess.run([self.binary, *arguments], env=self.environment, cwd=self.home, capture_output=True, text=True)
-        if done.returncode:
-            sys.exit(f"toolyard {' '.join(arguments)}: {done.stdout}{done.stderr}")
+    def is_ready_or_ended(self):
+        try:
+            connection, response = open_response(self.port, "GET", "/readyz")
+        except OSError:
+            return self.process.poll() is not None
+        connection.close()
+        return response.status == 200
 
     def memory(self):
         """Resident bytes, and the most there ever were."""

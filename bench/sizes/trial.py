@@ -16,7 +16,7 @@ import catalogue
 from gateway import Gateway, Upstream
 from http_client import TOKEN, Connection
 from mcp_client import McpClient
-from mcp_messages import LEGACY, MODERN, last_message
+from mcp_messages import last_message, legacy_headers, modern_headers, modern_meta
 
 UPSTREAM_PORT = 7411
 
@@ -35,27 +35,27 @@ async def timed(count, action):
     return times
 
 
-async def first_page(one, path="/mcp", cursor=None):
+async def list_page(one, path="/mcp", cursor=None):
     status, content = await one.post("tools/list", {"cursor": cursor} if cursor else {}, path=path)
     assert status == 200, content[:300]
     return last_message(content)["result"]
 
 
-async def call_succeeds(one, name, arguments, path="/mcp"):
-    outcome, detail = await one.call(name, arguments, path=path)
+async def call_succeeds(one, name, arguments):
+    outcome, detail = await one.call(name, arguments)
     assert outcome == "ok", f"{outcome}: {detail}"
     return detail
 
 
-def unique_tool(gateway, number):
-    """A tool of a server, with its name as clients see it."""
+def first_tool(number):
+    """The name and arguments of the first tool of a server."""
     definition = catalogue.tools(number)[0]
     return json.loads(definition)["name"], catalogue.arguments(definition)
 
 
 async def calls(gateway, report):
     one = client(gateway)
-    name, arguments = unique_tool(gateway, gateway.servers // 2)
+    name, arguments = first_tool(gateway.servers // 2)
     request = {"name": name, "arguments": arguments}
     outcome, _ = await one.call("call_tool", request)
     if outcome != "ok":
@@ -84,14 +84,14 @@ async def searches(gateway, report):
 
 async def lists(gateway, report):
     one = client(gateway)
-    first = await timed(1, lambda _: first_page(one, path="/mcp/full"))
+    first = await timed(1, lambda _: list_page(one, path="/mcp/full"))
     report["first page of the full list, first time, ms"] = first[0]
-    page = await first_page(one, path="/mcp/full")
-    report["first page of the full list, ms"] = statistics.median(await timed(20, lambda _: first_page(one, path="/mcp/full")))
+    page = await list_page(one, path="/mcp/full")
+    report["first page of the full list, ms"] = statistics.median(await timed(20, lambda _: list_page(one, path="/mcp/full")))
     count, pages, times = len(page["tools"]), 1, []
     while cursor := page.get("nextCursor"):
         began = time.perf_counter()
-        page = await first_page(one, path="/mcp/full", cursor=cursor)
+        page = await list_page(one, path="/mcp/full", cursor=cursor)
         times.append((time.perf_counter() - began) * 1000)
         count, pages = count + len(page["tools"]), pages + 1
     assert count >= gateway.tools, f"{count} tools on {pages} pages"
@@ -101,8 +101,8 @@ async def lists(gateway, report):
     report["B per tool after the full list"] = gateway.memory()[0] / gateway.tools
 
 
-async def until_callable(gateway, one, number):
-    name, arguments = unique_tool(gateway, number)
+async def until_callable(one, number):
+    name, arguments = first_tool(number)
     request = {"name": f"{catalogue.server_id(number)}.{name}", "arguments": arguments}
     until = time.monotonic() + 300
     while time.monotonic() < until:
@@ -121,13 +121,13 @@ async def add_server(gateway, report):
     await asyncio.sleep(2)
     idle, before, began = gateway.cpu_seconds() - idle, gateway.cpu_seconds(), time.monotonic()
     gateway.command("servers", "add", catalogue.server_id(number), "--url", gateway.url(number))
-    await until_callable(gateway, one, number)
+    await until_callable(one, number)
     report["a server added: until it is called, s"] = time.monotonic() - began
     report["a server added: until it is called, CPU s"] = gateway.cpu_seconds() - before
     before, times = gateway.cpu_seconds(), []
-    words = json.loads(catalogue.tools(number)[0])["name"].replace("_", " ")
+    words = first_tool(number)[0].replace("_", " ")
     times += await timed(1, lambda _: call_succeeds(one, "search_tools", {"query": words}))
-    times += await timed(1, lambda _: first_page(one, path="/mcp/full"))
+    times += await timed(1, lambda _: list_page(one, path="/mcp/full"))
     report["a server added: next search, ms"], report["a server added: next full list, ms"] = times
     report["a server added: next search and list, CPU s"] = gateway.cpu_seconds() - before
     report["idle gateway, CPU s per s"] = idle / 2
@@ -140,7 +140,7 @@ async def add_server(gateway, report):
 async def open_stream(gateway, method, headers, body=""):
     """A connection that waits for events."""
     reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
-    head = [f"{method} /mcp HTTP/1.1", "Host: 127.0.0.1", f"Authorization: Bearer {TOKEN}", *headers]
+    head = [f"{method} /mcp HTTP/1.1", "Host: 127.0.0.1", f"Authorization: Bearer {TOKEN}", *(f"{name}: {value}" for name, value in headers)]
     head += ["Content-Type: application/json", f"Content-Length: {len(body)}"] if body else []
     writer.write(("\r\n".join(head) + "\r\n\r\n" + body).encode())
     status = await reader.readuntil(b"\r\n\r\n")
@@ -152,8 +152,7 @@ async def legacy_client(gateway, number):
     """A session that has listed the tools and waits at its event stream."""
     one = client(gateway, legacy=True, name=f"client{number}")
     await one.post("tools/list", {})
-    headers = ["Accept: text/event-stream", f"Mcp-Session-Id: {one.session}", f"MCP-Protocol-Version: {LEGACY}"]
-    stream = await open_stream(gateway, "GET", headers)
+    stream = await open_stream(gateway, "GET", legacy_headers(one.session))
     one.connection.close()
     return stream
 
@@ -167,18 +166,17 @@ async def modern_client(gateway, number):
 
 async def subscribed_client(gateway, number):
     """A modern client that waits for changes of the tools."""
-    meta = {f"io.modelcontextprotocol/{key}": value for key, value in (("protocolVersion", MODERN), ("clientInfo", {"name": f"client{number}", "version": "1"}), ("clientCapabilities", {}))}
-    params = {"notifications": {"toolsListChanged": True}, "_meta": meta}
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params})
-    headers = ["Accept: application/json, text/event-stream", f"MCP-Protocol-Version: {MODERN}", "Mcp-Method: subscriptions/listen"]
-    return await open_stream(gateway, "POST", headers, body)
+    method = "subscriptions/listen"
+    params = {"notifications": {"toolsListChanged": True}, "_meta": modern_meta(f"client{number}")}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+    return await open_stream(gateway, "POST", modern_headers(method), body)
 
 
 async def idle_clients(gateway, count):
     """Bytes of memory per client that is connected and waits, each kind at a gateway of its own."""
     report = {"clients": count}
     for kind, connect in (("modern", modern_client), ("modern subscribed", subscribed_client), ("legacy", legacy_client)):
-        gateway.start()
+        gateway.measure_start()
         try:
             connections = [await connect(gateway, number) for number in range(100)]
             before = gateway.memory()[0]
@@ -189,15 +187,15 @@ async def idle_clients(gateway, count):
             for connection in connections:
                 connection.close()
         finally:
-            gateway.stop()
+            gateway.kill()
     return report
 
 
-async def measure(gateway, options):
+async def measure(gateway):
     report = {"tools": gateway.tools}
     if (filled := gateway.fill()) is not None:
         report["filling the store, s"] = filled
-    report["start, s"] = gateway.start()
+    report["start, s"] = gateway.measure_start()
     report["start, CPU s"] = gateway.cpu_seconds()
     try:
         resident, peak = gateway.memory()
@@ -205,7 +203,7 @@ async def measure(gateway, options):
         report["B per tool after the start"] = resident / gateway.tools
         one = client(gateway)
         began = time.monotonic()
-        await first_page(one)
+        await list_page(one)
         report["first list of the search surface, s"] = time.monotonic() - began
         await calls(gateway, report)
         report["B per tool after calls"] = gateway.memory()[0] / gateway.tools
@@ -214,7 +212,7 @@ async def measure(gateway, options):
             await lists(gateway, report)
             await add_server(gateway, report)
     finally:
-        gateway.stop()
+        gateway.kill()
     return report
 
 
@@ -234,7 +232,7 @@ def main():
             for tools in options.tools:
                 home = (options.folder or Path(temporary)).resolve() / str(tools)
                 gateway = Gateway(options.binary.resolve(), home, tools, UPSTREAM_PORT)
-                report = asyncio.run(measure(gateway, options))
+                report = asyncio.run(measure(gateway))
                 if options.clients:
                     report |= asyncio.run(idle_clients(gateway, options.clients))
                 reports.append(report)
