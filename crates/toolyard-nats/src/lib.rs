@@ -1,7 +1,7 @@
 //! Clusters of Toolyard on NATS: how the processes of a cluster find each other and exchange messages.
 //!
-//! [`NatsConnection`] connects, [`NatsPeers`] implements [`toolyard_core::Peers`] on it. NATS only carries messages: who owns
-//! what is decided by leases in the store, so that a message that gets lost or comes late harms nothing.
+//! [`NatsConnection`] connects, [`NatsPeers`] implements [`toolyard_core::Peers`] on it. NATS only carries messages.
+//! Leases in the store decide which process owns what, so a lost or late message cannot change an owner.
 //!
 //! [`NatsWorker`] is the side of a process that serves its tools to gateways; [`NatsPeers`] is also the side of the gateway.
 

@@ -27,8 +27,6 @@ pub struct NatsPeers {
     connection: NatsConnection,
     number: u64,
     subjects: Subjects,
-    /// Of messages to and from other gateways.
-    own_route: ObjectRoute,
     table: Arc<ExchangeTable>,
     services: Arc<Services>,
     members: Arc<Members>,
@@ -49,13 +47,11 @@ impl NatsPeers {
     /// If NATS does not accept the subscriptions.
     pub async fn join(connection: NatsConnection, number: u64) -> Result<Self, NatsConnectError> {
         let subjects = Subjects::new(Arc::clone(connection.prefix()), number);
-        let own_route =
-            ObjectRoute { bucket: Bucket::of_gateways(connection.prefix()), worker_subjects: None };
         let (table, outbox) = ExchangeTable::new(
             connection.clone(),
             subjects.own_exchanges(),
             ObjectStore::of_gateway(connection.clone(), subjects.objects()),
-            own_route.clone(),
+            ObjectRoute { bucket: Bucket::of_gateways(connection.prefix()), worker_subjects: None },
         );
         let services = Arc::new(Services::default());
         let client = connection.client();
@@ -70,7 +66,7 @@ impl NatsPeers {
         let members = Members::join(client, &subjects, number).await.map_err(|error| failed(&error))?;
         // Others reach this process from now on.
         connection.round_trip().await?;
-        table.objects().begin_check(&own_route.bucket);
+        table.objects().begin_check(&table.own_route().bucket);
         let mut tasks = JoinSet::new();
         let delivering = Arc::clone(&table);
         tasks.spawn(async move {
@@ -92,16 +88,7 @@ impl NatsPeers {
         tasks.spawn(Arc::clone(&table).keep_alive());
         tasks.spawn(send_all(client.clone(), outbox));
         tasks.spawn(Arc::clone(&members).watch(client.clone(), subjects.clone()));
-        Ok(Self {
-            connection,
-            number,
-            subjects,
-            own_route,
-            table,
-            services,
-            members,
-            tasks: Mutex::new(tasks),
-        })
+        Ok(Self { connection, number, subjects, table, services, members, tasks: Mutex::new(tasks) })
     }
 
     /// Sets what this process does for its peers under a name without dots and spaces.
@@ -142,11 +129,15 @@ impl NatsPeers {
         }
     }
 
-    /// Whether messages over the NATS limit pass through the JetStream object store between this gateway and a group of workers,
-    /// or other gateways. Waits for the check that a new connection begins with.
+    /// Whether messages over the NATS limit pass through the JetStream object store: between this gateway and the workers of a
+    /// group, or without a group between gateways. The object store is checked once for each connection; if the check has not
+    /// ended yet, this waits for it.
     pub async fn uses_object_store(&self, group: Option<&str>) -> bool {
-        let route = group.map_or_else(|| self.own_route.clone(), |group| self.worker_route(group));
-        self.table.objects().is_usable(&route.bucket).await
+        let bucket = match group {
+            Some(group) => self.worker_route(group).bucket,
+            None => self.table.own_route().bucket.clone(),
+        };
+        self.table.objects().is_usable(&bucket).await
     }
 
     async fn open_at(
@@ -184,7 +175,11 @@ impl Peers for NatsPeers {
         service: &'a str,
         request: Vec<u8>,
     ) -> BoxFuture<'a, Result<Box<dyn Exchange>, PeerError>> {
-        Box::pin(self.open_at(self.subjects.request(process, service), request, self.own_route.clone()))
+        Box::pin(self.open_at(
+            self.subjects.request(process, service),
+            request,
+            self.table.own_route().clone(),
+        ))
     }
 
     fn notify_all(&self, service: &str, message: Vec<u8>) {

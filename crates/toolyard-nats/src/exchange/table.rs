@@ -78,6 +78,11 @@ struct LinkState {
     ticks: u64,
 }
 
+/// Without random numbers, an exchange has no id.
+#[derive(Debug, thiserror::Error)]
+#[error("the operating system provides no random numbers")]
+struct NoRandomness;
+
 /// What arrived for the reader of an exchange.
 #[derive(Debug)]
 pub(crate) enum Arrival {
@@ -108,6 +113,11 @@ impl ExchangeTable {
         (Arc::new(table), dropped)
     }
 
+    /// The route of objects in exchanges that others open.
+    pub(crate) fn own_route(&self) -> &ObjectRoute {
+        &self.own_route
+    }
+
     /// The object store that exchanges use for long messages.
     pub(crate) fn objects(&self) -> &Arc<ObjectStore> {
         &self.objects
@@ -127,7 +137,9 @@ impl ExchangeTable {
         }
         self.objects.begin_check(&route.bucket);
         let flags = self.flags(&route);
-        let mut exchange = self.exchange(None, route, false);
+        let mut exchange = self
+            .exchange(None, route, false)
+            .map_err(|NoRandomness| PeerError::NotReached(NoRandomness.to_string()))?;
         let is_long = request.len() + HEADER_LENGTH > client.max_payload();
         let frame = if is_long {
             Frame::encode(FrameKind::OpenLong, flags.into(), &[])
@@ -147,11 +159,19 @@ impl ExchangeTable {
         Ok(exchange)
     }
 
-    /// The exchange of a request that arrived; none without an address to respond to.
+    /// The exchange of a request that arrived; none without an address to respond to, or if no exchange can be made.
     pub(crate) fn accept(self: &Arc<Self>, request: &Message) -> Option<NatsExchange> {
         let reads_objects = Frame::decode(&request.payload).and_then(|frame| frame.reads_objects());
         let (remote, route) = (request.reply.clone()?, self.own_route.clone());
-        Some(self.exchange(Some(remote), route, reads_objects.unwrap_or(false)))
+        match self.exchange(Some(remote.clone()), route, reads_objects.unwrap_or(false)) {
+            Ok(exchange) => Some(exchange),
+            Err(NoRandomness) => {
+                // The other side learns at once that nothing was done. Sending fails only while the process ends.
+                let refusal = Frame::encode(FrameKind::Refused, 0, NoRandomness.to_string().as_bytes());
+                let _ = self.outbox.send((remote, refusal));
+                None
+            }
+        }
     }
 
     fn exchange(
@@ -159,8 +179,8 @@ impl ExchangeTable {
         remote: Option<Subject>,
         route: ObjectRoute,
         remote_reads_objects: bool,
-    ) -> NatsExchange {
-        let id = random_id();
+    ) -> Result<NatsExchange, NoRandomness> {
+        let id = random_id()?;
         let (sender, arrivals) = mpsc::channel(MAX_WAITING_MESSAGES);
         let link = Arc::new(Link {
             id,
@@ -179,7 +199,7 @@ impl ExchangeTable {
             changed: Notify::new(),
         });
         lock(&self.links).insert(id, Arc::clone(&link));
-        NatsExchange::new(Arc::clone(self), link, arrivals)
+        Ok(NatsExchange::new(Arc::clone(self), link, arrivals))
     }
 
     /// Delivers a message for one of the exchanges.
@@ -399,13 +419,10 @@ fn is_over(payload: &Bytes) -> bool {
 
 /// The id of an exchange. Nobody can guess it: a worker that knows an exchange of its own must not hit those of others. And
 /// late frames of an earlier process with the same number do not hit an exchange.
-fn random_id() -> u64 {
+fn random_id() -> Result<u64, NoRandomness> {
     let mut bytes = [0; 8];
-    // Does not fail on systems that have a generator of random numbers.
-    match aws_lc_rs::rand::fill(&mut bytes) {
-        Ok(()) => u64::from_ne_bytes(bytes),
-        Err(_unspecified) => fastrand::u64(..),
-    }
+    aws_lc_rs::rand::fill(&mut bytes).map_err(|_unspecified| NoRandomness)?;
+    Ok(u64::from_ne_bytes(bytes))
 }
 
 /// Sends the frames of exchanges that were dropped, until the table is dropped.
