@@ -14,7 +14,7 @@ use std::{
 };
 
 use aws_lc_rs::digest::{SHA256, digest};
-use futures_util::{StreamExt as _, future::join_all};
+use futures_util::{FutureExt as _, StreamExt as _, future::join_all};
 use serde_json::Value;
 use support::NatsServer;
 use tokio::{
@@ -34,11 +34,15 @@ async fn client(nats: &NatsServer) -> async_nats::Client {
     async_nats::connect(format!("nats://127.0.0.1:{}", nats.port())).await.unwrap()
 }
 
+/// What JetStream says about a bucket.
+async fn bucket_info(client: &async_nats::Client, bucket: &str) -> Value {
+    let info = client.request(format!("$JS.API.STREAM.INFO.OBJ_{bucket}"), "".into()).await.unwrap();
+    serde_json::from_slice(&info.payload).unwrap()
+}
+
 /// The state of a bucket: messages that are in it, all that ever were, and consumers.
 async fn bucket_state(client: &async_nats::Client, bucket: &str) -> (u64, u64, u64) {
-    let subject = format!("$JS.API.STREAM.INFO.OBJ_{bucket}");
-    let info = client.request(subject, "".into()).await.unwrap();
-    let state = serde_json::from_slice::<Value>(&info.payload).unwrap()["state"].clone();
+    let state = bucket_info(client, bucket).await["state"].take();
     let number = |field: &str| state[field].as_u64().unwrap();
     (number("messages"), number("last_seq"), number("consumer_count"))
 }
@@ -215,6 +219,24 @@ async fn an_object_that_is_not_what_was_announced_is_refused_and_deleted() {
     }
 }
 
+/// On one thread, so that the exchange is dropped before the task that reads the object runs for the first time.
+#[tokio::test]
+async fn an_object_is_deleted_if_its_reader_stops_before_it_begins() {
+    let nats = NatsServer::with_jetstream();
+    let gateway = nats.join(1).await;
+    assert!(gateway.uses_object_store(None).await);
+    let client = client(&nats).await;
+    until_empty(&client, "toolyard_gateways").await;
+    answer_with_object(&client, b"genuine", 7, sha256(b"genuine")).await;
+    let mut exchange = gateway.open(99, "echo", b"a".to_vec()).await.unwrap();
+    // Time for the reference to arrive.
+    tokio::time::sleep(SECOND).await;
+    assert_eq!(bucket_state(&client, "toolyard_gateways").await.0, 1, "the object is stored");
+    assert_eq!(exchange.receive().now_or_never(), None);
+    drop(exchange);
+    until_empty(&client, "toolyard_gateways").await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_whose_object_is_missing_is_refused_before_anything_is_done() {
     let nats = NatsServer::with_jetstream();
@@ -329,7 +351,7 @@ async fn results_at_slow_reader(nats: &NatsServer) -> (Vec<Result<usize, PeerErr
     let slow = NatsPeers::join(connection, 1).await.unwrap();
     let fast = nats.join(2).await;
     fast.register("generate", Arc::new(Generate));
-    let _ = (slow.uses_object_store(None).await, fast.uses_object_store(None).await);
+    assert!(slow.uses_object_store(None).await && fast.uses_object_store(None).await);
     let results = (0..12).map(async |_| {
         let mut exchange = slow.open(2, "generate", Vec::new()).await?;
         Ok(exchange.receive().await?.map_or(0, |message| message.len()))
@@ -344,7 +366,11 @@ async fn several_long_results_do_not_cut_the_connection_of_a_slow_reader() {
     let (results, connections) = results_at_slow_reader(&nats).await;
     assert!(results.iter().all(|result| *result == Ok(6 * MIB)), "{results:?}");
     assert_eq!(connections, 1, "the connection was never cut");
-    until_empty(&client(&nats).await, "toolyard_gateways").await;
+    let client = client(&nats).await;
+    until_empty(&client, "toolyard_gateways").await;
+    let (_, stored, _) = bucket_state(&client, "toolyard_gateways").await;
+    let chunks = u64::try_from(12 * 6 * MIB / CHUNK).unwrap();
+    assert!(stored > chunks, "all results passed through the object store: {stored} messages were stored");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -354,6 +380,8 @@ async fn a_bucket_of_the_operator_is_used_as_it_is() {
     let bucket = r#"{"name":"OBJ_toolyard_worker_office","storage":"file","max_bytes":2000000,"discard":"new",
         "subjects":["$O.toolyard_worker_office.C.>","$O.toolyard_worker_office.M.>"]}"#;
     client.request("$JS.API.STREAM.CREATE.OBJ_toolyard_worker_office", bucket.into()).await.unwrap();
+    let configuration = bucket_info(&client, "toolyard_worker_office").await["config"].clone();
+    assert_eq!(configuration["max_bytes"], 2_000_000);
     let gateway = Arc::new(nats.join(1).await);
     let _worker = TestWorker::start(&nats.settings(), "office", 2, 8, &["A"]).await;
     assert!(gateway.uses_object_store(Some("office")).await);
@@ -365,6 +393,7 @@ async fn a_bucket_of_the_operator_is_used_as_it_is() {
     }
     let (_, stored, _) = bucket_state(&client, "toolyard_worker_office").await;
     assert!(stored > 12, "{stored} messages were stored");
+    assert_eq!(bucket_info(&client, "toolyard_worker_office").await["config"], configuration);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -35,11 +35,13 @@ struct ObjectFetch {
 }
 
 impl ObjectFetch {
-    fn start(table: &ExchangeTable, link: &Link, reference: ObjectReference, is_last: bool) -> Self {
+    fn start(table: &ExchangeTable, link: &Link, reference: &ObjectReference, is_last: bool) -> Self {
         let (objects, bucket) = (Arc::clone(table.objects()), link.route().bucket.clone());
+        // Owned before the task starts, so that the object is deleted even if the task is aborted before it runs.
+        let object = objects.own(&bucket, reference);
         let mut task = JoinSet::new();
         task.spawn(async move {
-            match objects.get(&bucket, &reference).await {
+            match objects.get(&bucket, object).await {
                 Ok(message) if is_last => Arrival::Received(Received::LastMessage(message)),
                 Ok(message) => Arrival::Received(Received::Message(message)),
                 Err(error) => Arrival::Lost(error.to_string()),
@@ -88,7 +90,7 @@ impl NatsExchange {
                 Arrival::Received(Received::LastObject(reference)) => (reference, true),
                 arrival => return self.conclude(arrival),
             };
-            self.fetch = Some(ObjectFetch::start(&self.table, &self.link, reference, is_last));
+            self.fetch = Some(ObjectFetch::start(&self.table, &self.link, &reference, is_last));
         }
         let arrival = match &mut self.fetch {
             Some(fetch) => fetch.wait().await,
@@ -138,7 +140,8 @@ impl Drop for NatsExchange {
     fn drop(&mut self) {
         while let Ok(arrival) = self.arrivals.try_recv() {
             if let Arrival::Received(Received::Object(unread) | Received::LastObject(unread)) = arrival {
-                self.table.objects().discard(&self.link.route().bucket, &unread);
+                // Dropping an owned object deletes it.
+                drop(self.table.objects().own(&self.link.route().bucket, &unread));
             }
         }
         self.table.remove(&self.link, !self.is_ended && self.over.is_none());

@@ -1,5 +1,7 @@
 //! [`ObjectError`]: why a message cannot pass through the object store.
 
+use std::fmt;
+
 use crate::objects::bucket::Bucket;
 
 /// Why an object cannot be written or read.
@@ -23,4 +25,11 @@ pub(crate) enum ObjectError {
     TooLong,
     #[error("the system has no random numbers")]
     NoRandomness,
+}
+
+impl ObjectError {
+    /// NATS did not take a message for this bucket.
+    pub(super) fn not_connected(bucket: &Bucket, error: &dyn fmt::Display) -> Self {
+        Self::NotConnected { bucket: bucket.clone(), reason: error.to_string() }
+    }
 }

@@ -129,7 +129,7 @@ async fn request(
     let response = response.map_err(|error| match error.kind() {
         RequestErrorKind::NoResponders => ObjectError::NoBucket(bucket.clone()),
         RequestErrorKind::TimedOut => ObjectError::NoResponse(bucket.clone()),
-        _ => ObjectError::NotConnected { bucket: bucket.clone(), reason: error.to_string() },
+        _ => ObjectError::not_connected(bucket, &error),
     })?;
     serde_json::from_slice(&response.payload)
         .map_err(|error| ObjectError::Refused { bucket: bucket.clone(), reason: error.to_string() })

@@ -186,14 +186,9 @@ impl ObjectStore {
         Ok(object)
     }
 
-    /// Reads a message that the other side of an exchange wrote. A gateway deletes it.
-    pub(crate) async fn get(
-        &self,
-        bucket: &Bucket,
-        reference: &ObjectReference,
-    ) -> Result<Vec<u8>, ObjectError> {
-        let _object = self.own(bucket, reference);
-        let read = self.read(bucket, reference).await;
+    /// Reads a message that the other side of an exchange wrote. A gateway deletes it, also if this future is dropped.
+    pub(crate) async fn get(&self, bucket: &Bucket, object: StoredObject) -> Result<Vec<u8>, ObjectError> {
+        let read = self.read(bucket, object.reference()).await;
         if read.is_err() {
             // The bucket may be gone: a gateway checks it before the next exchange, and creates it again.
             self.states.forget(bucket);
@@ -212,7 +207,7 @@ impl ObjectStore {
         let client = self.connection.client();
         let own_subject = self.own_subject(reference.name);
         let subscribed = client.subscribe(own_subject.clone()).await;
-        let mut chunks = subscribed.map_err(|error| not_connected(bucket, &error))?;
+        let mut chunks = subscribed.map_err(|error| ObjectError::not_connected(bucket, &error))?;
         if self.is_gateway {
             management::create_consumer(client, bucket, reference.name, &own_subject).await?;
         }
@@ -228,18 +223,14 @@ impl ObjectStore {
             message.extend_from_slice(&chunk.payload);
             if let Some(reply) = chunk.reply {
                 let acknowledged = client.publish(reply, Bytes::from_static(b"+ACK")).await;
-                acknowledged.map_err(|error| not_connected(bucket, &error))?;
+                acknowledged.map_err(|error| ObjectError::not_connected(bucket, &error))?;
             }
         }
         if hash.finish().as_ref() == reference.digest { Ok(message) } else { Err(ObjectError::Mismatch) }
     }
 
-    /// Deletes an object that nobody will read, if this process may.
-    pub(crate) fn discard(&self, bucket: &Bucket, reference: &ObjectReference) {
-        drop(self.own(bucket, reference));
-    }
-
-    fn own(&self, bucket: &Bucket, reference: &ObjectReference) -> StoredObject {
+    /// Takes an object over: a gateway deletes it when the returned value is dropped.
+    pub(crate) fn own(&self, bucket: &Bucket, reference: &ObjectReference) -> StoredObject {
         let deletion = self.is_gateway.then(|| (self.connection.client().clone(), bucket.clone()));
         StoredObject { reference: *reference, deletion }
     }
@@ -267,7 +258,7 @@ impl<'a> ChunkWriter<'a> {
     async fn start(client: &'a Client, bucket: &'a Bucket, own_subject: String) -> Result<Self, ObjectError> {
         let own_subject = Subject::from(own_subject);
         let subscribed = client.subscribe(own_subject.clone()).await;
-        let acknowledgements = subscribed.map_err(|error| not_connected(bucket, &error))?;
+        let acknowledgements = subscribed.map_err(|error| ObjectError::not_connected(bucket, &error))?;
         Ok(Self { client, bucket, own_subject, acknowledgements, unacknowledged: 0 })
     }
 
@@ -279,7 +270,7 @@ impl<'a> ChunkWriter<'a> {
         may_remain: usize,
     ) -> Result<(), ObjectError> {
         let sent = self.client.publish_with_reply(subject, self.own_subject.clone(), payload).await;
-        sent.map_err(|error| not_connected(self.bucket, &error))?;
+        sent.map_err(|error| ObjectError::not_connected(self.bucket, &error))?;
         self.unacknowledged += 1;
         while self.unacknowledged > may_remain {
             let next = tokio::time::timeout(ACKNOWLEDGEMENT_TIMEOUT, self.acknowledgements.next()).await;
@@ -304,8 +295,4 @@ impl<'a> ChunkWriter<'a> {
             _ => Err(refused("another stream has the subjects of the bucket".to_owned())),
         }
     }
-}
-
-fn not_connected(bucket: &Bucket, error: &dyn std::fmt::Display) -> ObjectError {
-    ObjectError::NotConnected { bucket: bucket.clone(), reason: error.to_string() }
 }
