@@ -180,7 +180,7 @@ impl OwnedTool {
                         Forwarded::Refused(Refusal::NotServed) => {
                             self.owners.forget_owner(&envelope.session);
                             unreachable.push(process);
-                            problem = Some("it does not serve this server".to_owned());
+                            problem = Some("the process does not serve this server".to_owned());
                         }
                         Forwarded::NotReached(reason) => {
                             self.owners.forget_owner(&envelope.session);
@@ -275,7 +275,7 @@ impl OwnedTool {
     }
 
     fn unreachable(&self, reason: Option<&str>) -> ToolError {
-        let reason = reason.unwrap_or("it has changed too often");
+        let reason = reason.unwrap_or("the owner has changed too often");
         let message =
             format!("the process that owns the session cannot be reached: {reason}; nothing was sent");
         self.error(ErrorKind::Unavailable, message).with_hint("retry later")

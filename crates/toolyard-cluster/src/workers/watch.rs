@@ -146,7 +146,7 @@ async fn ask(network: Arc<dyn WorkerNetwork>, group: Arc<str>, process: u64) -> 
         Ok(Err(PeerError::NotReached(reason) | PeerError::Lost(reason))) => {
             return failed(group, process, &reason);
         }
-        Err(_elapsed) => return failed(group, process, "it did not answer in time"),
+        Err(_elapsed) => return failed(group, process, "the worker did not answer in time"),
     };
     let hash = ContentHash::of(&answer);
     match CatalogueMessage::decode(&answer) {
