@@ -7,7 +7,7 @@ use toolyard_core::{ContentHash, RawJson, SourceId};
 use super::{
     ServerCache, ToolApprovals,
     pinned_source::source_of_key,
-    server_cache::{CacheError, CachedServer, store_error, stored_approvals},
+    server_cache::{CacheError, CachedServer, all_servers_error, store_error, stored_approvals},
 };
 use crate::config::McpServerConfig;
 
@@ -23,7 +23,7 @@ impl ServerCache {
     /// changes still have to be noticed.
     pub(super) async fn note_first_revision(&self) -> Result<(), CacheError> {
         if self.seen_revision.load(Ordering::Acquire) == 0 {
-            let latest = self.servers.latest_server_revision().await.map_err(store_error("all servers"))?;
+            let latest = self.servers.latest_server_revision().await.map_err(all_servers_error)?;
             self.seen_revision.fetch_max(latest, Ordering::AcqRel);
         }
         Ok(())
@@ -33,7 +33,7 @@ impl ServerCache {
     /// [noted](Self::note_changes).
     pub(crate) async fn changed_servers(&self) -> Result<ChangedServers, CacheError> {
         let seen = self.seen_revision.load(Ordering::Acquire);
-        let rows = self.servers.servers_changed_after(seen).await.map_err(store_error("all servers"))?;
+        let rows = self.servers.servers_changed_after(seen).await.map_err(all_servers_error)?;
         Ok(changed_servers(&rows, seen))
     }
 

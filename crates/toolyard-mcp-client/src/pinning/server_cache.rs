@@ -5,6 +5,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    fmt::{self, Display},
     sync::{Arc, Mutex, atomic::AtomicI64},
 };
 
@@ -84,8 +85,8 @@ pub struct ServerCache {
     pub(super) seen_revision: Arc<AtomicI64>,
 }
 
-impl std::fmt::Debug for ServerCache {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for ServerCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerCache").finish_non_exhaustive()
     }
 }
@@ -157,7 +158,7 @@ impl ServerCache {
 
     /// The names of all cached sources whose names begin so, each once.
     pub async fn sources_with_prefix(&self, prefix: &str) -> Result<BTreeSet<SourceId>, CacheError> {
-        let records = self.servers.servers().await.map_err(store_error("all servers"))?;
+        let records = self.servers.servers().await.map_err(all_servers_error)?;
         let names = records.iter().map(|record| source_of_key(&record.id));
         Ok(names.filter(|name| name.starts_with(prefix)).map(SourceId::from).collect())
     }
@@ -165,10 +166,7 @@ impl ServerCache {
     /// The records of these sources, and maybe of others.
     async fn records_of(&self, sources: &[PinnedSource]) -> Result<Vec<ServerRecord>, CacheError> {
         if sources.len() > MAX_SOURCES_READ_SINGLY {
-            return self.servers.servers().await.map_err(|error| CacheError::Store {
-                subject: "all servers".to_owned(),
-                message: error.to_string(),
-            });
+            return self.servers.servers().await.map_err(all_servers_error);
         }
         let mut records = Vec::new();
         for source in sources {
@@ -180,7 +178,7 @@ impl ServerCache {
 
     /// Whether any process saw a definition of this tool, of one of these servers, that awaits approval.
     pub async fn awaits_approval(&self, tool: &str, configs: &[McpServerConfig]) -> Result<bool, CacheError> {
-        let records = self.servers.servers().await.map_err(store_error("all servers"))?;
+        let records = self.servers.servers().await.map_err(all_servers_error)?;
         let is_quarantined = |record: &ServerRecord| {
             configs.iter().any(|config| record.id == config.pinned_source().key())
                 && stored_approvals(record).is_some_and(|approvals| {
@@ -429,30 +427,35 @@ pub(super) fn stored_approvals(record: &ServerRecord) -> Option<ToolApprovals> {
 async fn with_approvals(
     records: Vec<ServerRecord>,
 ) -> Result<Vec<(ServerRecord, Option<ToolApprovals>)>, CacheError> {
-    let read = |records: Vec<ServerRecord>| {
-        let read = |record: ServerRecord| (stored_approvals(&record), record);
-        records.into_iter().map(read).map(|(approvals, record)| (record, approvals)).collect::<Vec<_>>()
-    };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let part_length = records.len().div_ceil(threads).max(1);
     let (mut rest, mut parts) = (records.into_iter(), Vec::with_capacity(threads));
     while rest.len() > 0 {
         let part: Vec<ServerRecord> = rest.by_ref().take(part_length).collect();
-        parts.push(tokio::task::spawn_blocking(move || read(part)));
+        parts.push(tokio::task::spawn_blocking(move || read_all_approvals(part)));
     }
     let mut all = Vec::new();
     for part in parts {
-        let read = part.await.map_err(|error| CacheError::Store {
-            subject: "all servers".to_owned(),
-            message: error.to_string(),
-        })?;
-        all.extend(read);
+        all.extend(part.await.map_err(all_servers_error)?);
     }
     Ok(all)
 }
 
-pub(super) fn store_error(server: &(impl ToString + ?Sized)) -> impl FnOnce(StorageError) -> CacheError {
-    let subject = format!("server `{}`", server.to_string());
+fn read_all_approvals(records: Vec<ServerRecord>) -> Vec<(ServerRecord, Option<ToolApprovals>)> {
+    records.into_iter().map(read_approvals).collect()
+}
+
+fn read_approvals(record: ServerRecord) -> (ServerRecord, Option<ToolApprovals>) {
+    let approvals = stored_approvals(&record);
+    (record, approvals)
+}
+
+pub(super) fn all_servers_error(error: impl Display) -> CacheError {
+    CacheError::Store { subject: "all servers".to_owned(), message: error.to_string() }
+}
+
+pub(super) fn store_error(server: &SourceId) -> impl FnOnce(StorageError) -> CacheError {
+    let subject = format!("server `{server}`");
     move |error| CacheError::Store { subject, message: error.to_string() }
 }
 
