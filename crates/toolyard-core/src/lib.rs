@@ -129,7 +129,7 @@ pub use tool::{
     caller::{CallInputError, CallInputKind, CallInputRequest, CallInputResponses, CallProgress, Caller},
     capability::{Capability, CapabilityRule, CapabilityTable, ToolKind, extract_capabilities},
     data_owner::DataOwner,
-    definition::{QuarantineNotice, Tool, ToolSpec},
+    definition::{QuarantineNotice, SourceTools, Tool, ToolSpec},
     error::{ArgumentProblem, ErrorKind, RawToolError, SourceSignal, ToolError},
     error_parts::ToolErrorParts,
     extendable_deadline::ExtendableDeadline,

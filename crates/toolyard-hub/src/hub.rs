@@ -9,8 +9,8 @@ use arc_swap::ArcSwap;
 use tokio::{sync::watch, time::Instant};
 use toolyard_core::{
     CallPolicy, CallQuota, Capability, ErrorKind, ExampleRequests, PastRequest, PastRequests,
-    QuarantineNotice, RawJson, Results, SourceId, SourceInfo, SourceKind, SuccessRate, Synthesizer, Tool,
-    ToolCallRequest, ToolError, ToolOutput, telemetry::Telemetry,
+    QuarantineNotice, RawJson, Results, SourceId, SourceInfo, SourceKind, SourceTools, SuccessRate,
+    Synthesizer, Tool, ToolCallRequest, ToolError, ToolOutput, telemetry::Telemetry,
 };
 use toolyard_search::{MAX_PAST_REQUESTS, SearchIndex};
 
@@ -35,7 +35,7 @@ use crate::{
     },
     registry::{
         candidate::ToolCandidate,
-        registration::{NewSource, Registration},
+        registration::Registration,
         snapshot::{Registry, Snapshot},
     },
     resilience::retry::RetryPolicy,
@@ -138,13 +138,12 @@ impl ToolHub {
         tools: Vec<Arc<dyn Tool>>,
         quarantined: Vec<QuarantineNotice>,
     ) -> Registration {
-        let source = NewSource { info: source, tools, quarantined };
-        self.register_all(vec![source]).pop().unwrap_or_default()
+        self.register_all(vec![SourceTools { source, tools, quarantined }]).pop().unwrap_or_default()
     }
 
     /// Registers many sources with different ids, as [`Self::register_with_quarantined`] would in this order, but in one change.
-    pub fn register_all(&self, sources: Vec<NewSource>) -> Vec<Registration> {
-        let ids: Vec<SourceId> = sources.iter().map(|source| source.info.id.clone()).collect();
+    pub fn register_all(&self, sources: Vec<SourceTools>) -> Vec<Registration> {
+        let ids: Vec<SourceId> = sources.iter().map(|tools| tools.source.id.clone()).collect();
         let registrations = self.registry.replace_all(sources);
         for (id, registration) in ids.iter().zip(&registrations) {
             self.search.mark_changed(id);

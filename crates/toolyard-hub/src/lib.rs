@@ -58,7 +58,7 @@ pub use output::memory_results::MemoryResults;
 pub use recent_success::RecentSuccess;
 pub use registry::candidate::{RegisteredSource, ToolCandidate};
 pub use registry::name_entry::NameMatches;
-pub use registry::registration::{NewSource, Registration};
+pub use registry::registration::Registration;
 pub use registry::snapshot::{Collision, Registry, Snapshot, SourceEntry};
 pub use resilience::breaker::{BreakerSettings, BreakerState};
 pub use resilience::retry::RetryPolicy;

@@ -60,7 +60,7 @@ pub use crate::{
         connect::{ConnectOptions, ConnectTarget, connect},
         connect_error::ConnectError,
         content_request::{ContentRequest, ServerRequestError},
-        host::{Host, HostEnvironment, SourceTools, ToolRegistrar},
+        host::{Host, HostEnvironment, ToolRegistrar},
         isolation::pool::{InstanceLimit, IsolationLimits},
         manager::{ConfigChanges, McpManager},
         server::ManagedServer,

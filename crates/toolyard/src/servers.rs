@@ -6,12 +6,12 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use toolyard_core::{QuarantineNotice, SourceId, SourceInfo, SourceKind, Tool};
+use toolyard_core::{QuarantineNotice, SourceId, SourceInfo, SourceKind, SourceTools, Tool};
 use toolyard_hub::ToolHub;
 use toolyard_mcp::WireLimits;
 use toolyard_mcp_client::{
     CacheError, GuardProgram, Host, HostEnvironment, InputHandler, McpManager, NameUser, NoInputHandler,
-    ServerCache, SourceTools, ToolRegistrar, config::McpServerConfig,
+    ServerCache, ToolRegistrar, config::McpServerConfig,
 };
 
 /// MCP servers and what they may use of this machine. The library never reads the environment itself.
@@ -117,8 +117,8 @@ impl HostEnvironment for FixedEnvironment {
     }
 }
 
-/// Another source than a server that has a tool of this name. Code that registers tools of a source that decides about them needs
-/// it for [`ServerCache::update_tools`].
+/// The source other than an MCP server that has a tool of this name. Code that pins the tools of its own sources passes this to
+/// [`ServerCache::update_tools`] and [`ServerCache::approve`].
 pub fn name_user(hub: &ToolHub, tool: &str) -> Option<NameUser> {
     let snapshot = hub.snapshot();
     let mut users = snapshot.find(tool)?.all().filter(|user| user.source.info.kind != SourceKind::Mcp);
@@ -158,11 +158,12 @@ impl ToolRegistrar for HubRegistrar {
     }
 
     fn replace_all(&self, sources: Vec<SourceTools>) {
-        let registered = sources.into_iter().map(|SourceTools { source, tools, quarantined }| {
-            let tools = self.wrapped(&source, tools);
-            toolyard_hub::NewSource { info: source, tools, quarantined }
+        let wrapped = sources.into_iter().map(|SourceTools { source, tools, quarantined }| SourceTools {
+            tools: self.wrapped(&source, tools),
+            source,
+            quarantined,
         });
-        self.hub.register_all(registered.collect());
+        self.hub.register_all(wrapped.collect());
     }
 
     fn name_user(&self, tool: &str) -> Option<NameUser> {

@@ -1,12 +1,12 @@
-//! The [`Tool`] trait and the definition of a tool, [`ToolSpec`].
+//! The [`Tool`] trait, the definition of a tool, [`ToolSpec`], and all tools of a source, [`SourceTools`].
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BoxFuture, CallContext, CallerIdentity, Capability, NameClaim, Param, RawJson, ToolCallRequest,
-    ToolError, ToolHints, ToolOutput, params,
+    BoxFuture, CallContext, CallerIdentity, Capability, NameClaim, Param, RawJson, SourceInfo,
+    ToolCallRequest, ToolError, ToolHints, ToolOutput, params,
 };
 
 /// A tool: a native function, a skill, or a tool of an MCP server.
@@ -55,6 +55,26 @@ pub struct QuarantineNotice {
     pub tool: String,
     /// Why it is quarantined.
     pub reason: String,
+}
+
+/// All tools of one source, as they are registered.
+pub struct SourceTools {
+    /// The source.
+    pub source: SourceInfo,
+    /// Its tools that may be called.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// Its tools that await approval.
+    pub quarantined: Vec<QuarantineNotice>,
+}
+
+impl fmt::Debug for SourceTools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SourceTools")
+            .field("source", &self.source)
+            .field("tools", &self.tools.len())
+            .field("quarantined", &self.quarantined)
+            .finish()
+    }
 }
 
 /// The definition of a tool, in MCP's JSON form.

@@ -2,38 +2,18 @@
 
 use std::{
     collections::HashSet,
-    fmt,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use toolyard_core::{CapabilityTable, QuarantineNotice, SourceId, SourceInfo, Tool};
+use toolyard_core::{CapabilityTable, QuarantineNotice, SourceId, Tool};
 
 use crate::{
     registry::candidate::{RegisteredSource, ToolCandidate},
     routing::rules::RoutingRules,
 };
 
-/// Fewer sources are registered by the calling thread.
+/// The candidates of fewer sources are built by the calling thread alone.
 const MIN_SOURCES_FOR_THREADS: usize = 64;
-
-/// A source to register with its tools.
-pub struct NewSource {
-    /// The source.
-    pub info: SourceInfo,
-    /// Its tools.
-    pub tools: Vec<Arc<dyn Tool>>,
-    /// Tools that it offers and that await approval.
-    pub quarantined: Vec<QuarantineNotice>,
-}
-
-impl fmt::Debug for NewSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NewSource")
-            .field("info", &self.info)
-            .field("tools", &self.tools.len())
-            .finish_non_exhaustive()
-    }
-}
 
 /// Result of registering a source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -68,7 +48,8 @@ pub(super) struct BuiltSource {
 }
 
 impl RegistrationRules {
-    /// Builds the candidates of all sources: on several threads if there are many tools.
+    /// Builds the candidates of all sources, in this order. Uses several threads for many sources: a start with thousands of tools
+    /// waits for this.
     pub(super) fn build_candidates(
         &self,
         sources: Vec<PreparedSource>,

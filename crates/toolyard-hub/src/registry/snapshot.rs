@@ -14,7 +14,9 @@ use std::{
 use arc_swap::ArcSwap;
 use rpds::HashTrieMapSync;
 use tokio::sync::watch;
-use toolyard_core::{Capability, CapabilityTable, QuarantineNotice, SourceId, SourceInfo, SourceKind, Tool};
+use toolyard_core::{
+    Capability, CapabilityTable, QuarantineNotice, SourceId, SourceInfo, SourceKind, SourceTools, Tool,
+};
 
 use crate::{
     registry::{
@@ -22,9 +24,7 @@ use crate::{
         name_entry::{NameEntry, NameMatches},
         name_suggestions::{NameSummary, did_you_mean},
         recent_changes::{ChangedNames, RecentChanges},
-        registration::{
-            BuiltSource, NewSource, PreparedSource, Registration, RegistrationRules, reject_reserved_id,
-        },
+        registration::{BuiltSource, PreparedSource, Registration, RegistrationRules, reject_reserved_id},
     },
     resilience::{breaker::BreakerSettings, health::SourceState},
     routing::rules::RoutingRules,
@@ -161,15 +161,15 @@ impl Registry {
         tools: Vec<Arc<dyn Tool>>,
         quarantined: Vec<QuarantineNotice>,
     ) -> Registration {
-        self.replace_all(vec![NewSource { info, tools, quarantined }]).pop().unwrap_or_default()
+        self.replace_all(vec![SourceTools { source: info, tools, quarantined }]).pop().unwrap_or_default()
     }
 
     /// Registers many sources with different ids in one change; each as [`Self::replace_with_quarantined`] would, in this order.
-    pub fn replace_all(&self, sources: Vec<NewSource>) -> Vec<Registration> {
+    pub fn replace_all(&self, sources: Vec<SourceTools>) -> Vec<Registration> {
         let _write_lock = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = Snapshot::clone(&self.current.load());
         let mut changed_names = ChangedNames::default();
-        let prepare = |NewSource { info, tools, quarantined }| {
+        let prepare = |SourceTools { source: info, tools, quarantined }| {
             if SourceId::is_native_hint(info.id.as_str()) && info.kind != SourceKind::Native {
                 return PreparedSource::Rejected(reject_reserved_id(&info.id, &tools));
             }

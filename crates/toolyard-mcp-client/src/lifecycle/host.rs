@@ -8,7 +8,7 @@ use std::{
 };
 
 use toolyard_core::{
-    CallerIdentity, QuarantineNotice, SignInLink, SourceId, SourceInfo, SourceScope, Tool,
+    CallerIdentity, QuarantineNotice, SignInLink, SourceId, SourceInfo, SourceScope, SourceTools, Tool,
     telemetry::Telemetry,
 };
 use toolyard_mcp::WireLimits;
@@ -35,27 +35,6 @@ use crate::{
     },
 };
 
-/// All tools of one source.
-pub struct SourceTools {
-    /// The source.
-    pub source: SourceInfo,
-    /// Its tools that may be called.
-    pub tools: Vec<Arc<dyn Tool>>,
-    /// Its tools that await approval.
-    pub quarantined: Vec<QuarantineNotice>,
-}
-
-impl fmt::Debug for SourceTools {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (tools, quarantined) = (self.tools.len(), &self.quarantined);
-        f.debug_struct("SourceTools")
-            .field("source", &self.source)
-            .field("tools", &tools)
-            .field("quarantined", quarantined)
-            .finish()
-    }
-}
-
 /// Receives the tools of servers and routes calls to them.
 pub trait ToolRegistrar: Send + Sync {
     /// Replaces all tools of a source.
@@ -72,7 +51,8 @@ pub trait ToolRegistrar: Send + Sync {
         self.replace(source, tools);
     }
 
-    /// Replaces all tools of many sources, which may be one change for those who see the tools.
+    /// Replaces all tools of many sources. An implementation may make this one change, so that clients are notified once and not
+    /// once for each source.
     fn replace_all(&self, sources: Vec<SourceTools>) {
         for SourceTools { source, tools, quarantined } in sources {
             self.replace_with_quarantined(source, tools, quarantined);

@@ -9,7 +9,7 @@ use std::{
 use tokio::time::{Instant, timeout_at};
 use toolyard_core::{
     BoxFuture, CallContext, CallerIdentity, ErrorKind, NameClaim, SourceId, SourceInfo, SourceKind,
-    SourceSignal, Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec,
+    SourceSignal, SourceTools, Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec,
 };
 use toolyard_mcp::{
     CallResult,
@@ -21,7 +21,6 @@ use crate::{
         back_channel::{call_lacks_back_channel, revision_changed_error},
         caller_sessions::CallSession,
         connect_error::ConnectError,
-        host::SourceTools,
         isolation::{instances::InstanceLease, role::UnfinishedCall},
         server::ManagedServer,
     },
