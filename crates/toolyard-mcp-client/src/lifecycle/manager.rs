@@ -277,7 +277,7 @@ impl NewServer {
         match catch_unwind(build) {
             Ok(server) => Some((id, server)),
             Err(_panic) => {
-                tracing::error!(server = %id, "failed to set up the server");
+                tracing::error!(server = %id, "setting up the server panicked; the server is not available until it is configured again");
                 None
             }
         }

@@ -314,8 +314,11 @@ impl ManagedServer {
         Ok((target, options))
     }
 
-    /// Connects, or continues the session `kept` if the server still has it, and reads all lists. No tool is called before its definition is compared with the approved one. The status
-    /// is from before the lists were read, so that no change announced meanwhile is missed.
+    /// Connects and reads all lists. If the server still has the session `kept`, this goes on with it instead of connecting. No
+    /// tool is called before its definition was compared with the approved one.
+    ///
+    /// The returned status was taken before the lists were read. A change that the server announces while they are read is
+    /// therefore seen as newer than this status, and the lists are read again.
     async fn start_session(
         self: &Arc<Self>,
         kept: Option<&Arc<Session>>,
