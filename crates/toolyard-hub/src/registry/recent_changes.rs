@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 
 /// Changes that are remembered.
 const MAX_CHANGES: usize = 64;
-/// Who has to look at more names than this may as well look at all.
+/// A change of more names counts as a change of all names: following it name by name would save nothing.
 const MAX_NAMES_PER_CHANGE: usize = 10_000;
 
 /// The latest changes up to a snapshot, oldest first. Each has a number, which grows by one per change.
