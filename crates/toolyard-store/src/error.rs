@@ -1,6 +1,6 @@
 //! Errors of the store.
 
-use std::fmt::Display;
+use std::{fmt::Display, time::Duration};
 
 use toolyard_core::{JournalError, StorageError};
 
@@ -53,6 +53,11 @@ pub enum StoreError {
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
+}
+
+/// The reason of an error after the database was silent for this long.
+pub(crate) fn no_answer(limit: Duration) -> String {
+    format!("no answer for {} s", limit.as_secs())
 }
 
 impl StoreError {

@@ -7,7 +7,7 @@ use sqlx::{Any, AnyPool, any::AnyArguments, any::AnyRow, query::Query};
 use toolyard_core::ResultsUsage;
 
 use crate::{
-    error::StoreError,
+    error::{StoreError, no_answer},
     journal::{held_leases::HeldLeases, outcomes::OutcomeRow},
     location::Location,
     sql::{
@@ -98,7 +98,7 @@ impl Store {
         &self,
         query: Query<'_, Any, AnyArguments>,
     ) -> Result<Vec<AnyRow>, StoreError> {
-        answered(query.fetch_all(self.pool())).await
+        with_read_timeout(query.fetch_all(self.pool())).await
     }
 
     /// All rows of a query as records.
@@ -110,7 +110,7 @@ impl Store {
         // Row by row, because all rows of large tables would take as much memory again as their records.
         let mut rows = query.fetch(self.pool());
         let mut records = Vec::new();
-        while let Some(row) = answered(rows.try_next()).await? {
+        while let Some(row) = with_read_timeout(rows.try_next()).await? {
             records.push(read_row(&row)?);
         }
         Ok(records)
@@ -122,7 +122,7 @@ impl Store {
         query: Query<'_, Any, AnyArguments>,
         read_row: fn(&AnyRow) -> Result<T, StoreError>,
     ) -> Result<Option<T>, StoreError> {
-        answered(query.fetch_optional(self.pool())).await?.as_ref().map(read_row).transpose()
+        with_read_timeout(query.fetch_optional(self.pool())).await?.as_ref().map(read_row).transpose()
     }
 
     /// Durably writes the outcome of a step; returns whether the lease still covered it.
@@ -180,10 +180,10 @@ impl Store {
     }
 }
 
-/// The answer of the database, or an error if none comes.
-async fn answered<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, StoreError> {
+/// The answer of the database, or an error if none comes within [`MAX_READ_SILENCE`].
+async fn with_read_timeout<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, StoreError> {
     match tokio::time::timeout(MAX_READ_SILENCE, answer).await {
         Ok(answer) => Ok(answer?),
-        Err(_elapsed) => Err(StoreError::Database(format!("no answer for {} s", MAX_READ_SILENCE.as_secs()))),
+        Err(_elapsed) => Err(StoreError::Database(no_answer(MAX_READ_SILENCE))),
     }
 }

@@ -10,7 +10,10 @@ use sqlx::{
 use tokio::time::{sleep, timeout};
 
 use super::engine::Engine;
-use crate::{error::StoreError, location::Location};
+use crate::{
+    error::{StoreError, no_answer},
+    location::Location,
+};
 
 // SQLite before 3.51.3 can corrupt a database when the write-ahead log is reset during a concurrent write.
 #[cfg(feature = "sqlite")]
@@ -24,7 +27,7 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 /// error would ever come.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
 /// A connection that is idle for less time is used without a test.
-const TRUSTED_FOR: Duration = Duration::from_millis(500);
+const MAX_UNTESTED_IDLE_TIME: Duration = Duration::from_millis(500);
 /// A connection that is cut while it begins is tried again: one failure must not keep a process from starting.
 const CONNECT_ATTEMPTS: usize = 3;
 const CONNECT_RETRY_DELAY: Duration = Duration::from_millis(300);
@@ -93,7 +96,7 @@ fn test_connections(options: AnyPoolOptions) -> AnyPoolOptions {
         .test_before_acquire(false)
         .before_acquire(|connection, state| {
             Box::pin(async move {
-                if state.idle_for >= TRUSTED_FOR {
+                if state.idle_for >= MAX_UNTESTED_IDLE_TIME {
                     ping(connection).await?;
                 }
                 Ok(true)
@@ -109,8 +112,7 @@ fn test_connections(options: AnyPoolOptions) -> AnyPoolOptions {
 
 async fn ping(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
     timeout(PING_TIMEOUT, connection.ping()).await.unwrap_or_else(|_elapsed| {
-        let reason = format!("no answer for {} s", PING_TIMEOUT.as_secs());
-        Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, reason)))
+        Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, no_answer(PING_TIMEOUT))))
     })
 }
 

@@ -11,7 +11,7 @@ use toolyard_core::BoxFuture;
 
 use super::engine::{Durability, Engine};
 use crate::{
-    error::StoreError,
+    error::{StoreError, no_answer},
     journal::outcomes::{OutcomeRow, write_outcomes},
 };
 
@@ -263,8 +263,7 @@ impl WriteConnection {
                 let transaction = run_in_transaction(&mut connection, self.engine, jobs);
                 timeout(MAX_SILENCE, transaction).await.unwrap_or_else(|_elapsed| {
                     self.was_silent = true;
-                    let reason = format!("no answer for {} s", MAX_SILENCE.as_secs());
-                    Err(TransactionError::Connection(StoreError::CommitUnknown(reason)))
+                    Err(TransactionError::Connection(StoreError::CommitUnknown(no_answer(MAX_SILENCE))))
                 })
             }
         };
