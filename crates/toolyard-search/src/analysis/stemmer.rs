@@ -73,9 +73,7 @@ impl TextStemmer {
             }
         }
     }
-}
 
-impl TextStemmer {
     /// Calls `each` with the stem of a lowercase word in the language of the text, where it differs from the English one.
     pub(crate) fn with_other_term(&self, word: &str, each: impl FnOnce(&str)) {
         if let Some(stemmer) = &self.text_language {

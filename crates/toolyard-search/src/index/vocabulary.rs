@@ -18,8 +18,8 @@ pub(crate) type TermId = u32;
 
 /// An impact of 1.0 is stored as this number.
 const IMPACT_STEPS: f32 = 8192.0;
-/// Words beyond this number are looked up by their stem again.
-const MAX_KNOWN_WORDS: usize = 100_000;
+/// Words whose terms are cached, which saves stemming them again. A full cache is emptied, so that it cannot grow without limit.
+const MAX_CACHED_WORDS: usize = 100_000;
 /// Terms that share a prefix of this many bytes may be related.
 const RELATED_PREFIX_BYTES: usize = 4;
 
@@ -101,7 +101,7 @@ impl Vocabulary {
         let stem = stem_english(word);
         let hash = (!is_stop_term(&stem)).then(|| term_hash(&stem));
         let indexed = IndexedWord { term: self.intern(&stem), hash };
-        if self.words.len() >= MAX_KNOWN_WORDS {
+        if self.words.len() >= MAX_CACHED_WORDS {
             self.words.clear();
         }
         self.words.insert(word.into(), indexed);
