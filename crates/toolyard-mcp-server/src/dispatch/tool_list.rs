@@ -69,14 +69,14 @@ impl EncodedCatalogue {
             Some(cursor) => self.page_start(cursor)?,
             None => 0,
         };
-        if let Some(page) = latest(&mut lock(&self.pages), start) {
+        if let Some(page) = use_cached(&mut lock(&self.pages), start) {
             return Some(page);
         }
         let rest = self.catalogue.tools.get(start..)?;
         let page = encode_page(rest, start, page_length(definition_bytes(rest), limits));
         let mut pages = lock(&self.pages);
         // Another request may have encoded it meanwhile.
-        if latest(&mut pages, start).is_none() {
+        if use_cached(&mut pages, start).is_none() {
             if pages.len() >= MAX_CACHED_PAGES {
                 pages.remove(0);
             }
@@ -111,8 +111,8 @@ impl EncodedCatalogue {
     }
 }
 
-/// The page that begins with this tool, if it is cached; it counts as requested now.
-fn latest(pages: &mut [ToolPage], start: usize) -> Option<ToolPage> {
+/// The cached page that begins with this tool, if there is one. It becomes the latest one, and so the last to be removed.
+fn use_cached(pages: &mut [ToolPage], start: usize) -> Option<ToolPage> {
     let at = pages.iter().position(|page| page.start == start)?;
     pages.get_mut(at..)?.rotate_left(1);
     pages.last().cloned()
