@@ -1,7 +1,7 @@
 //! Assigns exposed names to tools: unique, stable, and valid for every client.
 //!
 //! A tool keeps its own name if it can. A tool that shares its name with a preferred one and is not equivalent to it becomes
-//! `server.tool`. A name that is too long, has characters that clients reject, or find_clashes with another name is shortened,
+//! `server.tool`. A name that is too long, has characters that clients reject, or clashes with another name is shortened,
 //! cleaned and ends in a dot and eight letters that depend on the tool and its source alone. Every name that is not the tool's
 //! own contains a dot, so a name without one needs no lookup. A name that two tools could have goes to neither: names are
 //! never reassigned to another tool.
@@ -45,14 +45,15 @@ fn is_portable_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
 }
 
-/// The names of tools, in the order of the tools, and why they are these.
+/// The names that [`assign_tool_names`] chose, and what later changes must know about that choice.
 #[derive(Debug, Default)]
 pub(crate) struct AssignedNames {
+    /// In the order of the tools.
     pub(crate) names: Vec<Arc<str>>,
     /// Names that several tools could have had, which therefore none has. A tool whose [`first_choice`] is not among them has that
     /// name.
     pub(crate) rejected: HashSet<Arc<str>>,
-    /// Whether the names were numbered, so that they depend on all others.
+    /// Whether the names were numbered. A numbered name depends on all other names.
     pub(crate) are_numbered: bool,
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct ExposedTools {
     pub(crate) capability_counts: BTreeMap<Capability, usize>,
     /// Names that several tools could have had, which therefore none has.
     rejected_names: HashSet<Arc<str>>,
-    /// Whether the names depend on all others.
+    /// Whether the names were numbered. A numbered name depends on all other names, so every change can change all of them.
     are_numbered: bool,
 }
 
@@ -71,8 +71,8 @@ impl ExposedTools {
         exposed
     }
 
-    /// The tools that the profile exposes in a later snapshot, at a cost in proportion to the names that changed. `None` if that
-    /// does not work: then everything is looked at again.
+    /// The tools that the profile exposes in a later snapshot, computed from the names that changed since this one. `None` if too
+    /// many names changed, or if the change may affect the names of other tools: the list must then be made with [`Self::new`].
     pub(crate) fn updated(&self, snapshot: &Arc<Snapshot>) -> Option<Self> {
         let changed = snapshot.changed_names_since(&self.snapshot)?;
         if self.are_numbered || changed.len() > self.tools.len() / 4 {
@@ -92,7 +92,7 @@ impl ExposedTools {
         for name in &changed {
             for (unnamed, _) in unnamed_tools(&self.snapshot, &self.profile, name) {
                 let name = first_choice(&unnamed);
-                // Other tools may get a name that this one kept from them.
+                // A rejected name is one that several tools could have had. If one of these tools goes, another may get the name.
                 let tool = self.tools.find(&name).filter(|_| !self.rejected_names.contains(&name))?;
                 next.uncount(tool);
                 removed.insert(name);

@@ -1,31 +1,15 @@
 //! A list that is brought up to date equals one that is made anew.
 
 use proptest::prelude::*;
-use toolyard_core::{BoxFuture, CallContext, SourceInfo, SourceKind, Tool, ToolError, ToolOutput, ToolSpec};
+use toolyard_core::{SourceInfo, SourceKind, Tool, ToolSpec};
 use toolyard_hub::ToolHub;
 
-use super::*;
-
-struct SpecOnlyTool(ToolSpec);
-
-impl Tool for SpecOnlyTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    fn call<'a>(
-        &'a self,
-        _: &'a ToolCallRequest,
-        _: &'a CallContext,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async { Ok(ToolOutput::text("done")) })
-    }
-}
+use super::{super::test_tools::EchoTool, *};
 
 fn register(hub: &ToolHub, source: &str, names: &[String]) {
     let tool = |name: &String| {
         let spec = ToolSpec::new(name.as_str(), format!("Search the {name} of {source}"));
-        Arc::new(SpecOnlyTool(spec)) as Arc<dyn Tool>
+        Arc::new(EchoTool(spec, source.to_owned())) as Arc<dyn Tool>
     };
     let trusted = source.len().is_multiple_of(2);
     hub.register(SourceInfo::new(source, SourceKind::Mcp).trusted(trusted), names.iter().map(tool).collect());

@@ -47,8 +47,8 @@ pub struct HubService {
     journal: Option<(Arc<dyn Journal>, String)>,
     /// Held while `exposed` or a catalogue is rebuilt; not needed to read them.
     rebuild: Mutex<()>,
-    /// Whether indexing has begun, or need not begin before the first search.
-    is_search_prepared: AtomicBool,
+    /// Whether this service has started to index its tools before the first search, which it does once.
+    is_indexing_started: AtomicBool,
 }
 
 struct CachedCatalogue {
@@ -77,7 +77,7 @@ impl HubService {
             permitted: PermittedCatalogues::default(),
             journal: None,
             rebuild: Mutex::default(),
-            is_search_prepared: AtomicBool::default(),
+            is_indexing_started: AtomicBool::default(),
         }
     }
 
@@ -178,13 +178,13 @@ impl HubService {
 
     /// Indexes many tools as soon as a client may search them, so that its first search does not wait for all of that.
     fn prepare_search(&self) {
-        if self.is_search_prepared.load(Ordering::Relaxed)
+        if self.is_indexing_started.load(Ordering::Relaxed)
             || self.exposed().tools.len() < MIN_TOOLS_TO_PREPARE
         {
             return;
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        if self.is_search_prepared.swap(true, Ordering::Relaxed) {
+        if self.is_indexing_started.swap(true, Ordering::Relaxed) {
             return;
         }
         let hub = Arc::clone(&self.hub);

@@ -8,24 +8,7 @@ use toolyard_core::{
 };
 use toolyard_hub::Budget;
 
-use super::*;
-
-/// Answers with its source and arguments.
-struct EchoTool(ToolSpec, String);
-
-impl Tool for EchoTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    fn call<'a>(
-        &'a self,
-        request: &'a ToolCallRequest,
-        _: &'a CallContext,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move { Ok(ToolOutput::text(format!("{} {}", self.1, request.arguments.get()))) })
-    }
-}
+use super::{super::test_tools::EchoTool, *};
 
 fn register(hub: &ToolHub, source: &str, tools: &[(&str, &str)]) {
     let tool = |(name, description): &(&str, &str)| {

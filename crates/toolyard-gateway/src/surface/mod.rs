@@ -12,6 +12,7 @@
 //! surface_choice.rs              the cheaper surface for a client
 //! search_surface_definitions.rs  definitions of search_tools, describe_tool and call_tool
 //! search_surface_calls.rs        their arguments and results
+//! test_tools.rs                  tools for the tests
 //! ```
 
 mod definition;
@@ -25,6 +26,8 @@ mod search_surface_calls;
 mod search_surface_definitions;
 mod sorted_tools;
 mod surface_choice;
+#[cfg(test)]
+mod test_tools;
 
 pub(crate) use main_tools::hub_service;
 pub(crate) use permitted_tools::VisibleTools;

@@ -51,7 +51,7 @@ impl SortedTools {
             changes.entry(self.part_of(&tool.name)).or_default().push(tool);
         }
         let mut parts: Vec<Arc<[ExposedTool]>> = Vec::with_capacity(self.parts.len() + 1);
-        // One more, because the first tools are added to no part.
+        // An empty list has no parts, but `part_of` is 0 for the tools that are added to it.
         for at in 0..self.parts.len().max(1) {
             let part = self.parts.get(at);
             match changes.remove(&at) {
@@ -70,8 +70,9 @@ impl SortedTools {
 
     /// The index of the part that has the name, or would have it.
     fn part_of(&self, name: &str) -> usize {
-        let starts_after = |part: &Arc<[ExposedTool]>| part.first().is_some_and(|first| *first.name <= *name);
-        self.parts.partition_point(starts_after).saturating_sub(1)
+        let starts_at_or_before =
+            |part: &Arc<[ExposedTool]>| part.first().is_some_and(|first| *first.name <= *name);
+        self.parts.partition_point(starts_at_or_before).saturating_sub(1)
     }
 }
 
