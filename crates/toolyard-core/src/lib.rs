@@ -84,35 +84,42 @@ pub use json::{
     value::{JsonError, JsonKind, JsonText},
 };
 pub use ports::{
-    agents::{AgentDefinitions, AgentOrigin, MemoryAgentDefinitions, StoredAgent},
-    approvals::{ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals},
-    argument_examples::{ArgumentExample, ArgumentExamples},
-    audit::{Audit, AuditRecord, AuditUnavailable, AuditedDecision},
-    authenticator::{AuthenticationError, Authenticator, Credentials, InvalidHeader},
-    call_policy::{CallPolicy, PolicyDecision, PolicyGrounds, PolicyRequest, PolicySubject, PolicyTool},
-    call_quota::{
-        CallQuota, ModelUse, QuotaAdmission, QuotaCall, QuotaExceeded, QuotaLimit, QuotaPermit, QuotaSubject,
-        QuotaTool,
+    access::{
+        authenticator::{AuthenticationError, Authenticator, Credentials, InvalidHeader},
+        call_policy::{CallPolicy, PolicyDecision, PolicyGrounds, PolicyRequest, PolicySubject, PolicyTool},
+        call_quota::{
+            CallQuota, ModelUse, QuotaAdmission, QuotaCall, QuotaExceeded, QuotaLimit, QuotaPermit,
+            QuotaSubject, QuotaTool,
+        },
+        callers::{CallerStore, MemoryCallerStore, StoredCaller, StoredKey},
+        person_sign_in::{PersonLogin, PersonSignIn, PersonSignInError},
+        policies::{PolicyStore, StoredPolicy},
+        quota_budgets::{
+            BudgetChange, BudgetName, BudgetState, PermitHold, QuotaBudgets, StoredBudget, StoredPermits,
+        },
     },
-    callers::{CallerStore, MemoryCallerStore, StoredCaller, StoredKey},
-    conversations::{
-        Conversation, ConversationId, ConversationMessage, ConversationQuery, Conversations,
-        InvalidConversationName,
+    records::{
+        argument_examples::{ArgumentExample, ArgumentExamples},
+        audit::{Audit, AuditRecord, AuditUnavailable, AuditedDecision},
+        example_requests::{ExampleRequests, ToolExampleRequests},
+        history::{CallRecord, History, PastRequest, PastRequests, SuccessRate},
+        result_shapes::{ResultShape, ResultShapes},
+        results::{ResultPage, Results, ResultsError, ResultsUsage},
     },
-    example_requests::{ExampleRequests, ToolExampleRequests},
-    history::{CallRecord, History, PastRequest, PastRequests, SuccessRate},
-    journal::{
-        FinishedStep, Journal, JournalError, JournalFuture, Lease, Recovery, Resolution, RunId, RunRecord,
-        RunState, StepIntent, StepRecord, StepResult, StepStart, StepState, idempotency_key, recovery,
+    runs::{
+        agents::{AgentDefinitions, AgentOrigin, MemoryAgentDefinitions, StoredAgent},
+        approvals::{ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals},
+        conversations::{
+            Conversation, ConversationId, ConversationMessage, ConversationQuery, Conversations,
+            InvalidConversationName,
+        },
+        journal::{
+            FinishedStep, Journal, JournalError, JournalFuture, Lease, Recovery, Resolution, RunId,
+            RunRecord, RunState, StepIntent, StepRecord, StepResult, StepStart, StepState, idempotency_key,
+            recovery,
+        },
+        run_log::{LoggedEvent, RunLog},
     },
-    person_sign_in::{PersonLogin, PersonSignIn, PersonSignInError},
-    policies::{PolicyStore, StoredPolicy},
-    quota_budgets::{
-        BudgetChange, BudgetName, BudgetState, PermitHold, QuotaBudgets, StoredBudget, StoredPermits,
-    },
-    result_shapes::{ResultShape, ResultShapes},
-    results::{ResultPage, Results, ResultsError, ResultsUsage},
-    run_log::{LoggedEvent, RunLog},
     servers::{
         RevisionFamily, ServerRecord, Servers, SkillDescriptionCache, StoredDefinition, TrustDecision,
     },
@@ -124,26 +131,30 @@ pub use quota::window::{WindowLimit, WindowUse};
 pub use redact::{SecretValues, redact, redact_json};
 pub use text::{UnsafeKind, UnsafeSpan, escape_unsafe, find_unsafe, is_attack, is_visible, sanitize};
 pub use tool::{
-    audit_name::RESERVED_CALLER_NAMES,
-    call::{CallContext, ToolCallRequest, process_tag},
-    caller::{CallInputError, CallInputKind, CallInputRequest, CallInputResponses, CallProgress, Caller},
+    calls::{
+        audit_name::RESERVED_CALLER_NAMES,
+        call::{CallContext, ToolCallRequest, process_tag},
+        caller::{CallInputError, CallInputKind, CallInputRequest, CallInputResponses, CallProgress, Caller},
+        data_owner::DataOwner,
+        extendable_deadline::ExtendableDeadline,
+        identity::{API_KEY_ISSUER, CallerIdentity, PROXY_ISSUER},
+        presented_token::PresentedToken,
+        service::{Catalogue, ClientInfo, ListedTool, ServiceCall, ToolService},
+    },
     capability::{Capability, CapabilityRule, CapabilityTable, ToolKind, extract_capabilities},
-    data_owner::DataOwner,
     definition::{QuarantineNotice, SourceTools, Tool, ToolSpec},
-    error::{ArgumentProblem, ErrorKind, RawToolError, SourceSignal, ToolError},
-    error_parts::ToolErrorParts,
-    extendable_deadline::ExtendableDeadline,
     hints::{EffectiveHints, ToolHints},
-    identity::{API_KEY_ISSUER, CallerIdentity, PROXY_ISSUER},
     name_claim::{ClaimTime, NameClaim, NameClaims},
-    output::{ContentBlock, OutputMeta, ToolOutput, ToolResult, Truncation, group_digits},
     pattern::{ToolPattern, matches_wildcards},
-    presented_token::PresentedToken,
-    result_ref::ResultRef,
+    results::{
+        error::{ArgumentProblem, ErrorKind, RawToolError, SourceSignal, ToolError},
+        error_parts::ToolErrorParts,
+        output::{ContentBlock, OutputMeta, ToolOutput, ToolResult, Truncation, group_digits},
+        result_ref::ResultRef,
+        sign_in::SignInLink,
+    },
     schema::{Param, ParamType, are_compatible, params},
     scope::{SourceScope, is_absolute_path},
-    service::{Catalogue, ClientInfo, ListedTool, ServiceCall, ToolService},
-    sign_in::SignInLink,
     source::{SourceId, SourceInfo, SourceKind},
     spec_check::InvalidToolSpec,
 };
