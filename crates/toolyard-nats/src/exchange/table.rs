@@ -113,7 +113,7 @@ impl ExchangeTable {
         (Arc::new(table), dropped)
     }
 
-    /// The route of objects in exchanges that others open.
+    /// The route of objects in exchanges that others open. Gateways use it among each other in both directions.
     pub(crate) fn own_route(&self) -> &ObjectRoute {
         &self.own_route
     }
