@@ -73,7 +73,7 @@ mod tool;
 pub use busy_executable::busy_executable_delay;
 pub use clock::unix_millis;
 pub use cluster::{
-    leases::{SessionLease, SessionLeases},
+    leases::{LeaseCount, SessionLease, SessionLeases},
     peers::{Exchange, PeerError, PeerService, Peers},
     workers::{WorkerEndpoint, WorkerNetwork, WorkerObserver, WorkerTransport},
 };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sqlx::{AnyConnection, Row as _, any::AnyRow};
-use toolyard_core::{BoxFuture, SessionLease, SessionLeases, StorageError};
+use toolyard_core::{BoxFuture, LeaseCount, SessionLease, SessionLeases, StorageError};
 
 use crate::{
     error::StoreError,
@@ -13,6 +13,9 @@ use crate::{
 
 /// How long `vacuum` keeps a lease that has ended, with its fencing number and its users.
 pub(crate) const ENDED_LEASE_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// More groups than any cluster has; they are shown to people.
+const MAX_COUNTED_LEASES: usize = 10_000;
 
 impl SessionLeases for Store {
     fn take_lease<'a>(
@@ -96,6 +99,24 @@ impl SessionLeases for Store {
             let sql = "SELECT caller, fence FROM session_users WHERE name = $1 ORDER BY caller";
             let read_user = |row: &AnyRow| Ok((row.try_get("caller")?, row.try_get("fence")?));
             Ok(self.select(sqlx::query(sql).bind(name), read_user).await?)
+        })
+    }
+
+    fn count_leases<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Vec<LeaseCount>, StorageError>> {
+        Box::pin(async move {
+            let (now, length) = (self.engine().now(), prefix.chars().count());
+            let position = match self.engine() {
+                Engine::Sqlite => "instr",
+                Engine::Postgres => "strpos",
+            };
+            let rest = format!("substr(name, {})", length + 1);
+            let subject = format!("substr({rest}, 1, {position}({rest} || '/', '/') - 1)");
+            let sql = format!(
+                "SELECT {subject} AS subject, holder, COUNT(*) AS leases FROM session_leases
+                 WHERE holder IS NOT NULL AND lease_until >= {now} AND substr(name, 1, {length}) = $1
+                 GROUP BY 1, 2 ORDER BY 1, 2 LIMIT {MAX_COUNTED_LEASES}"
+            );
+            Ok(self.select(sqlx::query(statement(sql)).bind(prefix), read_count).await?)
         })
     }
 
@@ -237,6 +258,15 @@ fn read_lease(row: &AnyRow) -> Result<SessionLease, StoreError> {
         holder: row.try_get("holder")?,
         fence: row.try_get("fence")?,
         remaining: Duration::from_millis(u64::try_from(remaining).unwrap_or_default()),
+    })
+}
+
+fn read_count(row: &AnyRow) -> Result<LeaseCount, StoreError> {
+    let leases: i64 = row.try_get("leases")?;
+    Ok(LeaseCount {
+        subject: row.try_get("subject")?,
+        holder: row.try_get("holder")?,
+        leases: u64::try_from(leases).unwrap_or_default(),
     })
 }
 

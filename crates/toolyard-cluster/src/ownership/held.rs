@@ -136,6 +136,11 @@ impl HeldSessions {
         self.0.get(name).is_some_and(is_unused)
     }
 
+    /// The number of sessions that this process may act on now.
+    pub(super) fn valid_sessions(&self, now: Instant) -> usize {
+        self.0.values().filter(|session| now < session.valid_until).count()
+    }
+
     /// Removes a session, and returns its fencing number.
     pub(super) fn remove(&mut self, name: &str) -> Option<i64> {
         self.0.remove(name).map(|session| session.fence)

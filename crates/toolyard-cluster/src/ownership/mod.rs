@@ -15,6 +15,6 @@ mod service;
 mod simulation_tests;
 mod tool;
 
-pub use owners::{OwnershipSettings, SessionOwners};
+pub use owners::{OwnershipSettings, OwnershipStatistics, SESSION_PREFIX, SessionOwners};
 pub use service::{OWNED_CALL_SERVICE, OwnedCallService};
-pub use tool::{OwnedTool, OwnedTools, SESSION_PREFIX};
+pub use tool::{OwnedTool, OwnedTools};

@@ -6,24 +6,30 @@ use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use tokio::time::Instant;
-use toolyard_core::{BoxFuture, Peers, SessionLease, SessionLeases, StorageError};
+use toolyard_core::{BoxFuture, LeaseCount, Peers, SessionLease, SessionLeases, StorageError};
 
 use super::{
     held::{HeldSessions, Standing},
     placement::preferred_owner,
 };
+use crate::CallOutcomes;
 
 /// Sessions that are taken at the same time; more wait for each other.
 const CONCURRENT_TAKES: usize = 64;
 
 /// Sessions of other processes whose owners are remembered.
 const MAX_KNOWN_OWNERS: usize = 100_000;
+
+/// The names of sessions begin with this, followed by the server and, where callers are isolated, the caller.
+pub const SESSION_PREFIX: &str = "mcp/";
+/// The fencing number of the first lease of a name.
+const FIRST_FENCE: i64 = 1;
 
 /// How long the end of a session may take before another one begins.
 const MAX_END: Duration = Duration::from_secs(5);
@@ -60,6 +66,21 @@ pub struct SessionOwners {
     end_session: EndSession,
     /// Whether this process takes no more sessions, because it ends.
     is_closing: AtomicBool,
+    /// Calls that other processes executed for this one.
+    pub(super) forwarded: CallOutcomes,
+    takeovers: AtomicU64,
+    losses: AtomicU64,
+}
+
+/// What a process did with sessions since its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnershipStatistics {
+    /// The sessions that it owns now.
+    pub owned: usize,
+    /// Sessions that it began to own and that had an owner before: another process, or itself before it released them.
+    pub takeovers: u64,
+    /// Sessions that it had and that another process took.
+    pub losses: u64,
 }
 
 type EndSession = Box<dyn Fn(&str) -> BoxFuture<'static, ()> + Send + Sync>;
@@ -109,6 +130,9 @@ impl SessionOwners {
             turns: (0..CONCURRENT_TAKES).map(|_| tokio::sync::Mutex::new(())).collect(),
             end_session: Box::new(end_session),
             is_closing: AtomicBool::new(false),
+            forwarded: CallOutcomes::default(),
+            takeovers: AtomicU64::new(0),
+            losses: AtomicU64::new(0),
         })
     }
 
@@ -174,6 +198,9 @@ impl SessionOwners {
                 return Err(StorageError::new("another process took the session meanwhile"));
             }
             lock(&self.held).begin(&lease, users, asked_at);
+            if lease.fence > FIRST_FENCE {
+                self.takeovers.fetch_add(1, Ordering::Relaxed);
+            }
             tracing::info!(session, fence = lease.fence, "session taken");
         }
         lock(&self.known).remove(session);
@@ -256,6 +283,7 @@ impl SessionOwners {
     async fn lose(&self, session: &str) {
         let was_held = lock(&self.held).remove(session).is_some();
         if was_held {
+            self.losses.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(session, "session lost to another process");
             self.end(session).await;
         }
@@ -271,6 +299,28 @@ impl SessionOwners {
     /// Whether this process owns a session now.
     pub fn owns(&self, session: &str) -> bool {
         lock(&self.held).valid_fence(session, Instant::now()).is_some()
+    }
+
+    /// What this process did with sessions since its start.
+    pub fn statistics(&self) -> OwnershipStatistics {
+        OwnershipStatistics {
+            owned: lock(&self.held).valid_sessions(Instant::now()),
+            takeovers: self.takeovers.load(Ordering::Relaxed),
+            losses: self.losses.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The outcomes of calls that other processes executed for this one, because they own the session.
+    pub fn forwarded_calls(&self) -> &CallOutcomes {
+        &self.forwarded
+    }
+
+    /// How many sessions with each server the processes of the cluster own, as the store says.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn count_sessions(&self) -> Result<Vec<LeaseCount>, StorageError> {
+        self.bounded(self.leases.count_leases(SESSION_PREFIX)).await
     }
 
     /// Renews the leases of this process, for ever.

@@ -13,8 +13,8 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 use toolyard_core::{
-    BoxFuture, CallContext, CallerIdentity, ErrorKind, RawJson, SessionLease, SessionLeases, SourceInfo,
-    SourceKind, StorageError, Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec,
+    BoxFuture, CallContext, CallerIdentity, ErrorKind, LeaseCount, RawJson, SessionLease, SessionLeases,
+    SourceInfo, SourceKind, StorageError, Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec,
 };
 
 use super::{OWNED_CALL_SERVICE, OwnedCallService, OwnedTools, OwnershipSettings, SessionOwners};
@@ -165,6 +165,10 @@ impl SessionLeases for MemoryLeases {
                 users.map(|((_, user), fence)| (user.clone(), *fence)).collect()
             }),
         )
+    }
+
+    fn count_leases<'a>(&'a self, _prefix: &'a str) -> BoxFuture<'a, Result<Vec<LeaseCount>, StorageError>> {
+        answer(self, Ok(Vec::new()))
     }
 
     fn purge_leases(&self, _older_than: Duration) -> BoxFuture<'_, Result<u64, StorageError>> {

@@ -14,13 +14,12 @@ use toolyard_core::{
 };
 
 use super::{
-    owners::{Admission, Location, SessionOwners},
+    owners::{Admission, Location, SESSION_PREFIX, SessionOwners},
     service::{Envelope, OWNED_CALL_SERVICE, Refusal},
 };
+use crate::call_outcomes::PendingOutcome;
 use crate::remote_call::{CallTarget, LocalTools, ReplayedExchange, await_outcome, encode_request};
 
-/// The names of sessions begin with this, followed by the server and, where callers are isolated, the caller.
-pub const SESSION_PREFIX: &str = "mcp/";
 /// Pause between two attempts to reach the owner of a session.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// How long before the deadline of a call the search for an owner ends, so that the error can say that nothing was sent.
@@ -145,6 +144,21 @@ impl OwnedTool {
         if !self.inner.is_stateful() {
             return self.inner.call(request, context).await;
         }
+        let mut pending = None;
+        let outcome = self.execute_at_owner(request, context, &mut pending).await;
+        if let Some(pending) = pending {
+            pending.end(&outcome);
+        }
+        outcome
+    }
+
+    /// Sets `pending` if the call is forwarded.
+    async fn execute_at_owner<'a>(
+        &'a self,
+        request: &ToolCallRequest,
+        context: &CallContext,
+        pending: &mut Option<PendingOutcome<'a>>,
+    ) -> Result<ToolOutput, ToolError> {
         let envelope = self.envelope(context);
         let deadline = Instant::from_std(context.deadline);
         let give_up = deadline.checked_sub(DEADLINE_MARGIN).unwrap_or(deadline);
@@ -154,6 +168,9 @@ impl OwnedTool {
                 Ok(Location::Here(fence)) => {
                     match self.owners.admit(&envelope.session, fence, &envelope.user).await {
                         Ok(Admission::Admitted(_session_use)) => {
+                            if let Some(pending) = pending.take() {
+                                pending.dismiss();
+                            }
                             return self.inner.call(request, context).await;
                         }
                         Ok(Admission::SessionLost(fence)) => {
@@ -166,6 +183,7 @@ impl OwnedTool {
                     }
                 }
                 Ok(Location::There(process)) => {
+                    pending.get_or_insert_with(|| self.owners.forwarded.begin());
                     match self.forward(process, &envelope, request, context).await {
                         Forwarded::Outcome(outcome) => return outcome,
                         Forwarded::Refused(Refusal::SessionLost { fence }) => {

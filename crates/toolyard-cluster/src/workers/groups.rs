@@ -16,6 +16,31 @@ pub(super) const SILENT_AFTER: Duration = Duration::from_secs(30);
 /// More groups, and more processes of a group, are ignored.
 const MAX_GROUPS: usize = 256;
 const MAX_PROCESSES_PER_GROUP: usize = 1_024;
+/// How long a process that fell silent is remembered, for people.
+const REMEMBER_LOST_FOR: Duration = Duration::from_mins(10);
+/// More lost processes are not remembered.
+const MAX_LOST_PROCESSES: usize = 1_024;
+/// Names of processes are cut to this length.
+const MAX_NAME_CHARS: usize = 64;
+
+/// A process of a group, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerProcessStatus {
+    /// Its number.
+    pub process: u64,
+    /// What it calls itself. Text from outside.
+    pub name: Option<Arc<str>>,
+    /// Whether it fell silent without a word.
+    pub is_lost: bool,
+    /// How long ago it was heard of.
+    pub silent_for: Duration,
+    /// The number of its tools; `None` until it was asked.
+    pub tools: Option<usize>,
+    /// How many calls it executes at the same time at most.
+    pub concurrency: Option<u32>,
+    /// How many calls it was executing when it was heard of.
+    pub running_calls: Option<u32>,
+}
 
 /// The processes of all groups that this gateway uses.
 #[derive(Debug)]
@@ -23,11 +48,16 @@ pub(super) struct WorkerGroups {
     /// The names of the groups that it uses, with `*` as wildcard.
     patterns: Vec<String>,
     groups: BTreeMap<Arc<str>, BTreeMap<u64, WorkerProcess>>,
+    /// Processes that fell silent, by group and number.
+    lost: BTreeMap<(Arc<str>, u64), WorkerProcess>,
 }
 
 #[derive(Debug)]
 struct WorkerProcess {
     last_heard: Instant,
+    name: Option<Arc<str>>,
+    concurrency: Option<u32>,
+    running_calls: Option<u32>,
     /// What the process announced last.
     announced: ContentHash,
     /// What it serves, with its hash; none until it was asked.
@@ -48,9 +78,35 @@ pub(super) enum Heard {
     Changed(Arc<str>),
 }
 
+impl WorkerProcess {
+    /// Takes over what the process says of itself for people.
+    fn describe(&mut self, announcement: &Announcement) {
+        let name = announcement.name.as_deref().unwrap_or_default();
+        // Most announcements repeat the same name.
+        if self.name.as_deref().unwrap_or_default() != name {
+            let name: String = name.chars().take(MAX_NAME_CHARS).collect();
+            self.name = (!name.is_empty()).then(|| name.into());
+        }
+        self.concurrency = announcement.concurrency;
+        self.running_calls = announcement.running_calls;
+    }
+
+    fn status(&self, process: u64, is_lost: bool, now: Instant) -> WorkerProcessStatus {
+        WorkerProcessStatus {
+            process,
+            name: self.name.clone(),
+            is_lost,
+            silent_for: now.duration_since(self.last_heard),
+            tools: self.catalogue.as_ref().map(|(_, tools)| tools.len()),
+            concurrency: self.concurrency,
+            running_calls: self.running_calls,
+        }
+    }
+}
+
 impl WorkerGroups {
     pub(super) fn new(patterns: Vec<String>) -> Self {
-        Self { patterns, groups: BTreeMap::new() }
+        Self { patterns, groups: BTreeMap::new(), lost: BTreeMap::new() }
     }
 
     pub(super) fn hear(&mut self, group: &str, announcement: &Announcement, now: Instant) -> Heard {
@@ -58,6 +114,7 @@ impl WorkerGroups {
             return Heard::Nothing;
         }
         let number = announcement.process;
+        self.lost.remove(&(Arc::<str>::from(group), number));
         if announcement.is_leaving {
             let processes = self.groups.get_mut(group);
             let was_there = processes.is_some_and(|processes| processes.remove(&number).is_some());
@@ -75,12 +132,16 @@ impl WorkerGroups {
         let known = known.clone().find(|(hash, _)| *hash == announcement.catalogue).cloned();
         let process = processes.entry(number).or_insert_with(|| WorkerProcess {
             last_heard: now,
+            name: None,
+            concurrency: None,
+            running_calls: None,
             announced: announcement.catalogue,
             catalogue: None,
             is_being_asked: false,
             has_changed_since: false,
         });
         process.last_heard = now;
+        process.describe(announcement);
         process.has_changed_since |= process.is_being_asked && process.announced != announcement.catalogue;
         process.announced = announcement.catalogue;
         let current = process.catalogue.as_ref().map(|(hash, _)| *hash);
@@ -118,18 +179,49 @@ impl WorkerGroups {
         process.is_being_asked
     }
 
-    /// Forgets processes that were silent too long. Returns the groups that they belonged to.
+    /// Moves processes that were silent too long to the lost ones. Returns the groups that they belonged to.
     pub(super) fn forget_silent(&mut self, now: Instant) -> Vec<Arc<str>> {
+        let is_silent = |process: &WorkerProcess| now.duration_since(process.last_heard) >= SILENT_AFTER;
+        self.lost.retain(|_, process| now.duration_since(process.last_heard) < REMEMBER_LOST_FOR);
         let mut changed = Vec::new();
         for (name, processes) in &mut self.groups {
-            let before = processes.len();
-            processes.retain(|_, process| now.duration_since(process.last_heard) < SILENT_AFTER);
-            if processes.len() < before {
+            let silent: Vec<u64> = processes
+                .iter()
+                .filter(|(_, process)| is_silent(process))
+                .map(|(number, _)| *number)
+                .collect();
+            if !silent.is_empty() {
                 changed.push(Arc::clone(name));
+            }
+            for number in silent {
+                if let Some(process) = processes.remove(&number)
+                    && self.lost.len() < MAX_LOST_PROCESSES
+                {
+                    self.lost.insert((Arc::clone(name), number), process);
+                }
             }
         }
         self.groups.retain(|_, processes| !processes.is_empty());
         changed
+    }
+
+    /// The processes of each group, the lost ones included.
+    pub(super) fn processes(&self, now: Instant) -> BTreeMap<Arc<str>, Vec<WorkerProcessStatus>> {
+        let present = self.groups.iter().flat_map(|(name, processes)| {
+            processes.iter().map(move |(number, process)| (name, process.status(*number, false, now)))
+        });
+        let lost =
+            self.lost.iter().map(|((name, number), process)| (name, process.status(*number, true, now)));
+        let mut all: BTreeMap<Arc<str>, Vec<WorkerProcessStatus>> = BTreeMap::new();
+        for (name, status) in present.chain(lost) {
+            all.entry(Arc::clone(name)).or_default().push(status);
+        }
+        all
+    }
+
+    /// The number of processes of all groups, without the lost ones.
+    pub(super) fn process_count(&self) -> usize {
+        self.groups.values().map(BTreeMap::len).sum()
     }
 
     /// The definitions that the processes of a group serve, each once, and the number of processes whose definitions are known.
@@ -152,7 +244,14 @@ mod tests {
     use super::*;
 
     fn announcement(process: u64, catalogue: &str) -> Announcement {
-        Announcement { process, catalogue: ContentHash::of(catalogue), is_leaving: false }
+        Announcement {
+            process,
+            catalogue: ContentHash::of(catalogue),
+            is_leaving: false,
+            name: Some(format!("host:{process}")),
+            concurrency: Some(4),
+            running_calls: Some(1),
+        }
     }
 
     fn tools(names: &[&str]) -> Arc<[RawJson]> {
@@ -204,6 +303,36 @@ mod tests {
         assert_eq!(groups.forget_silent(now + SILENT_AFTER), ["office".into()]);
         assert_eq!(groups.definitions("office"), (Vec::new(), 0));
         assert!(!groups.record_answer("office", 2, None), "an answer that comes too late is ignored");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn people_see_who_serves_and_who_fell_silent() {
+        let (mut groups, now) = (WorkerGroups::new(vec!["*".into()]), Instant::now());
+        for process in [1, 2, 3] {
+            groups.hear("office", &announcement(process, "a"), now);
+        }
+        groups.record_answer("office", 1, Some((ContentHash::of("a"), tools(&["x", "y"]))));
+        let leaving = Announcement { is_leaving: true, ..announcement(3, "a") };
+        groups.hear("office", &leaving, now);
+        let long = Announcement { name: Some("n".repeat(1_000)), ..announcement(1, "a") };
+        let later = now + SILENT_AFTER;
+        groups.hear("office", &long, later);
+        groups.forget_silent(later);
+        let shown = groups.processes(later);
+        let shown: Vec<_> = shown["office"]
+            .iter()
+            .map(|status| (status.process, status.is_lost, status.tools, status.silent_for))
+            .collect();
+        assert_eq!(shown, [(1, false, Some(2), Duration::ZERO), (2, true, None, SILENT_AFTER)], "3 has left");
+        let one = &groups.processes(later)["office"][0];
+        assert_eq!(one.name.as_ref().map(|name| name.len()), Some(MAX_NAME_CHARS));
+        assert_eq!((one.concurrency, one.running_calls), (Some(4), Some(1)));
+        assert_eq!(groups.process_count(), 1);
+        groups.hear("office", &announcement(2, "a"), later);
+        assert!(groups.processes(later)["office"].iter().all(|status| !status.is_lost), "it is back");
+        groups.forget_silent(later + SILENT_AFTER);
+        groups.forget_silent(later + REMEMBER_LOST_FOR);
+        assert!(groups.processes(later).is_empty(), "the lost ones are forgotten after a while");
     }
 
     #[tokio::test(start_paused = true)]

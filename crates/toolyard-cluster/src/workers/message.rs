@@ -20,6 +20,15 @@ pub(super) struct Announcement {
     /// Whether the process takes no more calls.
     #[serde(default)]
     pub(super) is_leaving: bool,
+    /// For people only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) name: Option<String>,
+    /// How many calls it executes at the same time at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) concurrency: Option<u32>,
+    /// How many calls it executes now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) running_calls: Option<u32>,
 }
 
 impl Announcement {
@@ -103,9 +112,19 @@ mod tests {
 
     #[test]
     fn messages_are_read_back() {
-        let announcement =
-            Announcement { process: u64::MAX, catalogue: ContentHash::of("a"), is_leaving: true };
-        assert_eq!(Announcement::decode(&announcement.encode()), Some(announcement));
+        let bare = format!(r#"{{"process":{},"catalogue":"{}"}}"#, u64::MAX, ContentHash::of("a"));
+        let bare = Announcement::decode(bare.as_bytes()).unwrap();
+        assert!(!bare.is_leaving && bare.name.is_none(), "workers of earlier versions say no more");
+        let named = Announcement {
+            is_leaving: true,
+            name: Some("host:7".to_owned()),
+            concurrency: Some(64),
+            running_calls: Some(3),
+            ..bare.clone()
+        };
+        for announcement in [bare, named] {
+            assert_eq!(Announcement::decode(&announcement.encode()), Some(announcement));
+        }
         let list = CatalogueMessage { tools: vec![RawJson::empty_object()] };
         assert_eq!(CatalogueMessage::decode(&list.encode()), Ok(list));
         for refusal in [WorkerRefusal::Busy, WorkerRefusal::Leaving] {

@@ -18,6 +18,7 @@ mod tool;
 mod watch;
 mod worker;
 
+pub use groups::WorkerProcessStatus;
 pub use tool::WorkerTool;
 pub use watch::{WorkerSink, WorkerWatch};
 pub use worker::{ServedTool, Worker};

@@ -9,7 +9,10 @@ use toolyard_core::{
 };
 
 use super::message::WorkerRefusal;
-use crate::remote_call::{CallTarget, ReplayedExchange, await_outcome, encode_request};
+use crate::{
+    CallOutcomes,
+    remote_call::{CallTarget, ReplayedExchange, await_outcome, encode_request},
+};
 
 /// The pauses between two attempts while all processes are busy grow from the first to the second.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
@@ -27,6 +30,7 @@ pub struct WorkerTool {
     spec: ToolSpec,
     claim: NameClaim,
     network: Arc<dyn WorkerNetwork>,
+    outcomes: Arc<CallOutcomes>,
 }
 
 /// The outcome of one attempt, unless it was refused: nothing was called then, and another process may be free.
@@ -48,7 +52,14 @@ impl WorkerTool {
             spec,
             claim,
             network,
+            outcomes: Arc::default(),
         }
+    }
+
+    /// With calls that are counted together with those of other tools.
+    #[must_use]
+    pub fn counted_in(self, outcomes: Arc<CallOutcomes>) -> Self {
+        Self { outcomes, ..self }
     }
 
     async fn execute(
@@ -175,7 +186,12 @@ impl Tool for WorkerTool {
         request: &'a ToolCallRequest,
         context: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(self.execute(request, context))
+        Box::pin(async move {
+            let pending = self.outcomes.begin();
+            let outcome = self.execute(request, context).await;
+            pending.end(&outcome);
+            outcome
+        })
     }
 
     fn name_claim(&self) -> Option<&NameClaim> {

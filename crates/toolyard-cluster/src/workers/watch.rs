@@ -1,7 +1,7 @@
 //! [`WorkerWatch`]: follows the announcements of workers, and tells the gateway which definitions each group serves.
 
 use std::{
-    collections::{BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     fmt,
     sync::{Arc, Mutex},
     time::Duration,
@@ -15,7 +15,7 @@ use tokio::{
 use toolyard_core::{BoxFuture, ContentHash, PeerError, RawJson, WorkerNetwork, WorkerObserver};
 
 use super::{
-    groups::{Heard, WorkerGroups},
+    groups::{Heard, WorkerGroups, WorkerProcessStatus},
     lock,
     message::{Announcement, CatalogueMessage},
 };
@@ -72,6 +72,16 @@ impl WorkerWatch {
             heard,
             events: Mutex::new(Some(events)),
         }
+    }
+
+    /// The processes of each group that were heard of lately, with those that fell silent in the last minutes.
+    pub fn processes(&self) -> BTreeMap<Arc<str>, Vec<WorkerProcessStatus>> {
+        lock(&self.groups).processes(Instant::now())
+    }
+
+    /// The number of processes of all groups that were heard of lately.
+    pub fn process_count(&self) -> usize {
+        lock(&self.groups).process_count()
     }
 
     /// Asks processes what they serve and tells the sink. Never completes; must be called once.

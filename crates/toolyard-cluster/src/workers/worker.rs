@@ -91,6 +91,8 @@ impl LocalTools for SharedCatalogue {
 /// A process of a group of workers.
 pub struct Worker {
     process: u64,
+    /// What people call it.
+    name: Option<String>,
     transport: Arc<dyn WorkerTransport>,
     catalogue: SharedCatalogue,
     calls: Arc<dyn PeerService>,
@@ -115,6 +117,7 @@ impl Worker {
         let places = usize::try_from(concurrency).unwrap_or(Semaphore::MAX_PERMITS);
         Self {
             process,
+            name: None,
             transport,
             calls: Arc::new(ToolCallService::new(catalogue.clone())),
             catalogue,
@@ -123,6 +126,12 @@ impl Worker {
             queue: Semaphore::new(places),
             is_leaving: AtomicBool::new(false),
         }
+    }
+
+    /// With a name for people, such as that of its machine.
+    #[must_use]
+    pub fn with_name(self, name: impl Into<String>) -> Self {
+        Self { name: Some(name.into()), ..self }
     }
 
     /// Replaces the tools. Calls that have begun go on. Gateways are told if anything changed.
@@ -148,6 +157,9 @@ impl Worker {
             process: self.process,
             catalogue: self.catalogue.current().hash,
             is_leaving: self.is_leaving.load(Ordering::SeqCst),
+            name: self.name.clone(),
+            concurrency: Some(self.concurrency),
+            running_calls: u32::try_from(self.running_calls()).ok(),
         };
         self.transport.announce(announcement.encode()).await;
     }

@@ -41,6 +41,9 @@ pub trait SessionLeases: Send + Sync + fmt::Debug {
     /// The callers that have used a session of this name, each with the fencing number of the latest one.
     fn session_users<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<(String, i64)>, StorageError>>;
 
+    /// How many leases each process holds whose names begin with `prefix`, by the part of the names between it and the next slash.
+    fn count_leases<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Vec<LeaseCount>, StorageError>>;
+
     /// Removes leases that ended this long ago, with their users. Returns the number of leases. The fencing numbers of a removed
     /// name start again at 1, so that this must be longer than a process may act on a lease that it has lost.
     fn purge_leases(&self, older_than: Duration) -> BoxFuture<'_, Result<u64, StorageError>>;
@@ -57,4 +60,15 @@ pub struct SessionLease {
     pub fence: i64,
     /// How long the lease lasts unless it is renewed, by the store's clock.
     pub remaining: Duration,
+}
+
+/// The leases that one process holds of one subject.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseCount {
+    /// The common part of their names.
+    pub subject: String,
+    /// The process that holds them.
+    pub holder: String,
+    /// Their number.
+    pub leases: u64,
 }

@@ -65,6 +65,7 @@ on_both_engines!(
     old_changes_of_a_budget_are_forgotten_with_the_next_one,
     a_session_lease_is_taken_renewed_and_released,
     a_session_lease_that_is_over_is_taken_with_a_larger_fence,
+    session_leases_are_counted_by_subject_and_holder,
     each_fence_of_a_session_lease_has_one_holder,
     all_session_leases_of_a_holder_are_renewed_together,
     users_are_recorded_under_the_present_fence_only,

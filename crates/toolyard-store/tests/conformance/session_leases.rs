@@ -57,6 +57,35 @@ pub(crate) async fn a_session_lease_is_taken_renewed_and_released(engine: Engine
     assert_eq!(held_by(&one.take_lease("t", "one", LONG).await.unwrap()), ("one", 1), "another name");
 }
 
+pub(crate) async fn session_leases_are_counted_by_subject_and_holder(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
+    for (name, holder) in [
+        ("mcp/notes", "one"),
+        ("mcp/files/ada", "one"),
+        ("mcp/files/bob", "one"),
+        ("mcp/files/eve", "two"),
+        ("mcp/files-of-others", "two"),
+        ("refresh/notes", "one"),
+        ("mcp/released", "one"),
+    ] {
+        store.take_lease(name, holder, LONG).await.unwrap();
+    }
+    store.release_lease("mcp/released", 1).await.unwrap();
+    store.take_lease("mcp/over", "one", Duration::ZERO).await.unwrap();
+    sleep(Duration::from_millis(5)).await;
+    let counts = store.count_leases("mcp/").await.unwrap();
+    let mut counts: Vec<_> =
+        counts.iter().map(|count| (count.subject.as_str(), count.holder.as_str(), count.leases)).collect();
+    // The order of texts depends on the database.
+    counts.sort_unstable();
+    assert_eq!(
+        counts,
+        [("files", "one", 2), ("files", "two", 1), ("files-of-others", "two", 1), ("notes", "one", 1)]
+    );
+    assert_eq!(store.count_leases("m%/").await, Ok(Vec::new()), "no pattern");
+}
+
 pub(crate) async fn a_session_lease_that_is_over_is_taken_with_a_larger_fence(engine: Engine) {
     let test_store = TestStore::new(engine).await;
     let store = test_store.open().await;
