@@ -21,6 +21,7 @@ const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone)]
 pub struct NatsConnection {
     client: Client,
+    name: Arc<str>,
     prefix: Arc<str>,
     addresses: Arc<str>,
 }
@@ -56,7 +57,8 @@ pub enum NatsConnectError {
 }
 
 impl NatsConnection {
-    /// Connects. Fails if no server can be reached now; later failures are repaired by reconnecting.
+    /// Connects. Fails if no server can be reached now; later failures are repaired by reconnecting. `name` is for people, such
+    /// as the name of the machine: other processes of the cluster and the operator of NATS see it.
     ///
     /// # Errors
     /// See [`NatsConnectError`].
@@ -81,7 +83,8 @@ impl NatsConnection {
                 _ => tokio::time::sleep(CONNECT_RETRY_DELAY).await,
             }
         };
-        Ok(Self { client, prefix: settings.prefix.as_str().into(), addresses: servers.into() })
+        let prefix = settings.prefix.as_str().into();
+        Ok(Self { client, name: name.into(), prefix, addresses: servers.into() })
     }
 
     /// The version of the server, and the longest message that it accepts.
@@ -128,6 +131,10 @@ impl NatsConnection {
         &self.client
     }
 
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
     pub(crate) fn prefix(&self) -> &Arc<str> {
         &self.prefix
     }
@@ -135,7 +142,7 @@ impl NatsConnection {
 
 async fn options(settings: &NatsSettings, name: &str) -> Result<ConnectOptions, NatsConnectError> {
     let mut options = ConnectOptions::new()
-        .name(name)
+        .name(format!("toolyard {name}"))
         .connection_timeout(CONNECT_TIMEOUT)
         .ping_interval(PING_INTERVAL)
         .subscription_capacity(SUBSCRIPTION_CAPACITY)

@@ -18,6 +18,7 @@ mod sync;
 mod worker;
 
 pub use connection::{NatsConnectError, NatsConnection};
+pub use members::{ClusterMember, MemberState};
 pub use peers::NatsPeers;
 pub use settings::{InvalidNatsSettings, NatsCredentials, NatsSettings};
 pub use worker::{NatsWorker, is_worker_group};

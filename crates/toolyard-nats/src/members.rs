@@ -1,5 +1,5 @@
 //! [`Members`]: which processes of the cluster are alive. Each registers with NATS' service API and answers its pings; one ping
-//! is enough for all, because the answers go to a subject that all of them read.
+//! is enough for all, because the answers go to a subject that all of them read. A process that shuts down says so there.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -13,6 +13,7 @@ use async_nats::{
     service::{PingResponse, Service, ServiceExt as _},
 };
 use futures_util::StreamExt as _;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::{
@@ -26,15 +27,62 @@ const PING_INTERVAL: Duration = Duration::from_secs(1);
 const SILENT_AFTER: Duration = Duration::from_millis(3_500);
 /// The field of a service's metadata that has the number of its process.
 const PROCESS: &str = "process";
+/// The field that has its name, for people.
+const NAME: &str = "name";
+/// Names and versions of processes are cut to this length.
+const MAX_NAME_CHARS: usize = 64;
+/// How long a process that fell silent is remembered, for people.
+const REMEMBER_LOST_FOR: Duration = Duration::from_mins(10);
+
+/// A process of the cluster, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterMember {
+    /// Its number.
+    pub number: u64,
+    /// What it calls itself; `None` for processes of earlier versions.
+    pub name: Option<String>,
+    /// Its version.
+    pub version: String,
+    /// Whether it is there.
+    pub state: MemberState,
+    /// How long ago it was heard of.
+    pub silent_for: Duration,
+}
+
+/// Whether a process is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemberState {
+    /// It answers.
+    Seen,
+    /// It is shutting down.
+    Leaving,
+    /// It fell silent without a word.
+    Lost,
+}
 
 /// The processes that are alive.
 #[derive(Debug)]
 pub(crate) struct Members {
     own: u64,
-    heard: Mutex<BTreeMap<u64, Instant>>,
+    name: Arc<str>,
+    heard: Mutex<BTreeMap<u64, HeardMember>>,
     answers: Mutex<Option<async_nats::Subscriber>>,
     /// Registered until it is stopped; dropping it does nothing.
     service: Mutex<Option<Service>>,
+}
+
+#[derive(Debug)]
+struct HeardMember {
+    at: Instant,
+    name: Option<String>,
+    version: String,
+    is_leaving: bool,
+}
+
+/// What a process says that shuts down. Processes of earlier versions ignore it.
+#[derive(Debug, Serialize, Deserialize)]
+struct Farewell {
+    leaving: String,
 }
 
 impl Members {
@@ -42,9 +90,13 @@ impl Members {
         client: &Client,
         subjects: &Subjects,
         own: u64,
+        name: Arc<str>,
     ) -> Result<Arc<Self>, async_nats::Error> {
         let answers = client.subscribe(subjects.alive()).await?;
-        let metadata = HashMap::from([(PROCESS.to_owned(), ProcessNumber(own).to_string())]);
+        let metadata = HashMap::from([
+            (PROCESS.to_owned(), ProcessNumber(own).to_string()),
+            (NAME.to_owned(), name.to_string()),
+        ]);
         let service = client
             .service_builder()
             .description("A process of a Toolyard cluster")
@@ -53,6 +105,7 @@ impl Members {
             .await?;
         Ok(Arc::new(Self {
             own,
+            name,
             heard: Mutex::default(),
             answers: Mutex::new(Some(answers)),
             service: Mutex::new(Some(service)),
@@ -62,12 +115,31 @@ impl Members {
     /// The numbers of the processes that are alive, this one included.
     pub(crate) fn numbers(&self) -> Vec<u64> {
         let now = Instant::now();
-        let mut heard = lock(&self.heard);
-        heard.retain(|_, at| now.duration_since(*at) < SILENT_AFTER);
-        let mut numbers: Vec<u64> = heard.keys().copied().chain([self.own]).collect();
+        let heard = lock(&self.heard);
+        let alive = heard.iter().filter(|(_, member)| !member.is_silent(now));
+        let mut numbers: Vec<u64> = alive.map(|(number, _)| *number).chain([self.own]).collect();
         numbers.sort_unstable();
         numbers.dedup();
         numbers
+    }
+
+    /// The processes that are alive, this one included, and those that fell silent in the last minutes.
+    pub(crate) fn all(&self) -> Vec<ClusterMember> {
+        let now = Instant::now();
+        let mut heard = lock(&self.heard);
+        heard.retain(|_, member| !member.is_forgotten(now));
+        let mut members: BTreeMap<u64, ClusterMember> =
+            heard.iter().map(|(number, member)| (*number, member.describe(*number, now))).collect();
+        // Without a connection, it does not hear itself.
+        let own = ClusterMember {
+            number: self.own,
+            name: Some(self.name.to_string()),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            state: if lock(&self.service).is_some() { MemberState::Seen } else { MemberState::Leaving },
+            silent_for: Duration::ZERO,
+        };
+        members.insert(self.own, own);
+        members.into_values().collect()
     }
 
     /// Pings and listens, for ever.
@@ -88,21 +160,80 @@ impl Members {
         }
     }
 
-    /// Ends the registration.
-    pub(crate) async fn leave(&self) {
+    /// Ends the registration, and says so.
+    pub(crate) async fn leave(&self, client: &Client, subjects: &Subjects) {
         let service = lock(&self.service).take();
         if let Some(service) = service {
+            let farewell = Farewell { leaving: ProcessNumber(self.own).to_string() };
+            if let Ok(farewell) = serde_json::to_vec(&farewell)
+                && client.connection_state() == State::Connected
+            {
+                // May get lost: the process falls silent then.
+                let _ = client.publish(subjects.alive(), farewell.into()).await;
+            }
             // An error means that it has ended.
             let _ = service.stop().await;
         }
     }
 
-    fn hear(&self, answer: &[u8]) {
-        let number = serde_json::from_slice::<PingResponse>(answer)
-            .ok()
-            .and_then(|answer| u64::from_str_radix(answer.metadata.get(PROCESS)?, 16).ok());
-        if let Some(number) = number {
-            lock(&self.heard).insert(number, Instant::now());
+    fn hear(&self, message: &[u8]) {
+        if let Ok(answer) = serde_json::from_slice::<PingResponse>(message) {
+            self.hear_answer(&answer);
+        } else if let Ok(Farewell { leaving }) = serde_json::from_slice(message)
+            && let Ok(number) = u64::from_str_radix(&leaving, 16)
+            && let Some(member) = lock(&self.heard).get_mut(&number)
+        {
+            member.is_leaving = true;
         }
     }
+
+    fn hear_answer(&self, answer: &PingResponse) {
+        let process = answer.metadata.get(PROCESS);
+        let Some(number) = process.and_then(|number| u64::from_str_radix(number, 16).ok()) else { return };
+        let now = Instant::now();
+        let mut heard = lock(&self.heard);
+        if let Some(member) = heard.get_mut(&number) {
+            member.at = now;
+            return;
+        }
+        // Processes that restart again and again must not fill the memory.
+        heard.retain(|_, member| !member.is_forgotten(now));
+        let member = HeardMember {
+            at: now,
+            name: answer.metadata.get(NAME).map(|name| shorten(name)),
+            version: shorten(&answer.version),
+            is_leaving: false,
+        };
+        heard.insert(number, member);
+    }
+}
+
+impl HeardMember {
+    fn is_silent(&self, now: Instant) -> bool {
+        now.duration_since(self.at) >= SILENT_AFTER
+    }
+
+    /// Whether nobody needs to know of it any more.
+    fn is_forgotten(&self, now: Instant) -> bool {
+        self.is_silent(now) && (self.is_leaving || now.duration_since(self.at) >= REMEMBER_LOST_FOR)
+    }
+
+    fn describe(&self, number: u64, now: Instant) -> ClusterMember {
+        let state = match (self.is_leaving, self.is_silent(now)) {
+            (true, _) => MemberState::Leaving,
+            (false, true) => MemberState::Lost,
+            (false, false) => MemberState::Seen,
+        };
+        ClusterMember {
+            number,
+            name: self.name.clone(),
+            version: self.version.clone(),
+            state,
+            silent_for: now.duration_since(self.at),
+        }
+    }
+}
+
+fn shorten(text: &str) -> String {
+    text.chars().take(MAX_NAME_CHARS).collect()
 }

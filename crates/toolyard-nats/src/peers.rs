@@ -14,7 +14,7 @@ use toolyard_core::{
 use crate::{
     connection::{NatsConnectError, NatsConnection},
     exchange::table::{ExchangeTable, send_all},
-    members::Members,
+    members::{ClusterMember, Members},
     objects::{Bucket, ObjectRoute, ObjectStore},
     services::{Services, serve_requests},
     subjects::{Subjects, WorkerSubjects, last_part, worker_announcements, worker_roll_call},
@@ -63,7 +63,8 @@ impl NatsPeers {
         let mut exchanges = client.subscribe(exchanges).await.map_err(|error| failed(&error))?;
         let requests = client.subscribe(subjects.own_requests()).await.map_err(|error| failed(&error))?;
         let mut notices = client.subscribe(subjects.notices()).await.map_err(|error| failed(&error))?;
-        let members = Members::join(client, &subjects, number).await.map_err(|error| failed(&error))?;
+        let joined = Members::join(client, &subjects, number, Arc::clone(connection.name())).await;
+        let members = joined.map_err(|error| failed(&error))?;
         // Others reach this process from now on.
         connection.round_trip().await?;
         table.objects().begin_check(&table.own_route().bucket);
@@ -151,7 +152,12 @@ impl NatsPeers {
 
     /// Leaves the cluster. Exchanges go on until this value is dropped.
     pub async fn leave(&self) {
-        self.members.leave().await;
+        self.members.leave(self.connection.client(), &self.subjects).await;
+    }
+
+    /// The processes of the cluster, this one included, with those that fell silent in the last minutes.
+    pub fn all_members(&self) -> Vec<ClusterMember> {
+        self.members.all()
     }
 
     /// The connection.

@@ -91,6 +91,7 @@ impl NatsWorker {
         let metadata = HashMap::from([
             ("process".to_owned(), ProcessNumber(number).to_string()),
             ("group".to_owned(), group.to_owned()),
+            ("name".to_owned(), connection.name().to_string()),
         ]);
         let service = client
             .service_builder()

@@ -15,7 +15,7 @@ use std::{
 use support::NatsServer;
 use tokio::sync::Notify;
 use toolyard_core::{BoxFuture, Exchange, PeerError, PeerService, Peers};
-use toolyard_nats::{NatsConnectError, NatsConnection, NatsCredentials};
+use toolyard_nats::{MemberState, NatsConnectError, NatsConnection, NatsCredentials, NatsPeers};
 
 /// Answers a request as its first word says.
 #[derive(Default)]
@@ -115,6 +115,33 @@ async fn what_was_not_delivered_is_known_at_once() {
     assert!(matches!(request(&one, 2, b"a").await, Err(PeerError::NotReached(_))), "no such service");
     assert!(start.elapsed() < Duration::from_secs(2));
     drop(two);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn people_see_which_processes_are_there_leaving_and_lost() {
+    let nats = NatsServer::start();
+    let (one, two) = (nats.join(1).await, nats.join(2).await);
+    let connection = NatsConnection::connect(&nats.settings(), "host:7").await.unwrap();
+    let three = NatsPeers::join(connection, 3).await.unwrap();
+    let states = || one.all_members().iter().map(|member| (member.number, member.state)).collect::<Vec<_>>();
+    let until = async |wanted: &[(u64, MemberState)]| {
+        let start = Instant::now();
+        while states() != wanted {
+            assert!(start.elapsed() < Duration::from_secs(10), "{:?} instead of {wanted:?}", states());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    until(&[(1, MemberState::Seen), (2, MemberState::Seen), (3, MemberState::Seen)]).await;
+    let members = one.all_members();
+    let named = members.iter().find(|member| member.number == 3).unwrap();
+    assert_eq!((named.name.as_deref(), named.version.as_str()), (Some("host:7"), env!("CARGO_PKG_VERSION")));
+    three.leave().await;
+    until(&[(1, MemberState::Seen), (2, MemberState::Seen), (3, MemberState::Leaving)]).await;
+    // Ends without a word, as a kill does.
+    two.connection().close().await;
+    drop(two);
+    until(&[(1, MemberState::Seen), (2, MemberState::Lost)]).await;
+    assert_eq!(one.members(), [1]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
