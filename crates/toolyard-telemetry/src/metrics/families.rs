@@ -6,6 +6,7 @@ use prometheus_client::{metrics::MetricType, registry::Unit};
 
 use super::{
     Metrics,
+    cluster_families::cluster_families,
     duration_histogram::{Bounds, DurationHistogram, HistogramCounts},
     gauges::{BreakerGauge, Gauges, ResultsGauges, StoreGauges},
     process::ProcessUsage,
@@ -66,20 +67,20 @@ impl Family {
         Self::new(MetricType::Histogram, name, Some(Unit::Seconds), help)
     }
 
-    fn counter(name: &'static str, help: &'static str) -> Self {
+    pub(super) fn counter(name: &'static str, help: &'static str) -> Self {
         Self::new(MetricType::Counter, name, None, help)
     }
 
-    fn gauge(name: &'static str, help: &'static str) -> Self {
+    pub(super) fn gauge(name: &'static str, help: &'static str) -> Self {
         Self::new(MetricType::Gauge, name, None, help)
     }
 
-    fn with(mut self, labels: &[(&'static str, &str)], value: Value) -> Self {
+    pub(super) fn with(mut self, labels: &[(&'static str, &str)], value: Value) -> Self {
         self.insert(labels, value);
         self
     }
 
-    fn insert(&mut self, labels: &[(&'static str, &str)], value: Value) {
+    pub(super) fn insert(&mut self, labels: &[(&'static str, &str)], value: Value) {
         let labels = labels.iter().filter(|(_, value)| !value.is_empty());
         let labels: Labels = labels.map(|(name, value)| (*name, (*value).to_owned())).collect();
         self.series.insert(labels, value);
@@ -144,6 +145,7 @@ pub(super) fn families(metrics: &Metrics, gauges: &Gauges, process: &ProcessUsag
     families.extend(gauge_families(gauges));
     families.extend(gauges.results.iter().flat_map(results_families));
     families.extend(gauges.store.iter().flat_map(store_families));
+    families.extend(gauges.cluster.iter().flat_map(cluster_families));
     families.extend(process_families(process));
     families.retain(|family| !family.series.is_empty());
     families

@@ -27,6 +27,8 @@ pub struct Gauges {
     pub results: Option<ResultsGauges>,
     /// The store; `None` without one.
     pub store: Option<StoreGauges>,
+    /// The cluster; `None` if the gateway is in none.
+    pub cluster: Option<ClusterGauges>,
 }
 
 /// The present state of a source.
@@ -77,4 +79,25 @@ pub struct StoreGauges {
     pub lost_audit_records: u64,
     /// Calls that were refused since the start because their audit record could not be kept.
     pub refused_calls: u64,
+}
+
+/// The cluster, as this gateway sees it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClusterGauges {
+    /// Whether the gateway is connected to NATS.
+    pub is_connected: bool,
+    /// Gateways that were heard of lately, this one included.
+    pub gateways: u64,
+    /// Worker processes that were heard of lately, of the groups that this gateway uses.
+    pub workers: u64,
+    /// Sessions with stateful servers that this gateway owns.
+    pub owned_sessions: u64,
+    /// Sessions that it began to own since the start and that had an owner before.
+    pub session_takeovers: u64,
+    /// Sessions that it had and that another gateway took.
+    pub lost_sessions: u64,
+    /// Calls that other gateways executed for this one since the start, by outcome.
+    pub forwarded_calls: Vec<(&'static str, u64)>,
+    /// Calls that workers executed for this gateway since the start, by outcome.
+    pub worker_calls: Vec<(&'static str, u64)>,
 }

@@ -49,6 +49,38 @@ fn exposition(metrics: &Metrics, detail: LabelDetail) -> String {
 }
 
 #[test]
+fn a_gateway_of_a_cluster_shows_it_and_others_do_not() {
+    let metrics = Metrics::default();
+    assert!(!exposition(&metrics, LabelDetail::All).contains("toolyard_cluster_"));
+    let cluster = ClusterGauges {
+        is_connected: false,
+        gateways: 3,
+        workers: 2,
+        owned_sessions: 5,
+        session_takeovers: 4,
+        lost_sessions: 1,
+        forwarded_calls: vec![("success", 7), ("response_lost", 0)],
+        worker_calls: vec![("unavailable", 9)],
+    };
+    let gauges = Gauges { cluster: Some(cluster), ..Gauges::default() };
+    // Everybody may see these: they name nothing.
+    let text = metrics.exposition(&gauges, ExpositionFormat::OpenMetrics, LabelDetail::Public);
+    for line in [
+        "toolyard_cluster_nats_connected 0",
+        "toolyard_cluster_gateways 3",
+        "toolyard_cluster_workers 2",
+        "toolyard_cluster_sessions_owned 5",
+        "toolyard_cluster_session_takeovers_total 4",
+        "toolyard_cluster_sessions_lost_total 1",
+        r#"toolyard_cluster_forwarded_calls_total{outcome="success"} 7"#,
+        r#"toolyard_cluster_forwarded_calls_total{outcome="response_lost"} 0"#,
+        r#"toolyard_cluster_worker_calls_total{outcome="unavailable"} 9"#,
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}: {text}");
+    }
+}
+
+#[test]
 fn a_scrape_has_calls_tokens_cost_and_gauges() {
     let metrics = Metrics::default();
     metrics.observe(&call("commit", Some("git"), 12, None));

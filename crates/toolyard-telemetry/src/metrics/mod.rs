@@ -6,13 +6,14 @@
 //! activity_window.rs     the calls of a source in the last hour
 //! activity.rs            Activity: what the overview shows
 //! gauges.rs              Gauges: what is read when metrics are scraped
-//! families.rs            all metrics as plain data
+//! families.rs            all metrics as plain data; cluster_families.rs those of a cluster
 //! exposition.rs          these as text for Prometheus
 //! process.rs             the processor time, memory and files of this process
 //! ```
 
 mod activity;
 mod activity_window;
+mod cluster_families;
 mod duration_histogram;
 mod exposition;
 mod families;
@@ -38,7 +39,7 @@ use toolyard_core::{
 pub use self::{
     activity::{Activity, SourceActivity, ToolActivity},
     exposition::{ExpositionFormat, LabelDetail},
-    gauges::{BreakerGauge, Gauges, ResultsGauges, SourceGauges, StoreGauges},
+    gauges::{BreakerGauge, ClusterGauges, Gauges, ResultsGauges, SourceGauges, StoreGauges},
 };
 use self::{
     activity_window::ActivityWindow,
