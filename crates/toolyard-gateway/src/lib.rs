@@ -40,8 +40,9 @@ mod surface;
 
 pub use admin::{
     AdminError, AdminProvider, AgentDefinition, AuditLogRecord, AuditLogVerification, CallStatistics,
-    ClientConfigFile, ImportReport, ImportState, ImportableServer, OperatorSignIns, SettingOrigin,
-    SettingValue, SettingsProvider, SettingsReport,
+    ClientConfigFile, ClusterGateway, ClusterMemberState, ClusterProvider, ClusterReport, ClusterSessions,
+    ClusterWorker, ClusterWorkerGroup, HeldTool, ImportReport, ImportState, ImportableServer,
+    OperatorSignIns, SettingOrigin, SettingValue, SettingsProvider, SettingsReport,
 };
 pub use agents::{
     AgentLookupError, AgentProvider, AgentService, AgentServiceConfig, OrphanAdopter, OrphanedRuns,
@@ -53,4 +54,4 @@ pub use endpoint::GatewayConfig;
 pub use sign_in::{InvalidPublicUrl, PublicUrl, SignInRequest, SignIns, is_sign_in_path};
 pub use surface::{HubService, MainTools, tool_definition};
 /// Counts what [`HttpApiConfig::metrics`] shows.
-pub use toolyard_telemetry::metrics::{Metrics, StoreGauges};
+pub use toolyard_telemetry::metrics::{ClusterGauges, Metrics, StoreGauges};

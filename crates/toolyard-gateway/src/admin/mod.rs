@@ -1,6 +1,7 @@
 //! What the HTTP API shows and changes beyond the hub, its servers and runs: statistics, the audit log, and stored agents.
 //! The application that embeds the gateway provides it.
 
+mod cluster;
 mod settings;
 
 use std::fmt;
@@ -12,6 +13,10 @@ use toolyard_mcp_client::config::McpServerConfig;
 use toolyard_telemetry::metrics::StoreGauges;
 use utoipa::ToSchema;
 
+pub use cluster::{
+    ClusterGateway, ClusterMemberState, ClusterProvider, ClusterReport, ClusterSessions, ClusterWorker,
+    ClusterWorkerGroup, HeldTool,
+};
 pub use settings::{
     ClientConfigFile, ImportReport, ImportState, ImportableServer, SettingOrigin, SettingValue,
     SettingsProvider, SettingsReport,

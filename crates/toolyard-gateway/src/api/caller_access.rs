@@ -110,6 +110,7 @@ mod tests {
             (Method::GET, "/api/v1/audit"),
             (Method::GET, "/api/v1/settings"),
             (Method::GET, "/api/v1/servers"),
+            (Method::GET, "/api/v1/cluster"),
             (Method::GET, "/api/v1/agents"),
             (Method::POST, "/api/v1/agents"),
             (Method::GET, "/api/v1/overview"),

@@ -143,6 +143,7 @@ fn gauges(state: &ApiState, metrics: &Metrics, stored: StoredGauges) -> Gauges {
         quota_refusals: state.hub.as_ref().and_then(|hub| Some(hub.quota()?.refusals())).unwrap_or_default(),
         results: stored.results,
         store: state.admin.as_ref().and_then(|admin| admin.store_gauges()),
+        cluster: state.cluster.as_ref().map(|cluster| cluster.gauges()),
     }
 }
 

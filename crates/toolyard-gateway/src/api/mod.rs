@@ -9,14 +9,15 @@
 //! request_id.rs  numbers requests for logs; trace.rs reports them to telemetry
 //! pagination.rs  pages of long lists; queries.rs has the parameters in queries
 //! openapi.rs     the OpenAPI document
-//! servers.rs, tools.rs, tool_calls.rs, agents.rs, audit.rs, settings.rs, import.rs, overview.rs   the handlers of /api/v1,
-//!                besides those of runs and approvals
+//! servers.rs, cluster.rs, tools.rs, tool_calls.rs, agents.rs, audit.rs, settings.rs, import.rs, overview.rs   the handlers of
+//!                /api/v1, besides those of runs and approvals
 //! metrics.rs     /metrics for Prometheus
 //! ```
 
 mod agents;
 mod audit;
 mod caller_access;
+mod cluster;
 pub(crate) mod extract;
 mod http_caller;
 mod import;
@@ -58,7 +59,7 @@ use self::{
     response::{into_route_response, keep_event_streams_alive},
 };
 use crate::{
-    admin::{AdminProvider, OperatorSignIns, SettingsProvider},
+    admin::{AdminProvider, ClusterProvider, OperatorSignIns, SettingsProvider},
     agents::{AgentApi, AgentService, ApiError},
     surface::MainTools,
 };
@@ -83,6 +84,8 @@ pub struct HttpApiConfig {
     pub settings: Option<Arc<dyn SettingsProvider>>,
     /// Lets the operator sign in to upstream servers.
     pub operator_sign_ins: Option<Arc<dyn OperatorSignIns>>,
+    /// The cluster that the gateway belongs to.
+    pub cluster: Option<Arc<dyn ClusterProvider>>,
     /// Whether HTTP clients may add, change and remove agents. That is as powerful as editing the settings.
     pub clients_may_change_agents: bool,
     /// Counts operations, for the overview and `/metrics`, which answer 404 without it. The hub must report to it: see
@@ -129,6 +132,7 @@ pub(crate) struct ApiState {
     admin: Option<Arc<dyn AdminProvider>>,
     settings: Option<Arc<dyn SettingsProvider>>,
     operator_sign_ins: Option<Arc<dyn OperatorSignIns>>,
+    cluster: Option<Arc<dyn ClusterProvider>>,
     clients_may_change_agents: bool,
     metrics: Option<Arc<Metrics>>,
     metrics_access: MetricsAccess,
@@ -148,6 +152,7 @@ impl HttpApi {
             admin: config.admin,
             settings: config.settings,
             operator_sign_ins: config.operator_sign_ins,
+            cluster: config.cluster,
             clients_may_change_agents: config.clients_may_change_agents,
             metrics: config.metrics,
             scrapes: Arc::default(),

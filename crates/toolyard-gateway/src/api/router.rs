@@ -22,7 +22,7 @@ use utoipa_axum::router::OpenApiRouter;
 use super::{
     ApiState, agents, audit,
     caller_access::check_caller,
-    import,
+    cluster, import,
     metrics::{self, METRICS_PATH},
     openapi::{self, DOCUMENT_PATH, Document},
     overview,
@@ -36,6 +36,7 @@ use crate::agents::{ApiError, approval_routes, openai_routes, run_routes, schema
 pub(super) fn build(state: ApiState) -> Router {
     let telemetry = state.hub.as_ref().and_then(|hub| hub.telemetry().cloned());
     let version_1 = servers::routes()
+        .merge(cluster::routes())
         .merge(tools::routes())
         .merge(tool_calls::routes())
         .merge(agents::routes())
