@@ -98,6 +98,12 @@ pub(crate) fn process_number() -> Result<u64, CliError> {
     Ok(u64::from_be_bytes(number))
 }
 
+/// What people call this process: its host and process id. Other processes of a cluster, and the operator of NATS, see it.
+pub(crate) fn process_name() -> String {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    format!("{host}:{}", std::process::id())
+}
+
 /// The name under which this process claims runs.
 pub(crate) fn process_owner() -> String {
     static NAME: OnceLock<String> = OnceLock::new();

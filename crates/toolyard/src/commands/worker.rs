@@ -26,7 +26,7 @@ use toolyard_nats::{NatsWorker, is_worker_group};
 
 use super::{
     serve::cluster::{connect, connect_error},
-    setup::{build, builder, close, process_number, servers_setup},
+    setup::{build, builder, close, process_name, process_number, servers_setup},
 };
 use crate::{
     cli::WorkerArgs,
@@ -71,7 +71,8 @@ pub(super) async fn run(
     let transport =
         NatsWorker::join(connection, group, number).await.map_err(|error| connect_error(&error))?;
     let transport = Arc::new(transport);
-    let worker = Arc::new(Worker::new(number, Arc::clone(&transport) as _, arguments.concurrency));
+    let worker = Worker::new(number, Arc::clone(&transport) as _, arguments.concurrency);
+    let worker = Arc::new(worker.with_name(process_name()));
     transport.register(worker.call_service(), worker.catalogue_service());
     let mut tools = WorkerTools {
         toolyard: &toolyard,

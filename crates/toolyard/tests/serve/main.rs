@@ -12,6 +12,7 @@ mod access;
 mod audit;
 mod callers;
 mod client;
+mod cluster_status;
 mod console;
 mod draining;
 mod http_upstream;

@@ -16,13 +16,13 @@ use crate::{
 };
 
 /// A NATS server that ends with this value.
-struct NatsServer {
+pub(crate) struct NatsServer {
     port: u16,
     child: Child,
 }
 
 impl NatsServer {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let cache = || PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache");
         let cache = std::env::var_os("XDG_CACHE_HOME").map_or_else(cache, PathBuf::from);
         let parts =
@@ -38,8 +38,14 @@ impl NatsServer {
         Self { port, child }
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Ends it before this value.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 }
 
@@ -51,17 +57,17 @@ impl Drop for NatsServer {
 }
 
 /// A running worker.
-struct WorkerProcess(Child);
+pub(crate) struct WorkerProcess(Child);
 
 impl WorkerProcess {
-    fn start(home: &TestHome, nats: &NatsServer) -> Self {
+    pub(crate) fn start(home: &TestHome, nats: &NatsServer) -> Self {
         let log = std::fs::File::create(home.path("worker.log")).unwrap();
         let mut command = home.command(&["worker", "office", "--nats", &nats.url(), "--concurrency", "4"]);
         Self(command.stdout(Stdio::null()).stderr(log).spawn().unwrap())
     }
 
     /// Sends SIGTERM. Returns whether it ended as it should.
-    fn stop(mut self) -> bool {
+    pub(crate) fn stop(mut self) -> bool {
         let pid = rustix::process::Pid::from_raw(self.0.id().try_into().unwrap()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
         self.0.wait().unwrap().success()

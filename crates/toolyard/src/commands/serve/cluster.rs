@@ -8,7 +8,7 @@ use std::{
 
 use toolyard::{
     ToolWrapper, Toolyard,
-    gateway::{AgentService, RUN_PEER_SERVICE, cluster_owner},
+    gateway::{AgentService, ClusterProvider, RUN_PEER_SERVICE, cluster_owner},
     settings::{ClusterCredentials, ClusterSettings, DEFAULT_CLUSTER_PREFIX, SettingsError},
 };
 use toolyard_cluster::ownership::{
@@ -20,9 +20,9 @@ use toolyard_mcp_server::{McpServer, PEER_SERVICE_NAME};
 use toolyard_nats::{NatsConnectError, NatsConnection, NatsCredentials, NatsPeers, NatsSettings};
 use toolyard_store::Engine;
 
-use super::{catalogue::OwnedSessions, workers::WorkerSources};
+use super::{catalogue::OwnedSessions, cluster_status::ClusterStatus, workers::WorkerSources};
 use crate::{
-    commands::setup::{process_number, process_owner},
+    commands::setup::{process_name, process_number, process_owner},
     config::CliContext,
     error::CliError,
 };
@@ -123,6 +123,12 @@ impl Cluster {
         self.peers.register(RUN_PEER_SERVICE, agents.peer_service());
     }
 
+    /// What the HTTP API and metrics show of the cluster.
+    pub(super) fn status(&self) -> Arc<dyn ClusterProvider> {
+        let (peers, owners) = (Arc::clone(&self.peers), Arc::clone(&self.owners));
+        Arc::new(ClusterStatus::new(peers, owners, self.workers.get().cloned()))
+    }
+
     /// The name under which this gateway claims runs.
     pub(super) fn run_owner(&self) -> String {
         cluster_owner(&process_owner(), self.peers.own_number())
@@ -171,7 +177,7 @@ pub(in crate::commands) async fn connect(
     context: &CliContext,
 ) -> Result<NatsConnection, CliError> {
     let nats = nats_settings(settings, context).map_err(|error| CliError::usage(error.to_string()))?;
-    NatsConnection::connect(&nats, "toolyard").await.map_err(|error| connect_error(&error))
+    NatsConnection::connect(&nats, &process_name()).await.map_err(|error| connect_error(&error))
 }
 
 fn nats_settings(settings: &ClusterSettings, context: &CliContext) -> Result<NatsSettings, SettingsError> {

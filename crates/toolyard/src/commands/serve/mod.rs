@@ -4,6 +4,7 @@ mod banner;
 mod callers;
 mod catalogue;
 pub(super) mod cluster;
+mod cluster_status;
 mod console;
 mod drain;
 mod operator;
@@ -171,6 +172,7 @@ async fn run_http(
         main_tools: Some(main_tools.clone()),
         settings: Some(Arc::clone(&settings) as _),
         operator_sign_ins: Some(credentials as _),
+        cluster: cluster.as_ref().map(Cluster::status),
         metrics: Some(metrics),
         metrics_access: context.settings.telemetry.metrics.access(),
         mcp_server: Some(Arc::clone(&server)),

@@ -7,7 +7,10 @@ use std::{
 };
 
 use toolyard::{name_user, settings::ClusterSettings};
-use toolyard_cluster::workers::{WorkerSink, WorkerTool, WorkerWatch};
+use toolyard_cluster::{
+    CallOutcomes,
+    workers::{WorkerSink, WorkerTool, WorkerWatch},
+};
 use toolyard_core::{
     BoxFuture, ContentHash, RawJson, SourceId, SourceInfo, SourceKind, StoredDefinition, Tool, WorkerNetwork,
     WorkerObserver, unix_millis,
@@ -29,9 +32,10 @@ pub(in crate::commands) fn worker_source(group: &str, settings: Option<&ClusterS
 }
 
 /// The groups of workers whose tools a gateway serves.
+#[derive(Clone)]
 pub(super) struct WorkerSources {
     watch: Arc<WorkerWatch>,
-    registry: WorkerRegistry,
+    registry: Arc<WorkerRegistry>,
 }
 
 impl WorkerSources {
@@ -43,9 +47,16 @@ impl WorkerSources {
         settings: ClusterSettings,
     ) -> Result<Self, CliError> {
         let watch = Arc::new(WorkerWatch::new(Arc::clone(&network), settings.workers.clone()));
-        let registry = WorkerRegistry { hub, cache, network, settings, groups: Mutex::default() };
+        let registry = WorkerRegistry {
+            hub,
+            cache,
+            network,
+            settings,
+            groups: Mutex::default(),
+            outcomes: Arc::default(),
+        };
         registry.load().await?;
-        Ok(Self { watch, registry })
+        Ok(Self { watch, registry: Arc::new(registry) })
     }
 
     pub(super) fn observer(&self) -> Arc<dyn WorkerObserver> {
@@ -54,7 +65,30 @@ impl WorkerSources {
 
     /// Keeps the tools up to date. Never completes.
     pub(super) async fn follow(&self) {
-        self.watch.run(&self.registry).await;
+        self.watch.run(&*self.registry).await;
+    }
+
+    pub(super) fn watch(&self) -> &WorkerWatch {
+        &self.watch
+    }
+
+    /// What became of the calls of all tools.
+    pub(super) fn outcomes(&self) -> &CallOutcomes {
+        &self.registry.outcomes
+    }
+
+    /// The groups whose tools were seen, by name, and whether their declarations are believed.
+    pub(super) fn groups(&self) -> Vec<(String, bool, ToolApprovals)> {
+        let groups = self.registry.groups();
+        groups
+            .iter()
+            .map(|(name, state)| (name.clone(), self.trusts(name), state.approvals.clone()))
+            .collect()
+    }
+
+    /// Whether the declarations of a group about the effects of its tools are believed.
+    pub(super) fn trusts(&self, group: &str) -> bool {
+        self.registry.settings.trusts_workers(group)
     }
 }
 
@@ -64,6 +98,7 @@ struct WorkerRegistry {
     network: Arc<dyn WorkerNetwork>,
     settings: ClusterSettings,
     groups: Mutex<BTreeMap<String, GroupState>>,
+    outcomes: Arc<CallOutcomes>,
 }
 
 /// What is registered of a group.
@@ -100,7 +135,8 @@ impl WorkerRegistry {
         let source = self.source(group);
         let tool = |tool: &toolyard_mcp_client::ApprovedTool| -> Arc<dyn Tool> {
             let network = Arc::clone(&self.network);
-            Arc::new(WorkerTool::new(group, tool.spec.clone(), tool.pin, tool.claim.clone(), network))
+            let tool = WorkerTool::new(group, tool.spec.clone(), tool.pin, tool.claim.clone(), network);
+            Arc::new(tool.counted_in(Arc::clone(&self.outcomes)))
         };
         let tools = approvals.approved().iter().map(|approved| tool(approved)).collect();
         let info =
