@@ -4,11 +4,13 @@
 //! has learned something new.
 
 mod client;
+mod cluster_views;
 mod failure;
 mod run_views;
 mod views;
 
 pub(crate) use client::ApiClient;
+pub(crate) use cluster_views::*;
 pub(crate) use failure::ApiFailure;
 pub(crate) use run_views::*;
 pub(crate) use views::*;

@@ -5,6 +5,7 @@ mod approval_card;
 mod approvals;
 mod audit;
 mod chat;
+mod cluster;
 mod overview;
 mod run;
 mod runs;
@@ -39,6 +40,7 @@ pub(crate) fn routes() -> Router<ConsoleState> {
         .merge(approvals::routes())
         .merge(audit::routes())
         .merge(chat::routes())
+        .merge(cluster::routes())
         .merge(overview::routes())
         .merge(run::routes())
         .merge(runs::routes())

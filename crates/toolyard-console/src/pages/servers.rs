@@ -10,14 +10,15 @@ use axum::{
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use super::cluster;
 use crate::{
-    api::{ServerList, ServerView},
+    api::{ClusterView, ServerList, ServerView},
     form_fields::{FormFields, SignedForm},
     format::{shorten, url_encode},
     page::{Notice, Page, Pager, PartFailures, Section, render, render_failure, render_with},
     request_context::Visitor,
     router::ConsoleState,
-    text::ServersText,
+    text::{ClusterText, ServersText},
 };
 
 const MAX_LOG_CHARS: usize = 40_000;
@@ -31,6 +32,9 @@ struct ServersPage {
     text: &'static ServersText,
     rows: Vec<ServerRow>,
     pager: Pager,
+    notice: Option<Notice>,
+    /// The name of the page of the cluster and a summary; none if the gateway is in no cluster.
+    cluster: Option<(&'static str, String)>,
 }
 
 #[derive(Template)]
@@ -89,6 +93,11 @@ async fn list(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
         Ok(servers) => servers,
         Err(failure) => return render_failure(&visitor, Section::Servers, &failure),
     };
+    let mut failures = PartFailures::default();
+    let cluster = failures.keep(state.api.get_if_offered(visitor.role(), "/cluster").await);
+    let cluster_text = ClusterText::of(visitor.language());
+    let cluster =
+        cluster.map(|cluster: ClusterView| (cluster_text.title, cluster::summary(&cluster, cluster_text)));
     let query = FormFields::parse(visitor.context.query.as_bytes());
     let start: usize = query.get("from").parse().unwrap_or_default();
     let end = start.saturating_add(SERVERS_PER_PAGE);
@@ -97,7 +106,8 @@ async fn list(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
     let pager = Pager::new(&page, "from", next.as_deref());
     let shown = servers.servers.into_iter().skip(start).take(SERVERS_PER_PAGE);
     let rows = shown.map(|server| ServerRow::of(server, text)).collect();
-    render(&ServersPage { page, text, rows, pager })
+    let notice = failures.notice(visitor.language());
+    render(&ServersPage { page, text, rows, pager, notice, cluster })
 }
 
 async fn show(State(state): State<ConsoleState>, visitor: Visitor, Path(name): Path<String>) -> Response {

@@ -1,5 +1,6 @@
 //! Tests of the router with a fake API.
 
+mod cluster;
 mod fixture;
 mod pages;
 mod runs;

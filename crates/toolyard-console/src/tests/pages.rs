@@ -7,13 +7,14 @@ use super::fixture::{ATTACK, Fixture, MAX_PAGE_BYTES, Page, assert_harmless, hos
 use crate::security_headers::CONTENT_SECURITY_POLICY;
 
 const NOT_FOUND_PATHS: [&str; 2] = ["/console/runs/missing", "/console/%3Cscript%3Ealert(1)%3C/script%3E"];
-const PATHS: [&str; 19] = [
+const PATHS: [&str; 20] = [
     "/",
     "/console/tools",
     "/console/tools?query=%3Cscript%3Ealert(1)%3C/script%3E&source=%22%3E%3Cimg%20src=x%20onerror=alert(1)%3E",
     "/console/tools/x?source=%22%3E%3Cscript%3Ealert(1)",
     "/console/servers",
     "/console/servers/x",
+    "/console/cluster",
     "/console/runs",
     "/console/runs/missing",
     "/console/approvals",
@@ -157,6 +158,14 @@ fn large_api(method: &Method, path: &str) -> (StatusCode, Value) {
         "/statistics" => {
             json!({"statistics": names().map(|n| json!({"tool": format!("tool_{n}"), "source": "server", "calls": n, "success_rate": 1.0})).collect::<Vec<_>>()})
         }
+        "/cluster" => {
+            let workers: Vec<_> = names()
+                .map(|n| json!({"process": format!("{n:016x}"), "name": long, "state": "seen"}))
+                .collect();
+            json!({"gateways": workers, "sessions": names().map(|n| json!({"server": format!("server_{n}"), "gateway": long})).collect::<Vec<_>>(),
+                "workers": names().map(|n| json!({"name": format!("group_{n}"), "problem": long, "processes": workers,
+                    "awaiting_approval": names().map(|_| json!({"tool": long})).collect::<Vec<_>>()})).collect::<Vec<_>>()})
+        }
         "/approvals" => {
             json!({"approvals": names().map(|n| json!({"approval": n, "text": long})).collect::<Vec<_>>()})
         }
@@ -179,6 +188,7 @@ async fn pages_stay_small() {
         "/",
         "/console/tools",
         "/console/servers",
+        "/console/cluster",
         "/console/approvals",
         "/console/settings",
         "/console/welcome",
@@ -205,6 +215,7 @@ async fn what_is_not_offered_is_said() {
         ("/console/settings", "This gateway does not show its settings."),
         ("/console/runs", "This gateway has no agents."),
         ("/console/chat", "This gateway has no agents."),
+        ("/console/cluster", "This gateway is in no cluster."),
     ] {
         let page = fixture.get(path, &session).await;
         assert_eq!(page.status, StatusCode::OK, "{path}");

@@ -33,6 +33,7 @@ mod agents;
 mod approvals;
 mod audit;
 mod chat;
+mod cluster;
 mod common;
 mod failures;
 mod language;
@@ -48,6 +49,7 @@ pub(crate) use agents::AgentsText;
 pub(crate) use approvals::ApprovalsText;
 pub(crate) use audit::AuditText;
 pub(crate) use chat::ChatText;
+pub(crate) use cluster::ClusterText;
 pub(crate) use common::{CommonText, NavigationText};
 pub(crate) use failures::FailureText;
 pub(crate) use language::Language;
@@ -76,6 +78,7 @@ mod tests {
             ApprovalsText::ALL,
             AuditText::ALL,
             ChatText::ALL,
+            ClusterText::ALL,
             CommonText::ALL,
             FailureText::ALL,
             NavigationText::ALL,
