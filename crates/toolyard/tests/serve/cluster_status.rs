@@ -85,7 +85,7 @@ async fn the_gateways_workers_and_sessions_of_a_cluster_are_shown() {
     machine.add_server("fake", &[]);
     let worker = WorkerProcess::start(&machine, &nats);
     let shared = TestHome::new();
-    shared.set_tools("notes", &[named_tool("write_much")]);
+    shared.set_tools("notes", &[named_tool("note")]);
     let (_home, one) = start_gateway(&store, &nats, &shared);
     let (_other_home, two) = start_gateway(&store, &nats, &shared);
     let report = until(&one, "two gateways and a worker", |report| {
@@ -109,10 +109,10 @@ async fn the_gateways_workers_and_sessions_of_a_cluster_are_shown() {
 
     // One of the gateways owns the session with the stateful server, and the other forwards calls to it.
     for gateway in [&one, &two] {
-        until_known(gateway, "write_much").await;
+        until_known(gateway, "note").await;
     }
     for gateway in [&one, &two, &one, &two] {
-        let (status, result) = call(gateway, "write_much").await;
+        let (status, result) = call(gateway, "note").await;
         assert_eq!(status, 200, "{result}");
     }
     let report = cluster(&one).await;
