@@ -12,7 +12,9 @@ const MAX_BLOCK_BYTES: usize = 1_024;
 #[serde(try_from = "String", into = "String")]
 pub struct ContentHash([u8; 32]);
 
-/// A text is not a hash.
+/// A text that should be the hash of a tool definition is not one.
+///
+/// Remedy: copy the hash from the output of the command that printed it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid content hash: {0}")]
 pub struct InvalidHash(String);

@@ -26,19 +26,25 @@ pub struct SseLimits {
 /// A stream that cannot be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SseError {
-    /// An event's data exceeds the limit.
+    /// A server or model sent an event that is longer than Toolyard accepts.
+    ///
+    /// Remedy: request less data from the server, or report the length to its author.
     #[error("an event is longer than {limit} bytes")]
     EventTooLong {
         /// The limit.
         limit: usize,
     },
-    /// A line without data exceeds the limit.
+    /// A server or model sent an event stream with an endless line.
+    ///
+    /// Remedy: report it to the author of the server; a proxy may also have damaged the stream.
     #[error("a line of an event stream is longer than {limit} bytes")]
     LineTooLong {
         /// The limit.
         limit: usize,
     },
-    /// An event's data is not UTF-8.
+    /// A server or model sent an event stream that is not UTF-8.
+    ///
+    /// Remedy: report it to the author of the server; a proxy may also have damaged the stream.
     #[error("an event is not UTF-8")]
     NotUtf8,
 }

@@ -20,14 +20,26 @@ pub struct EncryptionKey([u8; KEY_BYTES]);
 /// Why a file cannot be encrypted or decrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum EncryptionError {
+    /// A key for encryption has the wrong form.
+    ///
+    /// Remedy: generate one with `openssl rand -hex 32`.
     #[error("a key has 64 hexadecimal digits: `openssl rand -hex 32` generates one")]
     InvalidKey,
+    /// A file that should be encrypted by Toolyard is not.
+    ///
+    /// Remedy: restore the file from a backup, or remove it and sign in (or store the secrets) again.
     #[error("not an encrypted Toolyard file")]
     NotEncrypted,
+    /// A file does not decrypt.
+    ///
+    /// Remedy: restore the file and its key from the same backup, or remove it and sign in (or store the secrets)
+    /// again.
     #[error("the file is damaged, or was encrypted with another key or for another purpose")]
     Corrupt,
+    /// The operating system gives no random numbers.
+    ///
+    /// Remedy: check `/dev/urandom` and the sandbox of the process.
     #[error("no random numbers available")]
     NoRandomness,
 }

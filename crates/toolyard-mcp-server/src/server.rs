@@ -50,10 +50,14 @@ pub struct McpServer {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// No more connections can be accepted.
+    /// The operating system accepts no further connections, often because too many files are open.
+    ///
+    /// Remedy: raise the limit of open files (`ulimit -n`), or lower the number of clients.
     #[error("failed to accept a connection: {0}")]
     Accept(std::io::Error),
-    /// Reading from or writing to the client failed.
+    /// Reading from or writing to the client failed: it was closed.
+    ///
+    /// Remedy: nothing is needed if the client was closed; otherwise see the log of the client.
     #[error("connection to the client failed: {0}")]
     Io(#[from] std::io::Error),
 }

@@ -6,7 +6,9 @@ use toolyard_core::sse::SseError;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {
-    /// Something exceeds its limit.
+    /// A message, list or response of the other side exceeds its limit.
+    ///
+    /// Remedy: request less data: fewer results, smaller pages; otherwise report it to the author of the server.
     #[error("{what} is longer than {limit} bytes")]
     TooLong {
         /// What, such as `a message`.
@@ -14,22 +16,34 @@ pub enum WireError {
         /// The limit in bytes.
         limit: usize,
     },
-    /// JSON is nested too deeply.
+    /// A message is nested deeper than Toolyard reads.
+    ///
+    /// Remedy: report it to the author of the server or client.
     #[error("a message is nested more than {limit} levels deep")]
     TooDeep {
         /// The limit in levels.
         limit: usize,
     },
-    /// The bytes are not UTF-8.
+    /// The other side sent bytes that are not UTF-8.
+    ///
+    /// Remedy: report it to the author of the server; a stdio server must write only messages to its standard output,
+    /// and its log to standard error.
     #[error("a message is not UTF-8")]
     NotUtf8,
-    /// The text is not JSON.
+    /// The other side sent text that is not JSON.
+    ///
+    /// Remedy: if it is a stdio server: it must write only messages to its standard output, and its log to standard
+    /// error. Start its command by hand to see what it prints.
     #[error("a message is not JSON: {0}")]
     NotJson(String),
-    /// The JSON is not JSON-RPC 2.0.
+    /// The other side sent JSON that is no JSON-RPC message; the text says why.
+    ///
+    /// Remedy: report it to the author of the server or client.
     #[error("a message is not JSON-RPC 2.0: {0}")]
     NotJsonRpc(&'static str),
-    /// A result does not fit its method.
+    /// The result of the server does not fit the method; the text says why.
+    ///
+    /// Remedy: update the server, or report it to its author.
     #[error("invalid result of {method}: {problem}")]
     InvalidResult {
         /// The method.

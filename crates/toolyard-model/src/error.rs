@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Usage;
 
-/// A model's failure to reply.
+/// A request to a language model failed; the text says how.
+///
+/// Remedy: test the model with `toolyard models test NAME`; its settings are in `[models.NAME]`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("model `{model}` {message}")]
 pub struct ModelError {

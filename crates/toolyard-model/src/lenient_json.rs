@@ -15,10 +15,14 @@ const MAX_COMMENT_BYTES: usize = 1_000;
 /// A text that does not start with a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LenientJsonError {
-    /// The text ends before the value does.
+    /// The model ended its reply in the middle of JSON.
+    ///
+    /// Remedy: raise `max_tokens` of `[models.NAME]`, or use a larger model.
     #[error("unexpected end of JSON")]
     Incomplete,
-    /// The text is invalid from this byte on.
+    /// The model wrote JSON with a mistake.
+    ///
+    /// Remedy: use a larger model, or set `tool_calling` of `[models.NAME]` to `"schema"` or `"native"`.
     #[error("invalid JSON at byte {0}")]
     Invalid(usize),
 }

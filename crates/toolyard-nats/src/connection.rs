@@ -32,7 +32,9 @@ pub enum NatsConnectError {
     /// The settings cannot be used.
     #[error(transparent)]
     Settings(#[from] InvalidNatsSettings),
-    /// The credentials cannot be read.
+    /// The file of `[cluster] creds` does not exist or cannot be read.
+    ///
+    /// Remedy: correct the path, which is relative to the settings file, and let this user read the file.
     #[error("cannot read the NATS credentials {path}: {reason}")]
     Credentials {
         /// The file.
@@ -40,13 +42,19 @@ pub enum NatsConnectError {
         /// Why.
         reason: String,
     },
-    /// The server does not accept the credentials.
+    /// The NATS server does not accept the credentials in `[cluster]`.
+    ///
+    /// Remedy: check `creds`, `nkey`, `token`, or `user` and `password` in `[cluster]`, and the users in the
+    /// configuration of NATS.
     #[error("NATS at {servers} refused the credentials")]
     Unauthorized {
         /// The servers that were tried.
         servers: String,
     },
-    /// No server can be reached.
+    /// No NATS server of `[cluster] nats` can be reached.
+    ///
+    /// Remedy: check that NATS runs, its addresses in `[cluster] nats`, the firewall (port 4222) and, with `tls://`,
+    /// `ca_file`.
     #[error("cannot reach NATS at {servers}: {reason}")]
     Unreachable {
         /// The servers that were tried.

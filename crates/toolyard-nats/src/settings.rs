@@ -56,10 +56,14 @@ impl fmt::Debug for NatsCredentials {
 /// A setting that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidNatsSettings {
-    /// There is no server.
+    /// `[cluster] nats` is empty.
+    ///
+    /// Remedy: set `nats = "nats://HOST:4222"` in `[cluster]`, or pass `--nats`.
     #[error("no NATS server is given")]
     NoServer,
-    /// An address cannot be parsed.
+    /// An address in `[cluster] nats` cannot be parsed.
+    ///
+    /// Remedy: write `nats://HOST:4222` or `tls://HOST:4222`, several separated by commas.
     #[error("`{address}` is not the address of a NATS server: {reason}")]
     Address {
         /// The address, without user and password.
@@ -67,7 +71,9 @@ pub enum InvalidNatsSettings {
         /// Why.
         reason: String,
     },
-    /// The prefix is not a part of a subject.
+    /// `[cluster] prefix` is not a part of a NATS subject.
+    ///
+    /// Remedy: use letters, digits, `-` and `_`, such as `toolyard`; the same in all gateways and workers.
     #[error(
         "`{0}` cannot begin subjects: use 1 to 64 letters, digits, `-` and `_`, in parts separated by dots"
     )]

@@ -50,7 +50,9 @@ const BOOL: ValueType = ValueType::Scalar(Scalar::Bool);
 const UNKNOWN: ValueType = TEXT;
 const TEXTS: ValueType = ValueType::Set(Scalar::Text);
 
-/// A record is used as a whole.
+/// A policy compares or passes a record as a whole.
+///
+/// Remedy: read one of its attributes: `principal.name`, `context.arguments.path`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` cannot be used as a whole; read its attributes, such as `{0}.name`")]
 pub(crate) struct WholeRecord(&'static str);

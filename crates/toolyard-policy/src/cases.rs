@@ -78,7 +78,9 @@ pub struct CaseCaller {
     pub claims: Map<String, Value>,
 }
 
-/// The id of a caller has no known form.
+/// The id of a caller in a test case or option has no known form.
+///
+/// Remedy: write `local`, `anonymous` or `ISSUER#SUBJECT`, such as `toolyard:api-key#ci`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no caller: write local, anonymous or ISSUER#SUBJECT, such as toolyard:api-key#ci")]
 pub struct UnknownCaller(pub String);

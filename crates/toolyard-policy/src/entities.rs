@@ -24,7 +24,10 @@ pub(crate) struct EntityTypes {
     pub(crate) action: EntityUid,
 }
 
-/// A caller and a tool cannot be written as entities.
+/// The caller or the tool cannot be written as a Cedar entity; the call is denied.
+///
+/// Remedy: see the text; names of groups and claims come from the issuer. Report it with the call if the values look
+/// harmless.
 #[derive(Debug, thiserror::Error)]
 #[error("the caller or the tool cannot be compared with the policies: {0}")]
 pub(crate) struct EntityError(String);

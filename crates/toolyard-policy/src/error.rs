@@ -31,7 +31,9 @@ impl fmt::Display for PolicyProblem {
     }
 }
 
-/// Policy files that cannot be used; none of their policies is.
+/// Policy files that cannot be used; none of their policies is in effect.
+///
+/// Remedy: correct the lines that the messages name; check with `toolyard policy check`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", join(problems))]
 pub struct PolicyError {

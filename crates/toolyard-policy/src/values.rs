@@ -15,7 +15,10 @@ const MAX_VALUES: usize = 10_000;
 /// Nesting of one converted object.
 const MAX_DEPTH: usize = 32;
 
-/// Why arguments cannot be compared with policies. The call is denied then.
+/// A policy reads the arguments, and they have a form in which they cannot be compared; the call is denied.
+///
+/// Remedy: call the tool with flatter arguments, without duplicate fields; or do not read `context.arguments` in the
+/// policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the arguments cannot be compared with the policies: {0}")]
 pub(crate) struct UnreadableArguments(String);

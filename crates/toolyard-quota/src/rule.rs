@@ -52,24 +52,36 @@ pub struct CountedPer {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidQuota {
-    /// It has no name.
+    /// A table of `[[quotas]]` has no `name`.
+    ///
+    /// Remedy: add `name = "…"`.
     #[error("a quota needs a `name`")]
     NoName,
-    /// Two have the same name.
+    /// Two tables of `[[quotas]]` have the same `name`.
+    ///
+    /// Remedy: rename one of them.
     #[error("quota `{0}` is defined twice")]
     DuplicateName(Arc<str>),
-    /// It limits nothing.
+    /// A table of `[[quotas]]` limits nothing.
+    ///
+    /// Remedy: set one of the four limits, such as `calls = { limit = 100, window = "1m" }`.
     #[error("quota `{0}` has no limit: set `calls`, `concurrent_calls`, `tokens` or `money`")]
     NoLimit(Arc<str>),
-    /// Models are not called for a tool.
+    /// Models are not called for a tool, so a quota of a tool cannot count tokens or money.
+    ///
+    /// Remedy: remove `tools` and `per = ["tool"]`, or limit `calls` instead.
     #[error(
         "quota `{0}`: `tokens` and `money` are used by agents, not by tools; remove `tools` and `per = [\"tool\"]`"
     )]
     ModelUseOfTool(Arc<str>),
-    /// A sum of money is negative or no number.
+    /// The limit of money is negative or not a number.
+    ///
+    /// Remedy: write for example `money = { limit = 5.0, window = "24h" }`.
     #[error("quota `{0}`: the limit of `money` must not be negative")]
     MoneyLimit(Arc<str>),
-    /// A window is too short or too long.
+    /// The window of a quota is too short or too long.
+    ///
+    /// Remedy: set `window` to a duration from `1s` to `744h`.
     #[error("quota `{0}`: a window lasts from 1 s to 31 days")]
     WindowLength(Arc<str>),
 }

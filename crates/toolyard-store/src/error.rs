@@ -10,7 +10,10 @@ use crate::location::Location;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The database cannot be opened.
+    /// The database cannot be opened: wrong path or URL, no permission, or the server is down.
+    ///
+    /// Remedy: check `store` in `toolyard.toml`, the permissions of the file and its folder, or that PostgreSQL runs
+    /// and accepts the credentials.
     #[error("failed to open the store at {location}: {reason}")]
     Open {
         /// The location, displayed without its password.
@@ -18,7 +21,9 @@ pub enum StoreError {
         /// The engine's or the operating system's message.
         reason: String,
     },
-    /// A later version of Toolyard has migrated the database.
+    /// A later version of Toolyard has migrated the database; this one could damage it.
+    ///
+    /// Remedy: update Toolyard, or use another `store`; to go back, restore the backup that was made before the update.
     #[error(
         "the store at {location} was written by a later version of toolyard (it has migration {migration})"
     )]
@@ -28,19 +33,31 @@ pub enum StoreError {
         /// The number of the unknown migration.
         migration: i64,
     },
-    /// The database rejected a statement, or the connection failed.
+    /// The database rejected a statement, or the connection failed; the text is its message.
+    ///
+    /// Remedy: check the free space of the disk and the state of the database: `toolyard store check`; then repeat the
+    /// command.
     #[error("the database failed: {0}")]
     Database(String),
-    /// The connection failed during a commit.
+    /// The connection failed during a commit, so it is unknown whether the change was made.
+    ///
+    /// Remedy: look at the state (`toolyard runs show RUN`, `toolyard settings history`, …) before you repeat the
+    /// command.
     #[error("the connection to the database failed during a commit, which may have been made: {0}")]
     CommitUnknown(String),
-    /// A stored value cannot be decoded.
+    /// A stored value cannot be decoded: the database was damaged or changed by another program.
+    ///
+    /// Remedy: check it with `toolyard store check`, and restore a backup if it is damaged.
     #[error("the store holds invalid data: {0}")]
     Corrupt(String),
     /// The journal rejected an operation.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// A process acts for a session whose lease it does not hold any more.
+    /// The process did not renew the lease of a session in time: it was paused, or the store failed. Another process
+    /// may have the session now.
+    ///
+    /// Remedy: call again: the new owner answers. If it repeats, raise `[cluster] lease` and check the latency of
+    /// PostgreSQL.
     #[error(
         "lost the lease of `{name}` with the fencing number {fence}: it was released, has expired or was taken over"
     )]
@@ -50,7 +67,9 @@ pub enum StoreError {
         /// The fencing number of the lost lease.
         fence: i64,
     },
-    /// The store was closed.
+    /// The process is shutting down, or closed the store.
+    ///
+    /// Remedy: repeat the command, or the request at another replica.
     #[error("the store is closed")]
     Closed,
 }

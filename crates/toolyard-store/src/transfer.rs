@@ -21,13 +21,17 @@ const ROWS_PER_COMMIT: usize = 500;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransferError {
-    /// The export file could not be read or written.
+    /// The file of an export could not be read or written.
+    ///
+    /// Remedy: check the path, the permissions and the free space of the disk.
     #[error("failed to read or write the export: {0}")]
     File(#[from] std::io::Error),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A line of the export is invalid.
+    /// A line of the export is invalid: the file is damaged, of another version, or no export.
+    ///
+    /// Remedy: export again with `toolyard store export FILE`, with a version that is not later than this one.
     #[error("line {line} of the export is invalid: {reason}")]
     Line {
         /// The line number, from 1.
@@ -35,7 +39,9 @@ pub enum TransferError {
         /// What is wrong.
         reason: String,
     },
-    /// The target store is not empty.
+    /// An import needs an empty store, so that nothing is mixed.
+    ///
+    /// Remedy: set `store` to a new database or file, and import there.
     #[error("the store is not empty: table {0} has rows")]
     NotEmpty(&'static str),
 }

@@ -22,6 +22,8 @@ const MAX_NAME_BYTES: usize = 64;
 #[non_exhaustive]
 pub enum AgentsError {
     /// No agent has this name.
+    ///
+    /// Remedy: define it in `toolyard.toml` (`[agents.NAME]`), or use one of the names in the message.
     #[error("agent `{name}` does not exist; known agents: {}", .known.join(", "))]
     Unknown {
         /// The name.
@@ -30,15 +32,23 @@ pub enum AgentsError {
         known: Vec<String>,
     },
     /// An agent of this name exists.
+    ///
+    /// Remedy: choose another name, or change the existing agent.
     #[error("agent `{0}` exists already")]
     Exists(String),
-    /// The agent comes from the settings, or is the default one.
+    /// The agent comes from a settings file, or is the default one.
+    ///
+    /// Remedy: change `[agents.NAME]` in `toolyard.toml`.
     #[error("agent `{0}` is not kept in the store")]
     ReadOnly(String),
-    /// The name cannot be that of an agent.
+    /// The name of an agent has other characters, or is too long.
+    ///
+    /// Remedy: choose a name such as `research-assistant`.
     #[error("`{0}` cannot be the name of an agent: 1 to 64 ASCII letters, digits, `-` and `_` are allowed")]
     InvalidName(String),
-    /// The store of agents failed.
+    /// The store with the agents failed.
+    ///
+    /// Remedy: check the store with `toolyard store check`.
     #[error("failed to access the stored agents: {0}")]
     Storage(#[from] StorageError),
     /// The agent's model is not available.
@@ -53,7 +63,9 @@ pub enum ChatError {
     /// The name cannot be that of a conversation.
     #[error(transparent)]
     Name(#[from] InvalidConversationName),
-    /// The conversation cannot be read.
+    /// The store failed while the conversation was read.
+    ///
+    /// Remedy: check the store with `toolyard store check`.
     #[error("failed to read the conversation: {0}")]
     Storage(#[from] StorageError),
 }

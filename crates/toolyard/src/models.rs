@@ -23,10 +23,15 @@ type VariableLookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelsError {
-    /// No model is configured.
+    /// The settings have no model, and the command needs one.
+    ///
+    /// Remedy: add one: `toolyard models add NAME --url URL --model MODEL`, such as a local Ollama at
+    /// `http://127.0.0.1:11434/v1`.
     #[error("no model is configured")]
     NotConfigured,
-    /// No model has this name.
+    /// No model of the settings has this name.
+    ///
+    /// Remedy: use one of the names in the message, or add it: `toolyard models add NAME`.
     #[error("model `{name}` does not exist; known models: {}", .known.join(", "))]
     Unknown {
         /// The name.
@@ -34,7 +39,9 @@ pub enum ModelsError {
         /// Names of the models that exist.
         known: Vec<String>,
     },
-    /// Several models are configured and none is the default.
+    /// Several models are configured, and nothing says which to use.
+    ///
+    /// Remedy: pass `--model NAME`, or set `default_model = "NAME"` in `toolyard.toml`.
     #[error("several models are configured ({}), and no `default_model`", .known.join(", "))]
     NoDefault {
         /// Their names.

@@ -17,7 +17,9 @@ const STORE_PREFIX: &str = "store:";
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PolicyLoadError {
-    /// A file cannot be read.
+    /// A file of `[policy] files` does not exist or cannot be read.
+    ///
+    /// Remedy: correct the path, which is relative to the settings file, and let this user read the file.
     #[error("failed to read the policies in {}: {error}", .path.display())]
     Unreadable {
         /// The file.
@@ -25,10 +27,14 @@ pub enum PolicyLoadError {
         /// Why.
         error: std::io::Error,
     },
-    /// The policies of the store cannot be read.
+    /// The policies of the store could not be read, so no tool may be called.
+    ///
+    /// Remedy: check the store with `toolyard store check`.
     #[error("failed to read the policies of the store: {0}")]
     Store(#[from] StorageError),
-    /// Policies are invalid.
+    /// Policies have mistakes; each line names file, line and policy. None of them is in effect.
+    ///
+    /// Remedy: correct them; `toolyard policy check` shows all problems.
     #[error("invalid policies:\n{0}")]
     Invalid(#[from] PolicyError),
 }

@@ -35,7 +35,9 @@ type ReadServers = dyn Fn() -> Result<Vec<McpServerConfig>, ServerFileError> + S
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerFileError {
-    /// The file cannot be read.
+    /// A settings file or `mcp.json` that is watched cannot be read.
+    ///
+    /// Remedy: restore the file or its permissions; the servers of before stay in use.
     #[error("failed to read {}: {error}", path.display())]
     Unreadable {
         /// The file.
@@ -46,7 +48,9 @@ pub enum ServerFileError {
     /// A settings file is invalid.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// An mcp.json file is invalid.
+    /// An `mcp.json` has invalid JSON, or no servers.
+    ///
+    /// Remedy: correct the file at the place that the text names; the servers of before stay in use.
     #[error("failed to parse {}: {error}", path.display())]
     McpJson {
         /// The file.

@@ -16,12 +16,21 @@ use crate::{
 #[non_exhaustive]
 pub enum TakeOverError {
     /// The run has no authority: a command of the operator started it.
+    ///
+    /// Remedy: resume the run yourself, under your own settings: `toolyard runs resume RUN`. Gateways resume only runs
+    /// that were started over HTTP.
     #[error("started by a command of the operator")]
     NoAuthority,
-    /// The approval rules, the agent's list of tools or the profile differ.
+    /// The approval rules, the tools of the agent or the profile are others than when the run was started.
+    ///
+    /// Remedy: resume the run yourself: `toolyard runs resume RUN`, or restore `[approvals]`, the agent and its profile
+    /// to what they were, and send the request again.
     #[error("started under other approval rules, or with other tools")]
     OtherRules,
     /// A tool of an open step is missing, of another source, or needs less approval than it did.
+    ///
+    /// Remedy: see the tool with `toolyard tools show NAME`, approve it if it is held (`toolyard servers approve
+    /// SERVER`), or resume the run yourself: `toolyard runs resume RUN`.
     #[error("planned with tool `{0}`, which is missing or has changed")]
     OtherTool(String),
 }

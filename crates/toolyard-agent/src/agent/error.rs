@@ -12,13 +12,20 @@ pub enum AgentError {
     /// The run log rejected an operation or failed.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The approval store failed.
+    /// The store could not read or write the approval requests of a run.
+    ///
+    /// Remedy: check the store with `toolyard store check`, then resume the run: `toolyard runs resume RUN`.
     #[error("approval store failed: {0}")]
     Approvals(StorageError),
-    /// The run was not created by an agent.
+    /// The id belongs to a single journaled call or to another kind of run, which no agent can continue.
+    ///
+    /// Remedy: show it with `toolyard runs show RUN`; list the runs of agents with `toolyard runs list`.
     #[error("run {run} is not an agent run but a {kind}")]
     OtherKind { run: RunId, kind: String },
-    /// An event in the log cannot be parsed.
+    /// An event in the log of the run cannot be parsed: a later version of Toolyard wrote it, or the store is damaged.
+    ///
+    /// Remedy: use the version that wrote the run, or check the store with `toolyard store check`; close the run with
+    /// `toolyard runs cancel RUN`.
     #[error("event {number} of run {run} cannot be read: {reason}")]
     Unreadable {
         run: RunId,
@@ -26,7 +33,10 @@ pub enum AgentError {
         number: i64,
         reason: String,
     },
-    /// An event is not valid in the state that the events before it lead to.
+    /// An event contradicts those before it: another version of Toolyard wrote the run, or the store is damaged.
+    ///
+    /// Remedy: use the version that wrote the run, or check the store with `toolyard store check`; close the run with
+    /// `toolyard runs cancel RUN`.
     #[error("event {number} of run {run} is not valid here: {reason}")]
     InvalidEvent {
         run: RunId,
@@ -34,16 +44,27 @@ pub enum AgentError {
         number: i64,
         reason: RunError,
     },
-    /// The run has already finished.
+    /// The run has ended; a run that has ended cannot be continued.
+    ///
+    /// Remedy: show what it did with `toolyard runs show RUN`, and ask again to start a new run.
     #[error("run {0} has already finished")]
     Finished(RunId),
-    /// The run was released by [`CancelToken::release`](crate::CancelToken::release); no call is in flight and it can be resumed.
+    /// The process stopped before the run ended. No call is in flight.
+    ///
+    /// See [`CancelToken::release`](crate::CancelToken::release).
+    ///
+    /// Remedy: resume it with `toolyard runs resume RUN`; a gateway of the same store resumes runs that were started
+    /// over HTTP by itself.
     #[error("run {0} was released before it finished")]
     Released(RunId),
-    /// The store did not accept a new run in time. The run is not driven, now or later.
+    /// The store did not accept a new run in time. The run is not executed, now or later.
+    ///
+    /// Remedy: check the store with `toolyard doctor`, then ask again.
     #[error("the store did not answer in time; the run was not started")]
     NotStarted,
-    /// No approval request has this id.
+    /// The approval was decided already, its run has ended, or the id is wrong.
+    ///
+    /// Remedy: list what waits for a decision: `toolyard runs list --unfinished`, then `toolyard runs show RUN`.
     #[error("no approval request has id {0}")]
     UnknownApproval(i64),
 }

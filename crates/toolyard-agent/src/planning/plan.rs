@@ -77,13 +77,21 @@ pub enum Complexity {
 #[serde(tag = "problem", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "fields without a comment are named after what they hold")]
 pub enum PlanProblem {
-    /// The reply could not be parsed as a plan.
+    /// The reply of the model could not be parsed as a plan, also after it was asked to correct it.
+    ///
+    /// Remedy: use a larger model, or set `tool_calling` of the model to what `toolyard models test NAME` recommends.
     #[error("the plan cannot be read: {reason}")]
     Unreadable { reason: String },
-    /// The id of a step is used twice, or is not a valid id (see [`Step::id`]).
+    /// The id of a step in a plan is used twice, or is not a plain word. The model is asked to correct it.
+    ///
+    /// Remedy: if runs fail with it, use a larger model, or say the task in other words.
     #[error("step `{step}`: its id is used twice or is not a plain word")]
     BadId { step: String },
-    /// The tool does not exist.
+    /// The model planned a call of a tool that does not exist, or that the agent may not use. It is asked to correct
+    /// the plan.
+    ///
+    /// Remedy: check that the tool exists (`toolyard tools list`) and is in `tools` of the agent; otherwise use a
+    /// larger model.
     #[error("step `{step}`: there is no tool `{tool}`{}", .nearest.as_ref().map(|tool| format!("; did you mean `{tool}`?")).unwrap_or_default())]
     UnknownTool {
         step: String,
@@ -91,22 +99,33 @@ pub enum PlanProblem {
         /// A tool with a similar name.
         nearest: Option<String>,
     },
-    /// A reference or dependency names a step that does not exist.
+    /// A step of a plan refers to a step that the plan does not have. The model is asked to correct it.
+    ///
+    /// Remedy: if runs fail with it, use a larger model, or say the task in other words.
     #[error("step `{step}`: it refers to `{reference}`, but there is no such step")]
     MissingStep { step: String, reference: String },
-    /// The arguments do not match the tool's schema.
+    /// The planned arguments do not fit the schema of the tool. The model is asked to correct them.
+    ///
+    /// Remedy: see what the tool expects with `toolyard tools show NAME`; put the needed values into your request, or
+    /// use a larger model.
     #[error("step `{step}`: {reason}")]
     BadArguments { step: String, reason: String },
-    /// Steps depend on each other in a cycle.
+    /// Steps of a plan depend on each other in a cycle. The model is asked to correct it.
+    ///
+    /// Remedy: if runs fail with it, use a larger model, or split the task.
     #[error("the plan is circular: {}", describe_cycle(.steps))]
     Cycle {
         /// The ids of the steps; each depends on the next, and the last on the first.
         steps: Vec<String>,
     },
-    /// A call failed before with the same arguments.
+    /// The model planned a call that had failed with the same arguments before.
+    ///
+    /// Remedy: see why it failed with `toolyard runs show RUN`, and correct that first.
     #[error("step `{step}`: `{tool}` failed with these arguments before")]
     RepeatsFailure { step: String, tool: String },
-    /// The plan has more steps than allowed.
+    /// The plan has more steps than the agent may execute.
+    ///
+    /// Remedy: split the task, or raise `limits.steps` of `[agents.NAME]`.
     #[error("the plan has {steps} steps, at most {limit} are allowed")]
     TooLong { steps: usize, limit: usize },
 }

@@ -25,7 +25,10 @@ pub struct AvailableTools<I> {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PromptError {
-    /// The fixed texts exceed the budget.
+    /// The instructions alone are larger than the room that the prompt has.
+    ///
+    /// Remedy: raise the budget (`toolyard prompt --help`), shorten `instructions` of the agent, or use a model with a
+    /// larger context window.
     #[error("a budget of {budget} tokens is too small: {needed} are needed before the first tool is shown")]
     BudgetTooSmall {
         /// The given budget.

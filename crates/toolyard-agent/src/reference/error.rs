@@ -3,16 +3,26 @@
 /// Why the references of an argument could not be resolved. A model that repairs the call reads these messages.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ReferenceError {
-    /// The step does not exist or has no value.
+    /// A step refers to the result of a step that failed, was skipped or does not exist.
+    ///
+    /// Remedy: see why that step has no result: `toolyard runs show RUN`.
     #[error("`{reference}` refers to a step `{step}` that has no value")]
     NoValue { reference: String, step: String },
-    /// A table cell received an object, and none of its fields is clearly the intended one.
+    /// A table cell was given a whole object, and none of its fields is clearly the intended one.
+    ///
+    /// Remedy: name the field in your request, such as "the name of each person".
     #[error("a cell takes one thing, not {outline}: refer to a part of it")]
     AmbiguousCell { outline: String },
-    /// The path does not exist in the value.
+    /// A reference leads to a part that the result of the step does not have. The message shows what the result looks
+    /// like.
+    ///
+    /// Remedy: say in your request which value is meant, or call the tool yourself to see its result: `toolyard call
+    /// TOOL`.
     #[error("`{reference}` leads nowhere: the value of `{step}` is {outline}")]
     NoSuchPath { reference: String, step: String, outline: String },
-    /// The resolved arguments exceed the size limit.
+    /// The arguments of a step, with the results that they refer to, exceed the size limit.
+    ///
+    /// Remedy: let an earlier step return less: filter or summarize first.
     #[error("its arguments would be larger than {limit_mb} MB with all that they refer to")]
     TooLarge { limit_mb: usize },
 }

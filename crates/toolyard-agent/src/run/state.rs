@@ -68,16 +68,27 @@ pub(super) struct ModelFailure {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The run has no request yet.
+    /// The log of the run begins with another event than the request.
+    ///
+    /// Remedy: check the store with `toolyard store check`; close the run with `toolyard runs cancel RUN`.
     #[error("the run has no request yet")]
     NotRequested,
-    /// The run has finished, or is suspended and was not resumed.
+    /// An event was added to a run that has ended, or is suspended and was not resumed.
+    ///
+    /// Remedy: show the state of the run with `toolyard runs show RUN`, and resume a suspended one with `toolyard runs
+    /// resume RUN`.
     #[error("the run has finished or is suspended")]
     Ended,
-    /// The run has no such step.
+    /// An event names a step that no plan of the run has.
+    ///
+    /// Remedy: check the store with `toolyard store check`; close the run with `toolyard runs cancel RUN`.
     #[error("the run has no step `{0}`")]
     UnknownStep(String),
-    /// The event contradicts the state.
+    /// An event contradicts the state of the run: two processes wrote to it, another version of Toolyard did, or the
+    /// store is damaged.
+    ///
+    /// Remedy: check the store with `toolyard store check`; close the run with `toolyard runs cancel RUN` and ask
+    /// again.
     #[error("invalid event: {0}")]
     Invalid(&'static str),
 }

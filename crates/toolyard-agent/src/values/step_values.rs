@@ -12,12 +12,21 @@ use super::{blocking::run_blocking_if_large, step_value::step_value};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ValueError {
+    /// A step needs the result of another one that has none, because it failed or was not executed.
+    ///
+    /// Remedy: see why with `toolyard runs show RUN`, then ask again.
     #[error("step {0} has no value")]
     Missing(String),
+    /// Results with secrets are not written to the store, so a resumed run does not have them.
+    ///
+    /// Remedy: ask again: a new run calls the tool anew.
     #[error(
         "the value of step {0} contains a secret, which is never stored, and the process that had it is gone"
     )]
     Redacted(String),
+    /// The stored result of a step was damaged or written by another version of Toolyard.
+    ///
+    /// Remedy: check the store with `toolyard store check`, then ask again.
     #[error("the journal entry of step {step} cannot be read: {reason}")]
     Unreadable { step: String, reason: String },
     #[error(transparent)]

@@ -53,10 +53,19 @@ pub(super) struct CatalogueMessage {
 /// Why a list of definitions was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum InvalidCatalogue {
+    /// A worker announced its tools in a form that this gateway cannot read.
+    ///
+    /// Remedy: run the same version of Toolyard in all gateways and workers.
     #[error("the list of tools is not the expected JSON")]
     Malformed,
+    /// The definitions of the tools of a worker are too long together.
+    ///
+    /// Remedy: serve fewer tools in one group: `tools` or `without_tools` of its servers, or several groups.
     #[error("the list of tools has {0} bytes; at most {MAX_CATALOGUE_BYTES} are accepted")]
     TooLong(usize),
+    /// A worker serves more tools than a gateway accepts of one group.
+    ///
+    /// Remedy: serve fewer tools in one group: `tools` or `without_tools` of its servers, or several groups.
     #[error("the list has {0} tools; at most {MAX_TOOLS} are accepted")]
     TooMany(usize),
 }

@@ -16,10 +16,14 @@ const CODE_BYTES: usize = 16;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodeError {
-    /// The system has no random numbers.
+    /// The operating system gave no random numbers for a sign-in code of the console.
+    ///
+    /// Remedy: restart the gateway; if it stays, check `/dev/urandom` and the sandbox of the process.
     #[error("failed to generate a sign-in code: {0}")]
     Random(#[from] getrandom::Error),
-    /// Too many codes are unused.
+    /// Too many sign-in codes of the console were requested and not used.
+    ///
+    /// Remedy: use one of the links, or wait ten minutes until they expire.
     #[error("{MAX_PENDING_CODES} sign-in codes are unused; hint: use one of them, or wait ten minutes")]
     TooMany,
 }

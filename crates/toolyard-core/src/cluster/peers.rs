@@ -57,10 +57,15 @@ pub trait PeerService: Send + Sync {
 /// Why an exchange with another process failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PeerError {
-    /// The other process certainly received nothing.
+    /// The other gateway or worker certainly received nothing: it is gone, or NATS is unreachable.
+    ///
+    /// Remedy: check that it runs and that both reach NATS (`toolyard doctor`); then call again.
     #[error("cannot reach another process of the cluster: {0}")]
     NotReached(String),
-    /// The other process may have received the request, and will not be heard of again.
+    /// The other gateway or worker may have received the request, and then its connection was lost or the process
+    /// ended.
+    ///
+    /// Remedy: check on the server whether the call had an effect before you repeat it; see the logs of both processes.
     #[error("lost another process of the cluster: {0}")]
     Lost(String),
 }

@@ -40,6 +40,8 @@ enum Buffer {
 }
 
 /// A text is not JSON, or not JSON of the expected form.
+///
+/// Remedy: correct the JSON at the place that the message names, for example with `jq . FILE`.
 #[derive(Debug, thiserror::Error)]
 #[error("invalid JSON: {0}")]
 pub struct InvalidJson(#[from] serde_json::Error);

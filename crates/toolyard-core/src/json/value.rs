@@ -23,10 +23,14 @@ pub enum JsonKind {
 /// Why a [`crate::JsonCursor`] stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JsonError {
-    /// The text is not JSON at this byte.
+    /// The text is not JSON from this byte on.
+    ///
+    /// Remedy: correct the JSON there: quotes, commas and brackets are the usual causes.
     #[error("invalid JSON at byte {0}")]
     Syntax(usize),
-    /// Objects and arrays are nested too deeply.
+    /// Objects and arrays are nested deeper than Toolyard reads.
+    ///
+    /// Remedy: send flatter data.
     #[error("JSON nested more than {0} levels deep")]
     TooDeep(usize),
 }

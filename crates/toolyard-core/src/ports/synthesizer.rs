@@ -31,7 +31,9 @@ pub struct SynthesisInput {
     pub text: String,
 }
 
-/// Why synthesis failed. The hub then merges the outputs itself.
+/// The model that merges the outputs of several sources failed. The outputs are merged without it.
+///
+/// Remedy: check the model with `toolyard models test NAME`, or set `[call] synthesis = "merge"`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("synthesis failed: {0}")]
 pub struct SynthesisError(pub String);

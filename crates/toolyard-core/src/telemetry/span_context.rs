@@ -37,7 +37,9 @@ pub struct SpanContext {
     pub is_sampled: bool,
 }
 
-/// The text is not a valid `traceparent`.
+/// The header or variable is not a W3C trace context.
+///
+/// Remedy: send `traceparent` as `00-TRACE_ID-SPAN_ID-FLAGS`, or omit it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("invalid traceparent")]
 pub struct InvalidTraceparent;

@@ -12,12 +12,16 @@ const MAX_NAME_CHARS: usize = 128;
 #[non_exhaustive]
 pub enum InvalidToolSpec {
     /// The name has other characters than MCP permits, or is too long.
+    ///
+    /// Remedy: rename the tool: letters, digits, `_`, `-`, `.` and `/`, such as `get_weather`.
     #[error("`{name}` is not the name of a tool: names have 1 to 128 letters, digits, `_`, `-`, `.` or `/`")]
     Name {
         /// The name.
         name: String,
     },
-    /// The arguments are not an object.
+    /// The arguments of a tool in Rust are a single value or a list, but MCP passes an object.
+    ///
+    /// Remedy: take a struct with named fields as the argument of the function.
     #[error("tool `{name}`: its arguments must be an object, and the schema says `{schema_type}`")]
     InputNotObject {
         /// The tool.

@@ -69,31 +69,48 @@ pub trait AdminProvider: Send + Sync + fmt::Debug {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdminError {
-    /// There is no store.
+    /// The gateway runs without a store, so it keeps no callers, runs, agents or audit log.
+    ///
+    /// Remedy: set `store` in `toolyard.toml`, or make the data folder writable, and restart the gateway.
     #[error("this gateway has no store")]
     NoStore,
     /// The store failed.
     #[error("{0}")]
     Storage(String),
     /// No agent has this name.
+    ///
+    /// Remedy: list the agents with `GET /api/v1/agents`, or add it: `[agents.NAME]` in `toolyard.toml`.
     #[error("agent `{0}` does not exist")]
     UnknownAgent(String),
-    /// There is an agent of this name.
+    /// An agent of this name exists.
+    ///
+    /// Remedy: choose another name, or change the existing agent with `PUT /api/v1/agents/NAME`.
     #[error("agent `{0}` exists already")]
     AgentExists(String),
-    /// The agent is not one of the store.
+    /// The agent is defined in a settings file, or is the default one.
+    ///
+    /// Remedy: change `[agents.NAME]` in `toolyard.toml`; running gateways reload it.
     #[error("agent `{0}` is not kept in the store; it can be changed in the settings file only")]
     ReadOnlyAgent(String),
-    /// The name or the configuration is invalid.
+    /// The name or the configuration of an agent is invalid; the text says what.
+    ///
+    /// Remedy: correct the request; the keys are those of `[agents.NAME]` in the settings.
     #[error("{0}")]
     InvalidAgent(String),
     /// No server that can be imported has this name.
+    ///
+    /// Remedy: list what can be imported with `toolyard import --dry-run`, or `GET /api/v1/import`.
     #[error("server `{0}` does not exist")]
     UnknownServer(String),
-    /// The settings have this server already.
+    /// The settings have this server already, with the same configuration.
+    ///
+    /// Remedy: nothing is needed; to change it, use `toolyard servers edit NAME --set KEY=VALUE`.
     #[error("the settings have server `{0}` already")]
     ServerExists(String),
-    /// The settings have another server of this name.
+    /// The settings have another server of this name, which is kept.
+    ///
+    /// Remedy: rename one of them: `toolyard servers remove NAME`, then import again, or add the other one under
+    /// another name.
     #[error("the settings have another server `{0}`, which is kept")]
     ServerConflicts(String),
     /// Settings, or files of other clients, could not be read.

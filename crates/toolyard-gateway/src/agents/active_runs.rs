@@ -50,12 +50,19 @@ pub(super) struct ActiveRuns {
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StartError {
+    /// The gateway received SIGTERM and accepts no new runs.
+    ///
+    /// Remedy: send the request again: another replica, or the restarted gateway, executes it.
     #[error("the gateway is shutting down and did not start the run; retry")]
     ShuttingDown,
     #[error(transparent)]
     Agent(#[from] AgentError),
     #[error(transparent)]
     QuotaExceeded(#[from] Box<QuotaExceeded>),
+    /// The gateway stopped, or lost the store, while a run was being started.
+    ///
+    /// Remedy: look for the run with `GET /api/v1/runs` (or `toolyard runs list`) before you repeat the request; send
+    /// an `Idempotency-Key` to make repeating safe.
     #[error("unknown whether the run was started")]
     OutcomeUnknown,
 }

@@ -25,7 +25,9 @@ pub trait AgentProvider: Send + Sync + fmt::Debug {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentLookupError {
-    /// No agent has this name.
+    /// No agent has this name, or the caller may not use it.
+    ///
+    /// Remedy: use one of the names in the message as `model`; `GET /v1/models` lists them.
     #[error("agent `{name}` does not exist; there are {}", .known.join(", "))]
     Unknown {
         /// The name.

@@ -27,12 +27,24 @@ const MAX_KEY_BYTES: usize = 256;
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum IdempotencyError {
+    /// The header `Idempotency-Key` is too long.
+    ///
+    /// Remedy: use a UUID.
     #[error("the Idempotency-Key has more than {MAX_KEY_BYTES} bytes")]
     KeyTooLong,
+    /// The header `Idempotency-Key` was sent before with another body.
+    ///
+    /// Remedy: use a new key for each new request, and the same key only to repeat a request unchanged.
     #[error("this Idempotency-Key was already used for another request")]
     KeyReused,
+    /// The same request, by its `Idempotency-Key`, is being processed.
+    ///
+    /// Remedy: wait and repeat it after the time in `Retry-After`; the run is started once.
     #[error("this request was already received and its run is being started")]
     InProgress,
+    /// The same request, by its `Idempotency-Key`, has started a run, whose answer cannot be sent again.
+    ///
+    /// Remedy: read the run that the message names: `GET /api/v1/runs/RUN`.
     #[error("this request was already received and is not executed again; see GET /runs/{0}")]
     AlreadyStarted(RunId),
     #[error(transparent)]

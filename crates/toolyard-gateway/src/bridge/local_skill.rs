@@ -39,22 +39,46 @@ pub(super) struct LocalFile {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SkillError {
+    /// A folder of skills has a name that is not a valid name of a skill.
+    ///
+    /// Remedy: rename the folder: lowercase letters, digits and `-`.
     #[error("the folder name is not a valid skill name")]
     Name,
+    /// The file cannot be read or parsed; the text says why.
+    ///
+    /// Remedy: correct the file or its permissions; `toolyard skills list` shows all problems.
     #[error("SKILL.md cannot be read: {0}")]
     Manifest(String),
+    /// `name` in the frontmatter is not the name of the folder.
+    ///
+    /// Remedy: rename the folder, or set `name` in `SKILL.md` to its name.
     #[error("the name in SKILL.md differs from the folder name")]
     NameMismatch,
+    /// The frontmatter has no `description`, by which agents find the skill.
+    ///
+    /// Remedy: add a line `description: …` to the frontmatter of `SKILL.md`.
     #[error("SKILL.md has no description")]
     NoDescription,
+    /// The skill has more files than are served to clients.
+    ///
+    /// Remedy: remove files that the skill does not need, such as dependencies and caches.
     #[error(
         "the skill has more than {MAX_SKILL_FILES} files, or folders nested deeper than {MAX_FOLDER_DEPTH}"
     )]
     TooManyFiles,
+    /// The files of the skill are larger than what is served to clients.
+    ///
+    /// Remedy: remove large files from the folder, or let the skill refer to them by URL.
     #[error("the files have more than {MAX_SKILL_BYTES} bytes")]
     TooLarge,
+    /// A file in the folder of the skill has a name that cannot be part of a URI.
+    ///
+    /// Remedy: rename the file.
     #[error("a file name is not UTF-8")]
     NotUtf8,
+    /// The operating system does not let Toolyard read the folder of the skill.
+    ///
+    /// Remedy: check that the folder exists and is readable for this user.
     #[error("the folder cannot be read: {0}")]
     Unreadable(String),
 }

@@ -10,7 +10,9 @@ pub struct PublicUrl {
     is_https: bool,
 }
 
-/// A URL is not one of a gateway.
+/// `[serve] public_url` is not the URL of a gateway; the text says why.
+///
+/// Remedy: set `public_url` to the URL at which browsers reach the gateway, such as `https://tools.example.com`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidPublicUrl(&'static str);

@@ -10,7 +10,9 @@ pub(crate) const KEY_PREFIX: &str = "ty_";
 const ID_BYTES: usize = 8;
 const SECRET_BYTES: usize = 32;
 
-/// The operating system has no random numbers.
+/// The operating system gives no random numbers.
+///
+/// Remedy: check `/dev/urandom` and the sandbox of the process, then repeat the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("failed to generate an API key: the operating system provides no random numbers")]
 pub struct RandomnessError;

@@ -7,7 +7,9 @@ use super::key::ApiKey;
 /// Longer names do not fit into tables.
 const MAX_NAME_CHARS: usize = 64;
 
-/// A name that callers cannot have.
+/// The name of a caller has other characters, is too long, or is reserved.
+///
+/// Remedy: choose a name such as `ci` or `ada@example.com`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "invalid name of a caller: use 1 to 64 letters, digits, `-`, `_`, `.` and `@`, starting with a letter or digit, except `operator` and `http`"

@@ -37,7 +37,9 @@ pub struct OAuthConfig {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OAuthConfigError {
-    /// The issuer is not a URL that keys may be read from.
+    /// `[serve.oauth] issuer` is not a URL that keys may be read from; the reason follows.
+    ///
+    /// Remedy: copy the issuer from the claim `iss` of a token: an `https` URL (`http` for loopback only).
     #[error("invalid issuer `{url}`: {reason}")]
     Issuer {
         /// The configured URL.
@@ -45,7 +47,9 @@ pub enum OAuthConfigError {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// The resource is not the URL of a gateway.
+    /// `[serve.oauth] resource` is not the URL of a gateway; the reason follows.
+    ///
+    /// Remedy: set `resource` to the public URL of the MCP endpoint, such as `https://tools.example.com/mcp`.
     #[error("invalid resource `{url}`: {reason}")]
     Resource {
         /// The configured URL.
@@ -53,13 +57,19 @@ pub enum OAuthConfigError {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// A scope cannot be part of a token.
+    /// A scope in `[serve.oauth] scopes` has characters that scopes cannot have.
+    ///
+    /// Remedy: write each scope as an item of the list: `scopes = ["tools:call", "profile"]`.
     #[error("invalid scope `{0}`: scopes have neither spaces nor quotes")]
     Scope(String),
-    /// The clock skew is too large.
+    /// `[serve.oauth] clock_skew` is larger than is safe.
+    ///
+    /// Remedy: set it to `10m` or less, and synchronize the clocks (NTP).
     #[error("clock_skew may be at most 10 minutes")]
     ClockSkew,
-    /// The HTTP client cannot be built.
+    /// The HTTP client cannot be built, because the system has no usable TLS.
+    ///
+    /// Remedy: install the certificate authorities of the system (package `ca-certificates`).
     #[error("documents of the issuer cannot be read: TLS is not available on this machine")]
     HttpClient,
 }

@@ -12,12 +12,26 @@ use super::{
 /// Keys of the issuer cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DiscoveryError {
+    /// A document of the issuer could not be read; the URL and the reason follow.
+    ///
+    /// Remedy: open the URL from the machine of the gateway: check name resolution, proxy, certificate and firewall.
     #[error("failed to read {0}")]
     Fetch(#[from] FetchError),
+    /// None of the addresses of RFC 8414 and OpenID Connect discovery has metadata of the issuer.
+    ///
+    /// Remedy: check `[serve.oauth] issuer`: it must be exactly the issuer, including its path; open
+    /// `ISSUER/.well-known/openid-configuration`.
     #[error("issuer `{issuer}` has no metadata at any of its well-known addresses")]
     NoMetadata { issuer: String },
+    /// The metadata of the issuer are not what RFC 8414 demands.
+    ///
+    /// Remedy: check that `[serve.oauth] issuer` is exactly the `issuer` in its metadata, without or with a slash at
+    /// the end as there.
     #[error("{url}: invalid metadata: {reason}")]
     InvalidMetadata { url: String, reason: String },
+    /// The keys of the issuer (`jwks_uri`) cannot be read.
+    ///
+    /// Remedy: open `jwks_uri` of the metadata of the issuer, and repair it at the provider.
     #[error("{url}: invalid keys: {error}")]
     InvalidKeys { url: String, error: KeySetError },
 }

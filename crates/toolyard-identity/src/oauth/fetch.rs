@@ -16,13 +16,17 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
-    /// There is no such document.
+    /// The server of the issuer has no such document.
+    ///
+    /// Remedy: check `[serve.oauth] issuer`, including its path.
     #[error("{url}: not found")]
     NotFound {
         /// The URL of the document.
         url: String,
     },
-    /// The request failed.
+    /// A document of the issuer could not be read; the text says why.
+    ///
+    /// Remedy: open the URL from the machine of the gateway: check name resolution, proxy, certificate and firewall.
     #[error("{url}: {reason}")]
     Failed {
         /// The URL of the document.

@@ -23,6 +23,8 @@ const RSA_ALGORITHMS: &[Algorithm] = &[
 ];
 
 /// A document is not a set of keys (RFC 7517).
+///
+/// Remedy: open `jwks_uri` of the metadata of the issuer: it must be JSON with `keys`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a set of keys: {0}")]
 pub struct KeySetError(String);

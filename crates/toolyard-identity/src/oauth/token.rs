@@ -54,13 +54,21 @@ pub struct ValidToken {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// The token is malformed, or a check failed.
+    /// The access token is malformed, or a check failed; the text says which.
+    ///
+    /// Remedy: get a new token from the issuer in `[serve.oauth]`, for the resource in `[serve.oauth] resource`.
     #[error("{0}")]
     Refused(&'static str),
-    /// The token may be valid, but no known key has its key id.
+    /// No key of the issuer has the key id of the token: the issuer replaced its keys, or the token is of another
+    /// issuer.
+    ///
+    /// Remedy: sign in again; check that `[serve.oauth] issuer` is the issuer of the token. Keys are read again at most
+    /// every 10 seconds.
     #[error("the signing key is unknown")]
     UnknownKey,
-    /// The token is valid, but lacks scopes: those that are needed.
+    /// The token is valid, but lacks scopes; the text names those that are needed.
+    ///
+    /// Remedy: request the scopes when you sign in, and allow them for the client at the issuer.
     #[error("the token lacks a scope: {0}")]
     InsufficientScope(String),
 }

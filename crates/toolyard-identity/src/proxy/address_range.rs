@@ -2,7 +2,9 @@
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
-/// A text that is neither an address nor a range of addresses.
+/// An item of `[serve.proxy_identity] trusted_addresses` is neither an address nor a range.
+///
+/// Remedy: write `10.0.0.5` or `10.0.0.0/8`; names of hosts are not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a range of addresses: use an address such as 127.0.0.1, or a range such as 10.0.0.0/8")]
 pub struct InvalidAddressRange(String);

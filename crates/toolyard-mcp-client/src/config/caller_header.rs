@@ -22,7 +22,9 @@ pub struct CallerHeader {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallerHeaderError {
-    /// The caller lacks what the header refers to.
+    /// A header of the server refers to something that the caller does not have, such as a claim of its token.
+    ///
+    /// Remedy: give the reference a default (`${caller:claims.dept:-none}`), or let the issuer add the claim.
     #[error("the header `{header}` needs `{reference}` of the caller, which has no such text")]
     Missing {
         /// The header.
@@ -30,7 +32,9 @@ pub enum CallerHeaderError {
         /// Such as `claims.team`.
         reference: String,
     },
-    /// The value cannot be sent unchanged.
+    /// The value for this caller, such as a claim of its token, cannot be sent in a header unchanged.
+    ///
+    /// Remedy: correct the claim at the issuer, or use another one in `headers` of the server.
     #[error(
         "the value of the header `{header}` for this caller is empty, or has characters or spaces at its ends that a header cannot carry"
     )]

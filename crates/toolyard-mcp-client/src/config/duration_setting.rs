@@ -55,7 +55,9 @@ fn without_unit<E: de::Error>(number: impl fmt::Display) -> E {
     E::custom(format!("a duration needs a unit: write \"{number}s\" for seconds"))
 }
 
-/// Not a duration.
+/// A setting of time is not a duration.
+///
+/// Remedy: write a number with a unit: `500ms`, `30s`, `2m`, `1h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a duration; write for example `30s`, `2m` or `500ms`")]
 pub struct InvalidDuration;

@@ -12,6 +12,9 @@ use super::{
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum ConfigError {
+    /// The name of a server has other characters, is too long or is reserved.
+    ///
+    /// Remedy: use the suggested name.
     #[error("`{name}` is not a valid server name: {problem}; try `{suggestion}`")]
     InvalidName {
         /// A safe preview of the name.
@@ -19,10 +22,19 @@ pub enum ConfigError {
         problem: NameError,
         suggestion: String,
     },
+    /// A server in the settings says neither how to start it nor where it is.
+    ///
+    /// Remedy: set `command` (and `args`), or `url`, in `[servers.NAME]`.
     #[error("server `{server}` has neither `command` nor `url`: set the program to start or the URL")]
     NoTransport { server: String },
+    /// Two settings of a server exclude each other.
+    ///
+    /// Remedy: remove one of the two settings in `[servers.NAME]`.
     #[error("server `{server}`: {field} conflicts with `{other_field}`: remove one of them")]
     Conflict { server: String, field: &'static str, other_field: &'static str },
+    /// A setting of a server has an invalid value; the text says why.
+    ///
+    /// Remedy: correct the setting in `[servers.NAME]`; all keys are in the settings reference.
     #[error("server `{server}`: {field} {problem}")]
     InvalidValue {
         server: String,
@@ -30,8 +42,15 @@ pub enum ConfigError {
         field: String,
         problem: &'static str,
     },
+    /// A setting of a server refers to a variable, secret or file in a wrong form; the text says how.
+    ///
+    /// Remedy: write `${VAR}`, `${VAR:-default}`, `${secret:NAME}` or `${file:/PATH}`, and `$$` for a dollar sign.
     #[error("server `{server}`: {field}: {problem}")]
     InvalidReference { server: String, field: String, problem: ReferenceError },
+    /// A setting of a server refers to a variable, secret or file that does not exist where Toolyard runs.
+    ///
+    /// Remedy: set the variable in the environment of Toolyard, store the secret with `toolyard secrets set NAME`, or
+    /// create the file; `toolyard doctor` lists what is missing.
     #[error("server `{server}` needs {} ({field}), which {}", describe_variable(.variable), describe_absence(.variable))]
     UnsetVariable {
         server: String,

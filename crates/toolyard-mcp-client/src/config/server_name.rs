@@ -8,14 +8,25 @@ pub const MAX_NAME_LENGTH: usize = 64;
 /// Why a server name is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum NameError {
+    /// The name of a server is empty.
+    ///
+    /// Remedy: give it a name, such as `files`.
     #[error("empty")]
     Empty,
+    /// The name of a server is too long.
+    ///
+    /// Remedy: choose a shorter name.
     #[error("longer than {MAX_NAME_LENGTH} characters")]
     TooLong,
+    /// The name of a server has other characters, such as capitals, spaces or dots.
+    ///
+    /// Remedy: use lowercase letters, digits, `-` and `_`.
     #[error("only `a` to `z`, digits, `-` and `_` are allowed, starting with a letter or digit")]
     InvalidCharacter,
+    /// `native` and some other names are those of built-in tools.
+    ///
+    /// Remedy: choose another name.
     #[error("reserved for built-in tools")]
     Reserved,
 }

@@ -17,9 +17,15 @@ pub enum EditError {
     Unreadable(#[from] DocumentError),
     #[error(transparent)]
     Invalid(#[from] ConfigError),
-    /// `servers` has another type.
+    /// `servers` in `toolyard.toml` has another type than a table.
+    ///
+    /// Remedy: write each server as `[servers.NAME]`.
     #[error("`servers` is not a table: write `[servers.NAME]`")]
     NotATable,
+    /// The settings have a server of this name.
+    ///
+    /// Remedy: change it with `toolyard servers edit NAME --set KEY=VALUE`, remove it with `toolyard servers remove
+    /// NAME`, or choose another name.
     #[error("server `{0}` exists already: remove it first, or choose another name")]
     NameTaken(String),
 }

@@ -11,18 +11,30 @@ const DELIMITER: &str = "---";
 /// Why a SKILL.md has no usable frontmatter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum FrontmatterError {
+    /// The file of a skill has another encoding.
+    ///
+    /// Remedy: save `SKILL.md` as UTF-8.
     #[error("SKILL.md is not UTF-8")]
     NotUtf8,
-    /// The first line is not `---`.
+    /// The first line of `SKILL.md` is not `---`.
+    ///
+    /// Remedy: begin the file with `---`, the fields `name` and `description`, and another `---`.
     #[error("SKILL.md does not begin with `---`")]
     NoStart,
-    /// The closing `---` is missing.
+    /// The closing `---` of the frontmatter is missing.
+    ///
+    /// Remedy: add a line `---` after the fields.
     #[error("the frontmatter of SKILL.md has no closing `---`")]
     NoEnd,
+    /// The frontmatter is larger than Toolyard reads.
+    ///
+    /// Remedy: move long texts below the closing `---`.
     #[error("the frontmatter of SKILL.md is longer than {MAX_FRONTMATTER_BYTES} bytes")]
     TooLong,
+    /// The frontmatter is not YAML, or its fields have wrong types.
+    ///
+    /// Remedy: correct the YAML at the place that the text names; quote values with colons.
     #[error("invalid frontmatter in SKILL.md: {0}")]
     InvalidYaml(String),
 }

@@ -76,22 +76,47 @@ pub struct LoadedSkill {
 pub enum SkillError {
     #[error(transparent)]
     Request(#[from] RequestError),
+    /// A server lists a skill in a form that the extension does not permit; the skill is not offered.
+    ///
+    /// Remedy: report it to the author of the server.
     #[error("invalid skill entry: {0}")]
     InvalidEntry(String),
+    /// A skill of a server has more files than Toolyard accepts.
+    ///
+    /// Remedy: report it to the author of the server, or use the skill from a local folder.
     #[error("the skill has {0} files; the limit is {MAX_SKILL_FILES}")]
     TooManyFiles(usize),
+    /// The files of a skill of a server are larger than Toolyard accepts.
+    ///
+    /// Remedy: report it to the author of the server, or use the skill from a local folder.
     #[error("the files of the skill have {0} bytes; the limit is {MAX_SKILL_BYTES}")]
     TooLarge(u64),
+    /// A client asked for a file that the server does not list for this skill.
+    ///
+    /// Remedy: read the list of files of the skill again; the skill may have changed.
     #[error("the skill has no file {0}")]
     NotListed(String),
+    /// The server did not return the content of a file of a skill.
+    ///
+    /// Remedy: see the log of the server (`toolyard servers logs NAME`), and report it to its author.
     #[error("failed to read {uri}: {problem}")]
     InvalidContent { uri: String, problem: &'static str },
+    /// The server returned another version of a file than it lists.
+    ///
+    /// Remedy: try again, the skill may just have changed; otherwise report it to the author of the server.
     #[error("{uri} has {found} bytes instead of the listed {listed}")]
     SizeMismatch { uri: String, listed: u64, found: u64 },
+    /// The server returned another version of a file than it lists; it is not used.
+    ///
+    /// Remedy: try again, the skill may just have changed; otherwise report it to the author of the server, because
+    /// somebody may have altered the file.
     #[error("the digest of {0} differs from the listed one")]
     DigestMismatch(String),
     #[error(transparent)]
     InvalidFrontmatter(#[from] FrontmatterError),
+    /// The frontmatter that the server lists is not that of the file.
+    ///
+    /// Remedy: report it to the author of the server; the skill is not offered.
     #[error("`{0}` in SKILL.md differs from the listed frontmatter")]
     FrontmatterMismatch(String),
 }

@@ -17,7 +17,10 @@ pub enum ConnectError {
     /// The server could not be reached, or the connection failed.
     #[error(transparent)]
     Transport(#[from] TransportError),
-    /// The server did not respond in time.
+    /// The server did not answer the first request in time; the last lines of its standard error follow.
+    ///
+    /// Remedy: see its log with `toolyard servers logs NAME`, start its command by hand, or raise `startup_timeout` of
+    /// `[servers.NAME]` (a first start may download packages).
     #[error("the server did not respond within {} s{}", .after.as_secs_f64(), last_output(.stderr))]
     TimedOut {
         /// The limit.
@@ -25,10 +28,14 @@ pub enum ConnectError {
         /// The end of the server's stderr.
         stderr: String,
     },
-    /// The server responded with an error.
+    /// The server answered the first request with an error.
+    ///
+    /// Remedy: see its log with `toolyard servers logs NAME`; check its arguments, variables and credentials.
     #[error("the server responded with an error: {0}")]
     Refused(RpcError),
-    /// The server speaks only revisions that we do not.
+    /// The server speaks only MCP revisions that Toolyard does not know.
+    ///
+    /// Remedy: update the server or Toolyard; every revision from 2024-11-05 to 2026-07-28 is supported.
     #[error("unsupported protocol revision {0}")]
     UnsupportedRevision(String),
     /// A response is not what its method promises.
@@ -37,7 +44,9 @@ pub enum ConnectError {
     /// Any other failure of a request.
     #[error(transparent)]
     Request(RequestError),
-    /// The server failed recently, and Toolyard waits before it retries.
+    /// The server failed recently, and Toolyard waits before it tries again.
+    ///
+    /// Remedy: correct the reason in the message; `toolyard servers test NAME` tries at once.
     #[error("{reason}; retry in {} s", .retry_in.as_secs_f64().ceil())]
     TemporarilyUnavailable {
         /// The failure.
@@ -46,24 +55,37 @@ pub enum ConnectError {
         retry_in: Duration,
     },
     /// The operator disabled the server.
+    ///
+    /// Remedy: enable it: `toolyard servers enable NAME`.
     #[error("the server is disabled")]
     Disabled,
     /// The caller needs an instance of its own, and there is no room for it.
     #[error("{0}")]
     TooManyInstances(InstanceLimit),
-    /// The server was stopped while it was starting.
+    /// The server was stopped while it was starting: by `toolyard servers stop`, a reload or the end of the process.
+    ///
+    /// Remedy: call the tool again; the next call starts the server.
     #[error("the server was stopped while it was starting")]
     Cancelled,
-    /// The server was removed from the configuration.
+    /// The server was removed from the settings while it was in use.
+    ///
+    /// Remedy: add it again: `toolyard servers add NAME`.
     #[error("the server is not configured any more")]
     NotConfigured,
-    /// No server has this name.
+    /// No server of the settings has this name.
+    ///
+    /// Remedy: list the servers with `toolyard servers list`.
     #[error("no server is named `{0}`")]
     UnknownServer(String),
-    /// The cache of tools failed.
+    /// The store with the known tools of servers failed.
+    ///
+    /// Remedy: check the store with `toolyard store check`.
     #[error("failed to access the cached tools of the server: {0}")]
     Cache(String),
-    /// The configuration cannot be resolved, for example because a variable is not set.
+    /// The settings of the server cannot be resolved, for example because a variable is not set; the text says which.
+    ///
+    /// Remedy: set the variable, store the secret (`toolyard secrets set NAME`) or create the file; `toolyard doctor`
+    /// lists what is missing.
     #[error("{0}")]
     Configuration(String),
 }

@@ -44,6 +44,8 @@ pub enum ServerRequestError {
     #[error(transparent)]
     Request(#[from] RequestError),
     /// Too many resources of the server have subscribers.
+    ///
+    /// Remedy: end subscriptions that are not needed (`resources/unsubscribe`).
     #[error("{MAX_SUBSCRIBED_RESOURCES} resources of the server have subscribers already")]
     TooManySubscriptions,
 }

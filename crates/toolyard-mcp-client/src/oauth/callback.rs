@@ -30,14 +30,25 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum CallbackError {
+    /// The port for the response of the browser is in use or not permitted.
+    ///
+    /// Remedy: end the other program, or set `oauth.callback_port` of `[servers.NAME]` to a free port that is
+    /// registered for the client.
     #[error("failed to listen on port {port} ({reason}): free it or set another `oauth.callback_port`")]
     Listen {
         /// The port; 0 for any.
         port: u16,
         reason: std::io::ErrorKind,
     },
+    /// The person declined on the page, or the authorization server does not accept the client; the text is its answer.
+    ///
+    /// Remedy: sign in again (`toolyard servers login NAME`) and agree; check `oauth.client_id` and `oauth.scopes` of
+    /// `[servers.NAME]`.
     #[error("the authorization server refused: {0}")]
     Refused(String),
+    /// Nobody completed the sign-in in the browser.
+    ///
+    /// Remedy: repeat `toolyard servers login NAME`, and sign in on the page that opens.
     #[error("the login was not completed within {0:?}")]
     TimedOut(Duration),
 }

@@ -37,6 +37,9 @@ const LOCK_RETRY_DELAY: Duration = Duration::from_millis(50);
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum TokenStoreError {
+    /// The file with the tokens of a server could not be read or written.
+    ///
+    /// Remedy: check the permissions of the file and its folder, and the free space of the disk.
     #[error("{path} could not be {what}: {reason}", path = .path.display())]
     Io {
         path: PathBuf,
@@ -44,12 +47,24 @@ pub enum TokenStoreError {
         what: &'static str,
         reason: std::io::Error,
     },
+    /// Other users of this machine can read the file with tokens.
+    ///
+    /// Remedy: run `chmod 600` on the file; if somebody may have read it, sign in again: `toolyard servers login NAME`.
     #[error("{path} is readable by other users: run `chmod 600` on it, and log in again if it may have leaked", path = .path.display())]
     InsecurePermissions { path: PathBuf },
+    /// The file with tokens does not decrypt.
+    ///
+    /// Remedy: remove the file, then sign in again: `toolyard servers login NAME`.
     #[error("{path} cannot be used: {reason}", path = .path.display())]
     Undecryptable { path: PathBuf, reason: EncryptionError },
+    /// A later version of Toolyard wrote the file with tokens.
+    ///
+    /// Remedy: update Toolyard, or remove the file and sign in again: `toolyard servers login NAME`.
     #[error("{path} was written by another version of Toolyard", path = .path.display())]
     UnsupportedFile { path: PathBuf },
+    /// Another Toolyard process holds the file with tokens for too long.
+    ///
+    /// Remedy: retry; if it stays, end the process that hangs.
     #[error("{path} is locked by another process", path = .path.display())]
     Locked { path: PathBuf },
 }

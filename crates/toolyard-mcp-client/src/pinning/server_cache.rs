@@ -30,18 +30,30 @@ const MAX_SOURCES_READ_SINGLY: usize = 100;
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum CacheError {
+    /// The store with the known tools of servers failed.
+    ///
+    /// Remedy: check the store with `toolyard store check`.
     #[error("failed to access the cached tools of {subject}: {message}")]
     Store {
         /// `all servers`, or one by name.
         subject: String,
         message: String,
     },
+    /// The server was never started with its current settings, so its tools are not known.
+    ///
+    /// Remedy: start it once: `toolyard servers test NAME`.
     #[error("server {0} has no cached tools for its current configuration; connect it first")]
     UnknownServer(SourceId),
     #[error(transparent)]
     NotQuarantined(#[from] NotQuarantined),
+    /// The definition changed between showing and approving it.
+    ///
+    /// Remedy: review it once more: `toolyard servers show NAME`, then `toolyard servers approve NAME`.
     #[error("{0} changed again since it was shown; review it once more")]
     DefinitionChanged(String),
+    /// No approved tool of the server has this name.
+    ///
+    /// Remedy: list its tools with `toolyard servers show NAME`.
     #[error("server {server} has no approved tool {tool}")]
     UnknownTool { server: SourceId, tool: String },
 }

@@ -31,14 +31,25 @@ pub struct FormField {
 /// Why a form cannot be filled in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum FormError {
+    /// The server asks for input in a way that Toolyard does not know.
+    ///
+    /// Remedy: call the tool with a client that supports it, or update Toolyard.
     #[error("unsupported elicitation mode `{0}`")]
     NotAForm(String),
+    /// The form that the server wants to be filled in is not valid; the text says why.
+    ///
+    /// Remedy: report it to the author of the server.
     #[error("invalid elicitation form: {0}")]
     Invalid(String),
+    /// A required field of the form was left empty.
+    ///
+    /// Remedy: answer again with a value for the field.
     #[error("the form needs a value for `{0}`")]
     Missing(String),
+    /// The answer has a field that the form does not have.
+    ///
+    /// Remedy: use the names of the fields in the form.
     #[error("the form has no field `{0}`")]
     UnknownField(String),
 }

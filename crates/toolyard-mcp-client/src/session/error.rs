@@ -15,25 +15,38 @@ pub enum RequestError {
     /// The request or its response was not delivered.
     #[error(transparent)]
     Transport(#[from] TransportError),
-    /// The server responded with an error.
+    /// The server answered the call with a protocol error; code and text are its own.
+    ///
+    /// Remedy: read the text; see the log of the server with `toolyard servers logs NAME`.
     #[error("MCP error: {0}")]
     Rpc(#[from] RpcError),
-    /// The connection failed after the server had started to process the call.
+    /// The connection failed after the server had started to process the call, so it may have had an effect.
+    ///
+    /// Remedy: check on the server what happened before you repeat the call; logs: `toolyard servers logs NAME`.
     #[error("the call was interrupted after the server had asked for input: {0}")]
     Interrupted(TransportError),
-    /// Neither a response nor progress arrived in time.
+    /// The server sent neither a response nor progress in time.
+    ///
+    /// Remedy: raise `--timeout`, `[call] timeout` or `call_timeout` of the server; see its log with `toolyard servers
+    /// logs NAME`.
     #[error("no response or progress from the server for {} s", .0.as_secs_f64())]
     IdleTimeout(Duration),
     /// The response is not what the method promises.
     #[error(transparent)]
     Malformed(#[from] WireError),
-    /// The server keeps asking for input.
+    /// The server asked for input again and again.
+    ///
+    /// Remedy: call the tool with complete arguments; otherwise report it to the author of the server.
     #[error("the server asked for input {0} times without completing the call")]
     TooManyInputRounds(usize),
-    /// The call continues an earlier one, which the server cannot do any more.
+    /// The call continues an earlier one, and the server has lost it or was restarted.
+    ///
+    /// Remedy: call the tool again from the beginning, if the earlier call had no effect.
     #[error("the server asked for input in an earlier call and cannot take the answers now")]
     CannotResume,
-    /// The server needs input that nobody can give.
+    /// The server needs input that nobody can give; the text says why.
+    ///
+    /// Remedy: call the tool with a client that supports elicitation, or pass the values as arguments.
     #[error("the server needs input, but {0}")]
     InputUnavailable(String),
 }

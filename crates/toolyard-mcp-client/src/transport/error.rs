@@ -12,10 +12,16 @@ use crate::config::CallerHeaderError;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransportError {
-    /// The server could not be started or reached; nothing was sent.
+    /// The server could not be started or reached; nothing was sent. The text says why.
+    ///
+    /// Remedy: for a command: check that it is installed, and start it by hand; for a URL: check the address, the
+    /// network and the certificate. `toolyard servers test NAME` tries again.
     #[error("cannot reach the server: {0}")]
     Unreachable(String),
-    /// The server process exited.
+    /// The process of the server ended; the last lines of its standard error follow.
+    ///
+    /// Remedy: see its log with `toolyard servers logs NAME`, and start its command by hand with the same arguments and
+    /// variables.
     #[error("the server exited ({status}){}", stderr_suffix(.stderr))]
     Exited {
         /// Exit code or signal.
@@ -23,16 +29,23 @@ pub enum TransportError {
         /// The end of the server's stderr.
         stderr: String,
     },
-    /// The connection was lost after something was sent.
+    /// The connection was lost after something was sent, so the call may have had an effect.
+    ///
+    /// Remedy: check on the server what happened before you repeat the call; logs: `toolyard servers logs NAME`.
     #[error("the connection was lost: {0}")]
     ConnectionLost(String),
-    /// We closed the connection.
+    /// Toolyard closed the connection, because the server was stopped or its settings changed.
+    ///
+    /// Remedy: call the tool again; the next call connects anew.
     #[error("the connection was closed")]
     Closed,
     /// A message exceeds a limit or is not JSON-RPC.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// An HTTP error status.
+    /// The server answered with an HTTP error status.
+    ///
+    /// Remedy: 401 or 403: `toolyard servers login NAME` or check `headers`; 404: check `url`; 429 and 5xx: try again
+    /// later. Its log: `toolyard servers logs NAME`.
     #[error("the server responded with HTTP status {status}{}", .excerpt.as_deref().map(|text| format!(": {text}")).unwrap_or_default())]
     Status {
         /// Such as 404.
@@ -46,17 +59,24 @@ pub enum TransportError {
         /// How long the header `Retry-After` asks to wait.
         retry_after_seconds: Option<u32>,
     },
-    /// A redirect that is not followed.
+    /// The server answered with a redirect to another site, which would receive credentials.
+    ///
+    /// Remedy: set `url` of the server to the address that the message names, if you trust it.
     #[error("the server redirects to {0}, which is not followed")]
     Redirect(String),
-    /// An HTTP response that is neither JSON nor an event stream, or is compressed.
+    /// Something that is not an MCP server answered: a web page, a proxy or a compressed body.
+    ///
+    /// Remedy: check `url` of the server, including its path (often `/mcp` or `/sse`).
     #[error("the server responded with {0} instead of an MCP message")]
     UnexpectedResponse(String),
-    /// The server does not know the session any more. The message was not processed; it may be sent again in a new
-    /// session.
+    /// The server was restarted or ended the session. The message was not processed.
+    ///
+    /// Remedy: nothing is needed: Toolyard sends it again in a new session. If it repeats, see the log of the server.
     #[error("the server does not know this session any more")]
     SessionExpired,
-    /// The server asks for messages to be posted to another origin.
+    /// A server of the transport HTTP+SSE asks for messages to be posted to another origin.
+    ///
+    /// Remedy: check `url` of the server; if the other origin is right, use its URL.
     #[error("the server names an endpoint at another origin, which is refused: {0}")]
     CrossOriginEndpoint(String),
     /// A header has no value for the caller; nothing was sent.
@@ -70,7 +90,9 @@ pub enum TransportError {
         /// The header `WWW-Authenticate`.
         challenge: Option<String>,
     },
-    /// The limit of requests that await a response is reached.
+    /// Too many requests to the server await a response.
+    ///
+    /// Remedy: wait until some have ended, or limit the callers with `[[quotas]]` and `concurrent_calls`.
     #[error("{0} requests to the server are in flight already")]
     TooManyRequests(usize),
 }

@@ -43,8 +43,14 @@ enum ForwardingError {
     Peer(#[from] PeerError),
     #[error(transparent)]
     Message(#[from] PeerMessageError),
+    /// Another gateway ended its part of an exchange early.
+    ///
+    /// Remedy: see the log of the other gateway; run the same version everywhere.
     #[error("another process of the cluster ended an exchange early")]
     Ended,
+    /// Another gateway has a version with other messages.
+    ///
+    /// Remedy: run the same version of Toolyard in all gateways.
     #[error(
         "another process of the cluster could not read a request; do all processes have the same version?"
     )]

@@ -96,10 +96,19 @@ pub(crate) enum PeerNotification {
 /// A message of another process could not be read. Its content is not shown: it may be private.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PeerMessageError {
+    /// Another gateway sent a message that this version cannot read.
+    ///
+    /// Remedy: run the same version of Toolyard in all gateways; check who else may publish to the NATS subjects.
     #[error("malformed message from another process of the cluster, at byte {0}")]
     Malformed(usize),
+    /// Another gateway sent a message that does not fit the exchange.
+    ///
+    /// Remedy: run the same version of Toolyard in all gateways; check who else may publish to the NATS subjects.
     #[error("unexpected message from another process of the cluster: {0}")]
     Unexpected(&'static str),
+    /// A message to another gateway could not be written as JSON.
+    ///
+    /// Remedy: report it with the log: this is a defect of Toolyard.
     #[error("failed to encode a message to another process of the cluster")]
     Unencodable,
 }

@@ -22,10 +22,14 @@ struct Keys {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionKeyError {
-    /// The cryptographic library rejected the key.
+    /// A key for session ids has the wrong length.
+    ///
+    /// Remedy: generate one with `openssl rand -hex 32`, and set `[serve] session_keys`.
     #[error("invalid session key: expected 32 bytes")]
     InvalidKey,
-    /// The operating system provides no random numbers.
+    /// The operating system gives no random numbers.
+    ///
+    /// Remedy: check `/dev/urandom` and the sandbox of the process.
     #[error("the operating system provides no random numbers")]
     NoRandomness,
 }

@@ -17,16 +17,24 @@ const MIN_INDEXED_FIELDS: usize = 16;
 /// Why a schema is too expensive to check arguments against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaComplexityError {
-    /// A reference leads back to itself without descending into the value.
+    /// A reference in the schema leads back to itself without descending into the value.
+    ///
+    /// Remedy: report it to the author of the server; the tool is not offered.
     #[error("contains a circular reference")]
     CircularReference,
-    /// Nested combinators multiply.
+    /// Nested combinators (`anyOf`, `oneOf`, `allOf`) multiply, so that checking arguments would take too long.
+    ///
+    /// Remedy: report it to the author of the server; the tool is not offered.
     #[error("applies more than {max} subschemas to one value", max = MAX_SUBSCHEMAS)]
     TooManySubschemas,
-    /// References and combinators are nested too deeply.
+    /// References and combinators of the schema are nested too deeply.
+    ///
+    /// Remedy: report it to the author of the server; the tool is not offered.
     #[error("has a chain of references longer than {max}", max = MAX_REFERENCE_CHAIN)]
     ReferenceChainTooLong,
-    /// A reference whose target depends on the dynamic scope. Real tools do not use them.
+    /// The schema has references whose target depends on where it is used.
+    ///
+    /// Remedy: report it to the author of the server; the tool is not offered.
     #[error("uses the unsupported keyword {0}")]
     UnsupportedKeyword(&'static str),
 }

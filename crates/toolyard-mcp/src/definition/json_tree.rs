@@ -29,13 +29,19 @@ pub(crate) enum JsonTree {
 /// Why a text is not accepted as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JsonTreeError {
-    /// Nested too deeply.
+    /// A definition is nested deeper than Toolyard reads.
+    ///
+    /// Remedy: report it to the author of the server; the tool is not offered.
     #[error("nested more than {0} levels deep")]
     TooDeep(usize),
-    /// Parsers disagree about which of the values counts.
+    /// Parsers disagree about which of two values with one key counts.
+    ///
+    /// Remedy: report it to the author of the server; the tool is not offered.
     #[error("duplicate key {0:?}")]
     DuplicateKey(String),
-    /// Not JSON, or a string that is not Unicode.
+    /// A definition is not JSON, or has a string that is not Unicode.
+    ///
+    /// Remedy: report it to the author of the server; the tool is not offered.
     #[error("malformed value or text")]
     Malformed,
 }

@@ -25,10 +25,14 @@ pub struct MirroredParameter {
 /// Why an `x-mcp-header` is invalid. Over Streamable HTTP such a tool must not be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MirroredHeaderError {
-    /// Not on a property that every call may have.
+    /// The schema asks for a parameter in a header at a place that a call need not have.
+    ///
+    /// Remedy: report it to the author of the server; the tool is not offered.
     #[error("x-mcp-header is only allowed on properties nested in properties of inputSchema")]
     InvalidLocation,
-    /// Not the name of a header.
+    /// The schema names a header with characters that headers cannot have.
+    ///
+    /// Remedy: report it to the author of the server; the tool is not offered.
     #[error("the x-mcp-header of {parameter} is not an HTTP header name: {header}")]
     InvalidName {
         /// The parameter.
@@ -36,7 +40,9 @@ pub enum MirroredHeaderError {
         /// The header.
         header: String,
     },
-    /// Another parameter has the same header.
+    /// Two parameters of the schema use one header.
+    ///
+    /// Remedy: report it to the author of the server; the tool is not offered.
     #[error("the x-mcp-header of {parameter} is already used by another parameter: {header}")]
     DuplicateName {
         /// The parameter.
@@ -44,13 +50,17 @@ pub enum MirroredHeaderError {
         /// The header.
         header: String,
     },
-    /// Not a string, an integer or a boolean.
+    /// Only a string, an integer or a boolean can be sent in a header.
+    ///
+    /// Remedy: report it to the author of the server; the tool is not offered.
     #[error("the x-mcp-header of {parameter} requires the type string, integer or boolean")]
     UnsupportedType {
         /// The parameter.
         parameter: String,
     },
-    /// The schema is invalid JSON.
+    /// The schema of a tool is not JSON.
+    ///
+    /// Remedy: report it to the author of the server; the tool is not offered.
     #[error("the schema is invalid JSON: {0}")]
     InvalidJson(#[from] JsonTreeError),
 }

@@ -67,31 +67,46 @@ pub struct QuarantinedTool {
 /// Why a tool is quarantined.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuarantineReason {
-    /// The approved definition is another one.
+    /// The server now describes the tool in another way than when it was approved.
+    ///
+    /// Remedy: review the change with `toolyard servers show NAME`, then approve it: `toolyard servers approve NAME
+    /// TOOL`.
     #[error("the definition changed since it was approved")]
     Changed,
-    /// It equals a tool that disappeared.
+    /// The tool equals one that disappeared, so it may be the same under a new name.
+    ///
+    /// Remedy: review it with `toolyard servers show NAME`, then approve it: `toolyard servers approve NAME TOOL`.
     #[error("looks like {from} under a new name")]
     Renamed {
         /// The name that disappeared.
         from: String,
     },
-    /// It was never approved.
+    /// The server has `strict = true`, and the tool was never approved.
+    ///
+    /// Remedy: review it with `toolyard servers show NAME`, then approve it: `toolyard servers approve NAME TOOL`.
     #[error("not approved yet")]
     Unapproved,
-    /// It is new on a known server, and another source has a tool of the same name.
+    /// A server that is known added a tool with the name of a tool of another source.
+    ///
+    /// Remedy: review it with `toolyard servers show NAME`, then approve it: `toolyard servers approve NAME TOOL` (with
+    /// `--take-names` to give it the bare name).
     #[error("new since the first approval, and `{owner}` has a tool of the same name")]
     NameInUse {
         /// The other source.
         owner: SourceId,
     },
-    /// It is new on a known server, and riskier than all tools that were approved before.
+    /// A server that is known added a tool with more effects than all its tools had before.
+    ///
+    /// Remedy: review it with `toolyard servers show NAME`, then approve it: `toolyard servers approve NAME TOOL`.
     #[error("new since the first approval, and riskier than all approved tools of the server: {effect}")]
     RaisesRisk {
         /// What it is, in a word.
         effect: &'static str,
     },
-    /// It is new on a known server that is not trusted.
+    /// A server that is not trusted added a tool after its first approval.
+    ///
+    /// Remedy: review it with `toolyard servers show NAME`, then approve it: `toolyard servers approve NAME TOOL`, or
+    /// trust the server: `toolyard servers trust NAME`.
     #[error("new since the first approval")]
     Later,
 }
@@ -117,7 +132,9 @@ impl PinDecision {
     }
 }
 
-/// An approval for a tool that does not await one.
+/// The tool is approved already, or does not exist.
+///
+/// Remedy: list what awaits approval with `toolyard servers show NAME`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0} does not await approval")]
 pub struct NotQuarantined(pub String);

@@ -17,7 +17,9 @@ use super::{
     preview::{MAX_NAME_CHARS_SHOWN, preview},
 };
 
-/// Unsafe characters that cannot be removed.
+/// Names and identifiers with invisible or control characters could deceive a reader.
+///
+/// Remedy: report it to the author of the server; the tool is not offered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{location} contains unsafe characters: {characters}")]
 pub struct UnsafeText {

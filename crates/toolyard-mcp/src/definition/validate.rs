@@ -56,25 +56,37 @@ pub struct RejectedTool {
 /// Why a definition is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
-    /// The definition is too large.
+    /// The definition of a tool is too large.
+    ///
+    /// Remedy: report it to the author of the server; the tool is not offered.
     #[error("the definition has {0} bytes; at most {max} are allowed", max = MAX_DEFINITION_BYTES)]
     TooLarge(usize),
-    /// The definition is malformed or ambiguous JSON.
+    /// The definition of a tool is malformed or ambiguous JSON.
+    ///
+    /// Remedy: report it to the author of the server; the tool is not offered.
     #[error("the definition is invalid JSON: {0}")]
     InvalidJson(#[from] JsonTreeError),
-    /// The definition is not an object.
+    /// The definition of a tool is not an object.
+    ///
+    /// Remedy: report it to the author of the server; the tool is not offered.
     #[error("the definition is {0}, not an object")]
     NotAnObject(&'static str),
-    /// The definition has no name.
+    /// The definition of a tool has no name.
+    ///
+    /// Remedy: report it to the author of the server; the tool is not offered.
     #[error("the definition has no name")]
     MissingName,
-    /// The name cannot be shown or called safely.
+    /// The name of a tool cannot be shown or called safely; the text says why.
+    ///
+    /// Remedy: report it to the author of the server; the tool is not offered.
     #[error("the name {0}")]
     InvalidName(&'static str),
     /// Unsafe characters that cannot be removed.
     #[error("{0}")]
     UnsafeText(#[from] UnsafeText),
-    /// A description or title is too long.
+    /// A description or title of a tool is too long.
+    ///
+    /// Remedy: report it to the author of the server; the tool is not offered.
     #[error("the {field} has {bytes} bytes; at most {max} are allowed", max = MAX_TEXT_BYTES)]
     TextTooLong {
         /// The field.
@@ -82,7 +94,9 @@ pub enum Rejection {
         /// Its size.
         bytes: usize,
     },
-    /// A schema is too large.
+    /// A schema of a tool is too large.
+    ///
+    /// Remedy: report it to the author of the server; the tool is not offered.
     #[error("the {field} has {bytes} bytes; at most {max} are allowed", max = MAX_SCHEMA_BYTES)]
     SchemaTooLarge {
         /// The field.
@@ -90,16 +104,22 @@ pub enum Rejection {
         /// Its size.
         bytes: usize,
     },
-    /// No arguments can satisfy the schema.
+    /// No arguments can satisfy the schema of the tool; the text says why.
+    ///
+    /// Remedy: report it to the author of the server; the tool is not offered.
     #[error("the inputSchema {0}; it must describe an object")]
     InvalidSchema(String),
-    /// Checking arguments against the schema would take too long.
+    /// Checking arguments against the schema would take too long; the text says why.
+    ///
+    /// Remedy: report it to the author of the server; the tool is not offered.
     #[error("the inputSchema {0}")]
     ComplexSchema(#[from] SchemaComplexityError),
     /// An invalid `x-mcp-header`.
     #[error("{0}")]
     InvalidMirroredHeader(#[from] MirroredHeaderError),
-    /// Several different definitions have the same name.
+    /// The server lists several different tools with one name.
+    ///
+    /// Remedy: report it to the author of the server; none of them is offered.
     #[error("{0} different definitions have this name")]
     Ambiguous(usize),
 }

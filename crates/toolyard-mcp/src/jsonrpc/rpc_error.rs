@@ -9,7 +9,10 @@ const MAX_MESSAGE_BYTES: usize = 16 << 10;
 /// Larger `data` is dropped.
 const MAX_DATA_BYTES: usize = 1 << 20;
 
-/// A JSON-RPC error of the other side.
+/// The other side answered with a JSON-RPC error; the text is its own.
+///
+/// Remedy: read the text; see the log of the server with `toolyard servers logs NAME`. The codes are at the end of this
+/// page.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message} (code {code})")]
 pub struct RpcError {

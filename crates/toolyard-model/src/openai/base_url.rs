@@ -12,6 +12,9 @@ pub(super) struct BaseUrl(Url);
 pub(super) enum BaseUrlError {
     #[error(transparent)]
     Syntax(#[from] url::ParseError),
+    /// `url` of a model is not an HTTP URL.
+    ///
+    /// Remedy: write for example `http://127.0.0.1:11434/v1`.
     #[error("the scheme must be http:// or https://")]
     Scheme,
 }

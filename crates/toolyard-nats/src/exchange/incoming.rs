@@ -35,12 +35,25 @@ pub(crate) enum Received {
 /// Frames that do not make up an exchange.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum IncomingError {
+    /// Messages between processes arrived with a gap, so the exchange was ended.
+    ///
+    /// Remedy: see the log of NATS for slow consumers; a slow network needs JetStream for long messages.
     #[error("messages got lost")]
     Gap,
+    /// A message between processes exceeds the limit of arguments and results.
+    ///
+    /// Remedy: let the tool return less, or a reference to the data.
     #[error("a message is longer than 64 MiB")]
     TooLong,
+    /// Another process sent a kind of message that this version does not know.
+    ///
+    /// Remedy: run the same version of Toolyard in all gateways and workers.
     #[error("unexpected kind of message")]
     UnexpectedKind,
+    /// Another process sent a message that cannot be read.
+    ///
+    /// Remedy: run the same version of Toolyard in all gateways and workers; check who else may publish to the NATS
+    /// subjects.
     #[error("a message is malformed")]
     Malformed,
 }

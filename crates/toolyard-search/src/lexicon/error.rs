@@ -7,7 +7,9 @@ use super::format::MAX_LEXICON_BYTES;
 /// A lexicon cannot be built or used.
 #[derive(Debug, thiserror::Error)]
 pub enum LexiconError {
-    /// The file cannot be read.
+    /// The file of the lexicon does not exist or cannot be read.
+    ///
+    /// Remedy: add it again: `toolyard lexicon add zh`.
     #[error("failed to read the lexicon {}: {error}", path.display())]
     Unreadable {
         /// The file.
@@ -15,10 +17,14 @@ pub enum LexiconError {
         /// The cause.
         error: std::io::Error,
     },
-    /// The file does not begin like a lexicon.
+    /// The file in the folder of lexicons is something else.
+    ///
+    /// Remedy: remove the file, and add the lexicon again: `toolyard lexicon add zh`.
     #[error("the file is not a lexicon")]
     NotALexicon,
-    /// Another version of the program wrote the file.
+    /// Another version of Toolyard wrote the lexicon.
+    ///
+    /// Remedy: add it again: `toolyard lexicon add zh`.
     #[error(
         "the lexicon has format version {found}, but this program supports version {supported}; add the lexicon again"
     )]
@@ -28,13 +34,19 @@ pub enum LexiconError {
         /// Supported version.
         supported: u32,
     },
-    /// The checksum, a length or the origin in the file is wrong.
+    /// The checksum, a length or the origin in the file of the lexicon is wrong.
+    ///
+    /// Remedy: add it again: `toolyard lexicon add zh`.
     #[error("the lexicon is damaged ({0}); add it again")]
     Damaged(&'static str),
-    /// The lexicon exceeds the size limit.
+    /// The dictionary is too large for a lexicon.
+    ///
+    /// Remedy: use CC-CEDICT, or a smaller dictionary in its format.
     #[error("a lexicon of {0} bytes exceeds the limit of {MAX_LEXICON_BYTES} bytes")]
     TooLarge(u64),
-    /// The dictionary has no usable entry.
+    /// The file has no usable line of a dictionary.
+    ///
+    /// Remedy: pass CC-CEDICT: plain text, `.gz`, wheel, zip or tgz.
     #[error("the dictionary has no entries; expected lines such as: 刪除 删除 [shan1 chu2] /to delete/")]
     NoEntries,
 }

@@ -29,10 +29,20 @@ const LOCATION_HASH_CHARS: usize = 16;
 /// Why a batch could not be written to a spill file.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SpillError {
+    /// The process has no data folder, so audit records cannot be kept on disk while the store fails.
+    ///
+    /// Remedy: make the data folder of the user writable (`HOME`), or set `store` to a SQLite file in a writable
+    /// folder.
     #[error("there is no folder for a spill file")]
     NoFolder,
+    /// The store failed for so long that the file for audit records is full.
+    ///
+    /// Remedy: repair the store: the records are appended to it as soon as it works.
     #[error("the spill file has reached its limit of {0} bytes")]
     Full(u64),
+    /// The file for audit records could not be written.
+    ///
+    /// Remedy: make room on the disk, and check the permissions of the folder.
     #[error("failed to write the spill file in {}: {error}", .folder.display())]
     Io { folder: PathBuf, error: io::Error },
 }

@@ -32,16 +32,25 @@ pub struct TraceConfig {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceConfigError {
-    /// The endpoint is not a URL.
+    /// `[telemetry] otlp_endpoint`, or the variable of OpenTelemetry, is not a URL.
+    ///
+    /// Remedy: write for example `http://127.0.0.1:4318`.
     #[error("invalid OTLP endpoint `{0}`: not an http or https URL")]
     InvalidEndpoint(String),
-    /// A header is not `name=value`.
+    /// A header for the receiver of traces is not `name=value`.
+    ///
+    /// Remedy: correct `OTEL_EXPORTER_OTLP_HEADERS` (`name=value,name=value`), or use `[telemetry] otlp_headers`.
     #[error("invalid OTLP header number {0}: expected `name=value`")]
     InvalidHeader(usize),
-    /// The sampler is unknown.
+    /// `OTEL_TRACES_SAMPLER` has a value that is not one of OpenTelemetry's.
+    ///
+    /// Remedy: use `always_on`, `always_off`, `traceidratio`, or one of them with `parentbased_`; or set `[telemetry]
+    /// sample_ratio`.
     #[error("unknown sampler `{0}` in OTEL_TRACES_SAMPLER")]
     UnknownSampler(String),
-    /// The exporter cannot be built.
+    /// The exporter of traces cannot be built; the text says why.
+    ///
+    /// Remedy: check `[telemetry]` and the variables `OTEL_…`.
     #[error("cannot export traces: {0}")]
     Exporter(String),
 }

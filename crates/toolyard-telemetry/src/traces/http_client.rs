@@ -20,8 +20,14 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) enum ExportError {
     #[error("{0}")]
     Request(#[from] reqwest::Error),
+    /// The receiver of traces refused the export.
+    ///
+    /// Remedy: 401 or 403: set `[telemetry] otlp_headers`; 404: check `otlp_endpoint` (`/v1/traces` is added).
     #[error("the receiver answered with status {0}")]
     Status(reqwest::StatusCode),
+    /// The receiver of traces accepted only a part of the spans; the reason is its own.
+    ///
+    /// Remedy: see the log of the receiver: limits of size and rate are the usual reason.
     #[error("the receiver refused {spans} spans: {reason}")]
     Rejected { spans: u64, reason: String },
 }

@@ -20,19 +20,29 @@ const MAX_PROGRAMS: usize = 32;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SkillFileError {
-    /// The path is absolute, or has `..` or hidden components.
+    /// The path of a file of a skill is absolute, or has `..` or hidden parts.
+    ///
+    /// Remedy: use a path from the list of files of the skill.
     #[error("the path must be relative and stay inside the skill's folder")]
     InvalidPath,
-    /// A link leads out of the folder.
+    /// A link in the folder of a skill leads out of it, so it is not read.
+    ///
+    /// Remedy: copy the file into the folder of the skill.
     #[error("the file is outside of the skill's folder")]
     OutsideFolder,
-    /// There is no such file.
+    /// The skill has no such file.
+    ///
+    /// Remedy: call the skill without `resource` for the list of its files.
     #[error("no such file in the skill's folder")]
     NotFound,
-    /// A folder, pipe, socket or device.
+    /// A folder, pipe, socket or device cannot be read as a file of a skill.
+    ///
+    /// Remedy: use a path from the list of files of the skill.
     #[error("not a regular file")]
     NotRegularFile,
-    /// The file could not be read.
+    /// The file of a skill could not be read; the text says why.
+    ///
+    /// Remedy: check the permissions of the file.
     #[error("failed to read the file: {0}")]
     Unreadable(String),
 }

@@ -73,19 +73,29 @@ pub enum RejectReason {
     /// The frontmatter of SKILL.md is invalid.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// SKILL.md cannot be opened.
+    /// `SKILL.md` cannot be opened; the text says why.
+    ///
+    /// Remedy: check that the file exists and is readable for this user.
     #[error("failed to open SKILL.md: {0}")]
     File(#[from] SkillFileError),
-    /// Neither the name nor the folder's name can be made valid.
+    /// Neither `name` in `SKILL.md` nor the name of the folder can be turned into the name of a tool.
+    ///
+    /// Remedy: set `name` to letters, digits and `-`.
     #[error("the skill's name cannot be made valid")]
     InvalidName,
-    /// A link leads out of the searched folder.
+    /// A link in a folder of skills leads out of it.
+    ///
+    /// Remedy: move the skill into the folder, or add its folder to `[skills] folders`.
     #[error("the link leads out of the skills folder")]
     LinkOutsideFolder,
-    /// The folder could not be read.
+    /// A folder of skills could not be read; the text says why.
+    ///
+    /// Remedy: check the permissions of the folder.
     #[error("failed to read the folder: {0}")]
     Unreadable(String),
-    /// The search stopped before all folders were visited.
+    /// The search for skills stopped before all folders were visited.
+    ///
+    /// Remedy: point `[skills] folders` at the folder of the skills, not at a folder above many others.
     #[error("more than {MAX_FOLDERS} folders; the rest was not searched")]
     TooManyFolders,
 }

@@ -36,7 +36,9 @@ impl TrustState {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrustError {
-    /// The skill could not be read.
+    /// The skill to be trusted cannot be read; the text says why.
+    ///
+    /// Remedy: check the folder; `toolyard skills list` shows all skills and their problems.
     #[error("failed to read the skill in {path}: {source}")]
     Skill {
         /// Its folder.
@@ -44,7 +46,9 @@ pub enum TrustError {
         /// The cause.
         source: SkillFileError,
     },
-    /// The path of the folder is not UTF-8, but decisions store it as text.
+    /// Decisions of trust store the path as text.
+    ///
+    /// Remedy: move the skill to a folder with a plain name.
     #[error("the skill in {0} cannot be trusted: its path is not UTF-8 text")]
     PathNotUtf8(PathBuf),
 }

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {
-    /// The file cannot be read.
+    /// The settings file does not exist or cannot be read.
+    ///
+    /// Remedy: check the path (`--config FILE`) and the permissions of the file.
     #[error("failed to read {path}: {error}")]
     Unreadable {
         /// The file.
@@ -14,7 +16,9 @@ pub enum SettingsError {
         /// Why.
         error: std::io::Error,
     },
-    /// The file does not parse.
+    /// The settings file is not TOML, has an unknown key, or a value of the wrong type; the text names the line.
+    ///
+    /// Remedy: correct the line; all keys are in docs/guide/settings.md and `toolyard settings schema`.
     #[error("failed to parse {path}: {error}")]
     Invalid {
         /// The file.
@@ -22,20 +26,28 @@ pub enum SettingsError {
         /// Where and why.
         error: Box<toml::de::Error>,
     },
-    /// Traces cannot be exported as the settings or variables say.
+    /// Traces cannot be exported as `[telemetry]` or the variables of OpenTelemetry say.
+    ///
+    /// Remedy: correct what the text names, or remove it.
     #[cfg(feature = "otlp")]
     #[error("[telemetry] {0}")]
     Telemetry(#[from] toolyard_telemetry::traces::TraceConfigError),
-    /// A quota cannot be used.
+    /// A table of `[[quotas]]` cannot be used; the text says why.
+    ///
+    /// Remedy: correct the table; see docs/guide/quotas.md.
     #[error("[[quotas]] {0}")]
     Quota(#[from] toolyard_quota::InvalidQuota),
-    /// A required key is missing.
+    /// A required key of the settings is missing.
+    ///
+    /// Remedy: add the key; `toolyard settings schema` describes it.
     #[error("{key} is missing")]
     MissingKey {
         /// The key.
         key: &'static str,
     },
-    /// A referenced environment variable is not set.
+    /// A setting refers to an environment variable that is not set where Toolyard runs.
+    ///
+    /// Remedy: set the variable in the environment of the process, for a service in its unit or container.
     #[error("{key}: the environment variable `{variable}` is not set")]
     UnsetVariable {
         /// The key that references it.
@@ -43,7 +55,9 @@ pub enum SettingsError {
         /// The variable.
         variable: String,
     },
-    /// A secret is written in the file itself.
+    /// A secret is written in the settings file itself.
+    ///
+    /// Remedy: write `KEY = "${VARIABLE}"`, and set the variable in the environment of Toolyard.
     #[error(
         "{key} must reference an environment variable, such as `${{{example}}}`: secrets do not belong in files"
     )]
@@ -54,12 +68,19 @@ pub enum SettingsError {
         example: &'static str,
     },
     /// The settings in the store have a key that only a file can set.
+    ///
+    /// Remedy: remove the key from the stored settings (`toolyard settings store FILE`), and set it in `toolyard.toml`
+    /// of each machine.
     #[error("`{0}` can only be set in a file, not in the store")]
     OnlyInFiles(&'static str),
-    /// `store` is neither a URL nor a path.
+    /// `store` is neither a URL of PostgreSQL nor a path.
+    ///
+    /// Remedy: write `store = "postgres://USER:PASSWORD@HOST/DATABASE"` or the path of a file.
     #[error("store: expected `postgres://USER:PASSWORD@HOST/DATABASE` or the path of a SQLite file")]
     InvalidStoreLocation,
     /// No profile has this name.
+    ///
+    /// Remedy: define it in `[serve.profiles.NAME]`, or use one of the names in the message.
     #[error("[serve] profile `{name}` does not exist; {}", known_profiles(.known))]
     UnknownProfile {
         /// The name.
@@ -67,34 +88,50 @@ pub enum SettingsError {
         /// Names of the profiles that exist.
         known: Vec<String>,
     },
-    /// A profile's name cannot be part of a URL.
+    /// The name of a profile is part of a URL (`/mcp/NAME`).
+    ///
+    /// Remedy: rename the profile: letters, digits, `-` and `_`.
     #[error("[serve.profiles.{name}] the name of a profile may contain letters, digits, `-` and `_` only")]
     InvalidProfileName {
         /// The name.
         name: String,
     },
-    /// The token can be guessed.
+    /// A short token can be guessed.
+    ///
+    /// Remedy: generate one with `openssl rand -hex 32`.
     #[error("[serve] token: a token needs at least {min} characters")]
     ShortToken {
         /// The minimum length.
         min: usize,
     },
-    /// A session key has the wrong form.
+    /// A key in `[serve] session_keys` has the wrong form.
+    ///
+    /// Remedy: generate one with `openssl rand -hex 32`.
     #[error("[serve] session_keys: a key is 32 bytes, as 64 hexadecimal digits or as base64")]
     InvalidSessionKey,
-    /// There are more than two session keys.
+    /// Only the current key and the one before it are accepted.
+    ///
+    /// Remedy: keep two keys at most: `session_keys = ["${NEW}", "${OLD}"]`.
     #[error("[serve] session_keys: expected the current key and at most one previous key")]
     TooManySessionKeys,
-    /// There is no single way to prove to NATS who the gateway is.
+    /// `[cluster]` has no credentials for NATS, or several.
+    ///
+    /// Remedy: keep one of `creds`, `nkey`, `token`, or `user` with `password`.
     #[error("[cluster] set one of `creds`, `nkey`, `token`, or `user` with `password`")]
     ClusterCredentials,
-    /// A certificate without its key, or the other way round.
+    /// A certificate needs its key, and the other way round.
+    ///
+    /// Remedy: set both `client_certificate` and `client_key` in `[cluster]`, or remove both.
     #[error("[cluster] set both of `client_certificate` and `client_key`, or none")]
     ClusterCertificate,
     /// The lease on sessions is too short or too long.
+    ///
+    /// Remedy: set `[cluster] lease` to a duration from `1s` to `1h`; `10s` is the default.
     #[error("[cluster] lease: expected a duration between 1s and 1h")]
     ClusterLease,
     /// The lease on runs is too short or too long.
+    ///
+    /// Remedy: set `[serve] run_lease` to a duration from `1s` to `1m`; `30s` is the default.
     #[error("[serve] run_lease: expected a duration from {min:?} to {max:?}")]
     InvalidRunLease {
         /// The shortest lease.
@@ -102,7 +139,9 @@ pub enum SettingsError {
         /// The longest lease.
         max: std::time::Duration,
     },
-    /// A model's settings are invalid.
+    /// The settings of a model are invalid; the text says how.
+    ///
+    /// Remedy: correct `[models.NAME]` in `toolyard.toml`.
     #[error("[models.{model}] {problem}")]
     Model {
         /// The model.
@@ -116,16 +155,25 @@ pub enum SettingsError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelProblem {
-    /// The provider needs a URL.
+    /// The provider `openai` needs the URL of a server.
+    ///
+    /// Remedy: set `url` of `[models.NAME]`: `http://127.0.0.1:11434/v1` for Ollama, `https://api.openai.com/v1` for
+    /// OpenAI.
     #[error("`url` is missing")]
     MissingUrl,
-    /// The provider is not known.
+    /// `provider` of a model has an unknown value.
+    ///
+    /// Remedy: remove `provider` for servers with the API of OpenAI, which most have; or write `genai:NAME`.
     #[error("provider `{0}` is not known: use `openai`, or `genai:NAME` for other protocols")]
     UnknownProvider(String),
     /// The provider is not part of this build.
+    ///
+    /// Remedy: build Toolyard with `--features genai`, or use a server with the API of OpenAI.
     #[error("provider `genai:{0}` is not part of this build: rebuild with the feature `genai`")]
     ProviderNotBuilt(String),
-    /// Keys that genai providers do not support.
+    /// Providers of genai do not support these keys.
+    ///
+    /// Remedy: remove the keys, or use `provider = "openai"`.
     #[error("`headers`, `extra_body` and `temperature` are supported by the provider `openai` only")]
     OpenAiOnlyKeys,
     /// A value contains an invalid reference.

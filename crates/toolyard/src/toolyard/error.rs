@@ -9,7 +9,9 @@ pub enum Error {
     /// A tool of the embedder cannot be served.
     #[error(transparent)]
     InvalidTool(#[from] InvalidToolSpec),
-    /// No native tool has this name.
+    /// A setting or the builder names a native tool that does not exist.
+    ///
+    /// Remedy: use one of the names in the message.
     #[cfg(feature = "native")]
     #[error("native tool `{name}` does not exist; there are {}", .known.join(", "))]
     UnknownNativeTool {
@@ -26,7 +28,9 @@ pub enum Error {
     #[cfg(feature = "agent")]
     #[error(transparent)]
     Policy(#[from] crate::PolicyLoadError),
-    /// Servers of the settings are invalid.
+    /// Servers of the settings are invalid; each problem follows.
+    ///
+    /// Remedy: correct `[servers.NAME]` as the text says; `toolyard doctor` shows all problems.
     #[cfg(feature = "agent")]
     #[error("invalid servers in the settings: {}", .problems.join("; "))]
     InvalidServers {
@@ -47,10 +51,14 @@ pub enum Error {
     /// A tool call failed.
     #[error(transparent)]
     Call(#[from] ToolError),
-    /// The settings require audit records, and there is no store for them.
+    /// The settings require an audit record of every call, and there is no store for them.
+    ///
+    /// Remedy: set `store` in `toolyard.toml`, or make its folder writable; or set `audit = "best_effort"`.
     #[error("`audit = \"required\"` needs a store, and there is none")]
     AuditWithoutStore,
-    /// Servers cannot be reloaded.
+    /// A program that embeds Toolyard reloads servers, and built it without any.
+    ///
+    /// Remedy: pass a list of servers, which may be empty, to the builder.
     #[error(
         "this Toolyard was built without MCP servers: pass a list of servers, which may be empty, to its builder"
     )]
@@ -67,7 +75,9 @@ pub enum Error {
     #[cfg(feature = "agent")]
     #[error(transparent)]
     Agent(Box<toolyard_agent::AgentError>),
-    /// A run ended without an answer.
+    /// The run ended in another way than with an answer; the text says how.
+    ///
+    /// Remedy: look at its steps: `toolyard runs show RUN`; a suspended run waits for a decision.
     #[cfg(feature = "agent")]
     #[error("run {run} ended without an answer: {}", crate::describe_end(.end))]
     NotAnswered {
@@ -76,7 +86,9 @@ pub enum Error {
         /// How it ended.
         end: Box<toolyard_agent::RunEnd>,
     },
-    /// Serving over MCP failed.
+    /// Serving over MCP ended with an error; the text says why.
+    ///
+    /// Remedy: see the text: the connection, the address or the session key.
     #[cfg(feature = "gateway")]
     #[error("failed to serve over MCP: {0}")]
     Serve(#[from] toolyard_mcp_server::ServeError),

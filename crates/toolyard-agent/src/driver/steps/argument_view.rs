@@ -27,7 +27,10 @@ pub(in crate::driver) struct ArgumentView {
     pub(in crate::driver) notes: Vec<String>,
 }
 
-/// The arguments are too large to be shown.
+/// A call whose arguments a person cannot read must not be approved.
+///
+/// Remedy: let the agent pass less data, such as a reference or a file name, or allow the tool without approval in
+/// `[approvals] allow` if you trust it with any arguments.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the call needs an approval, but its arguments are too large to be shown to an approver: {bytes} bytes, of which more than \

@@ -5,8 +5,15 @@ use serde::{Deserialize, Deserializer};
 /// Why a message was refused. The content of the message is not quoted, because it may contain secrets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(in crate::remote_call) enum MalformedMessage {
+    /// Another process of the cluster sent a message that this version cannot read.
+    ///
+    /// Remedy: run the same version of Toolyard in all gateways and workers.
     #[error("not the expected JSON at line {line}, column {column}")]
     Json { line: usize, column: usize },
+    /// A message of another process is ambiguous, so it is refused.
+    ///
+    /// Remedy: run the same version of Toolyard in all gateways and workers; check who else may publish to the NATS
+    /// subjects.
     #[error("several kinds of messages in one")]
     Ambiguous,
 }

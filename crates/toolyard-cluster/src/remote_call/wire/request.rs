@@ -99,8 +99,15 @@ pub(in crate::remote_call) struct WireInputResponses<'a> {
 /// Why a request was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(in crate::remote_call) enum RefusedRequest {
+    /// Another process of the cluster has a later version of Toolyard.
+    ///
+    /// Remedy: update all gateways and workers to the same version: gateways first, then workers.
     #[error("unknown version {0} of the request (this process knows version {REQUEST_VERSION})")]
     Version(u64),
+    /// Another process of the cluster sent a call that this version cannot read.
+    ///
+    /// Remedy: run the same version of Toolyard in all gateways and workers; check who else may publish to the NATS
+    /// subjects.
     #[error("malformed request: {0}")]
     Malformed(#[from] MalformedMessage),
 }

@@ -54,16 +54,27 @@ pub struct InvalidHeader;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthenticationError {
-    /// There are no credentials.
+    /// The request has no credentials.
+    ///
+    /// Remedy: send the header `Authorization: Bearer TOKEN` with the token that `toolyard serve` prints, or an API key
+    /// of `toolyard callers add NAME`.
     #[error("missing bearer token: send Authorization: Bearer TOKEN")]
     Missing,
-    /// The credentials are not valid, and why.
+    /// The credentials are not valid; the text says why.
+    ///
+    /// Remedy: send a valid token: that of the gateway, an API key (`toolyard callers list` shows whether it is valid)
+    /// or an access token of the issuer in `[serve.oauth]`.
     #[error("invalid bearer token: {0}")]
     Invalid(&'static str),
-    /// The token lacks a scope.
+    /// The access token is valid, but lacks a scope that `[serve.oauth] scopes` requires.
+    ///
+    /// Remedy: request the scope when you sign in, and allow it for the client at the issuer.
     #[error("the token lacks a scope: {0}")]
     InsufficientScope(String),
-    /// It cannot be told now, because the issuer of tokens or the store of API keys does not answer.
+    /// The issuer of tokens or the store with the API keys does not answer, so the gateway cannot tell whether the
+    /// credentials are valid.
+    ///
+    /// Remedy: try again later; as the operator, check the issuer of `[serve.oauth]` and the store (`toolyard doctor`).
     #[error("credentials cannot be checked now; try again in {} s", .retry_after.as_secs().max(1))]
     Unavailable {
         /// When to try again.

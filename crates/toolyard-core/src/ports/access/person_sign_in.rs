@@ -42,7 +42,10 @@ impl fmt::Debug for PersonLogin {
     }
 }
 
-/// Why a person could not be identified. The text has no secrets.
+/// The identity of a person on the sign-in page could not be established; the text says why.
+///
+/// Remedy: check `[serve.oauth]` and the public client of `sign_in_client_id` at the issuer, then open a new link by
+/// repeating the call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PersonSignInError(pub String);

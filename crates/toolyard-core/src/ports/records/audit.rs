@@ -159,7 +159,9 @@ impl AuditRecord {
     }
 }
 
-/// No record of a call can be kept at the moment.
+/// No record of the call can be kept at the moment: neither the store nor the spill file can be written.
+///
+/// Remedy: make room on the disk or start the database; with `audit = "best_effort"` calls go on without a record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the audit log cannot keep a record of the call: {reason}")]
 pub struct AuditUnavailable {

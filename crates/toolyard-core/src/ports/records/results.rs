@@ -37,10 +37,15 @@ impl ResultPage {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResultsError {
-    /// The result does not exist, was evicted, or belongs to somebody else.
+    /// The reference is wrong, the result belongs to another caller, or it was removed (after 7 days, see `[retention]
+    /// results`).
+    ///
+    /// Remedy: copy the reference from the line of the truncated output, or call the tool again.
     #[error("result `{0}` does not exist (it may have been evicted)")]
     NotFound(ResultRef),
-    /// The store failed.
+    /// The store failed while a result was stored or read.
+    ///
+    /// Remedy: check the store with `toolyard store check`.
     #[error("failed to store or read a result: {0}")]
     Storage(String),
 }

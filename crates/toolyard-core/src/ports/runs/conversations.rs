@@ -21,7 +21,9 @@ pub struct ConversationId {
     pub name: String,
 }
 
-/// Why a name cannot be that of a conversation.
+/// The name of a conversation is empty, too long or has control characters.
+///
+/// Remedy: choose a shorter name of printable characters, such as `--conversation budget`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a conversation needs a name of 1 to {} characters without control characters",

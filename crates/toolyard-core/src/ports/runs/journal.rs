@@ -245,10 +245,16 @@ pub enum Resolution {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
-    /// Another process claimed the run; nothing was written.
+    /// Another process claimed the run, because this one gave no sign of life for too long; nothing was written.
+    ///
+    /// Remedy: follow the run there: `toolyard runs show RUN`. Give the machine more time, or raise `[serve]
+    /// run_lease`.
     #[error("run {0} was taken over by another process")]
     LeaseLost(RunId),
-    /// Another process owns the run, and its lease has not expired.
+    /// Another process executes the run, or did until a moment ago.
+    ///
+    /// Remedy: wait until it has ended or its lease has expired (seconds), then retry; or cancel it: `toolyard runs
+    /// cancel RUN`.
     #[error("run {run} is in use by {owner}")]
     Leased {
         /// The run.
@@ -256,10 +262,14 @@ pub enum JournalError {
         /// The owner of the lease.
         owner: String,
     },
-    /// The run does not exist.
+    /// No run of this store has the id, or retention removed it.
+    ///
+    /// Remedy: list the runs with `toolyard runs list`; check that the command uses the same `store` as the gateway.
     #[error("run {0} does not exist")]
     UnknownRun(RunId),
-    /// The step does not exist, or its outcome is not unknown.
+    /// The step does not exist, or its outcome is known.
+    ///
+    /// Remedy: list the steps that need a decision: `toolyard runs unknown`.
     #[error("step {step} of run {run} has no unknown outcome to resolve")]
     NotResolvable {
         /// The run.
@@ -267,7 +277,10 @@ pub enum JournalError {
         /// The step.
         step: String,
     },
-    /// The log already has an event with this number; nothing was written.
+    /// Two processes wrote to the log of one run at once; nothing of the second was written.
+    ///
+    /// Remedy: show the run with `toolyard runs show RUN`, and resume it with `toolyard runs resume RUN` if it has not
+    /// ended.
     #[error("event {number} of run {run} already exists")]
     EventExists {
         /// The run.
@@ -275,7 +288,9 @@ pub enum JournalError {
         /// The number.
         number: i64,
     },
-    /// The store failed.
+    /// The store failed while the journal was read or written.
+    ///
+    /// Remedy: check the store with `toolyard store check`, then repeat the command.
     #[error("failed to access the journal: {0}")]
     Storage(String),
 }

@@ -144,13 +144,17 @@ pub struct CallInputResponses {
 /// Why there is no response to an input request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallInputError {
-    /// The caller does not support the request.
+    /// The client of the caller cannot answer questions of a tool.
+    ///
+    /// Remedy: call the tool with a client that supports elicitation, or pass the values as arguments.
     #[error("{0}")]
     Unsupported(String),
     /// The request is malformed.
     #[error("{0}")]
     InvalidRequest(String),
-    /// The request or its response got lost.
+    /// The question of a tool, or the answer to it, got lost.
+    ///
+    /// Remedy: call the tool again if it had no effect yet.
     #[error("{0}")]
     Failed(String),
     /// The caller responded with an error.

@@ -17,8 +17,14 @@ pub const MAX_FILE_BYTES: usize = 16 << 20;
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum DocumentError {
+    /// The configuration file of a client is too large to be one.
+    ///
+    /// Remedy: pass the right file.
     #[error("the file is larger than {} MiB", MAX_FILE_BYTES >> 20)]
     TooLarge,
+    /// The configuration file of a client is not JSON; comments and trailing commas are accepted.
+    ///
+    /// Remedy: correct the file at this place, or let the client write it again.
     #[error("the file is not JSON: {problem} (line {line}, column {column})")]
     NotJson {
         problem: String,
@@ -27,12 +33,18 @@ pub enum DocumentError {
         /// The column, from 1.
         column: usize,
     },
+    /// The configuration file of a client is not TOML.
+    ///
+    /// Remedy: correct the file at this line, or let the client write it again.
     #[error("the file is not TOML: {problem} (line {line})")]
     NotToml {
         problem: String,
         /// The line, from 1.
         line: usize,
     },
+    /// The file has no table of servers where the client keeps it.
+    ///
+    /// Remedy: pass the file in which the client keeps its MCP servers, or name the client: `toolyard import CLIENT`.
     #[error("the file contains no servers: {expected} is missing")]
     NoServers { expected: &'static str },
 }

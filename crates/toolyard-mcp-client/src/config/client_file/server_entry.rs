@@ -13,19 +13,33 @@ use crate::config::{
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum EntryError {
+    /// A field of a server in the file of a client has the wrong type.
+    ///
+    /// Remedy: correct the field in the file, or add the server yourself: `toolyard servers add NAME`.
     #[error("`{field}` must be {expected}, not {found}")]
     WrongType { field: String, expected: &'static str, found: &'static str },
+    /// A server in the file of a client is not a table.
+    ///
+    /// Remedy: write it as an object with `command` or `url`.
     #[error("the entry must be a table, not {0}")]
     NotATable(&'static str),
+    /// The server cannot be used as the file of the client describes it; the text says why.
+    ///
+    /// Remedy: add the server yourself: `toolyard servers add NAME -- COMMAND`, or `--url URL`.
     #[error("{0}")]
     Unsupported(&'static str),
     #[error("{0}")]
     Config(#[from] ConfigError),
+    /// Two servers in one file have the same name; the last one counts.
+    ///
+    /// Remedy: rename one of them in the file.
     #[error("a later entry has the same name")]
     Duplicate,
 }
 
-/// An invalid server of a file.
+/// A server in a file is invalid; the other servers are used.
+///
+/// Remedy: correct the entry as the text says; `toolyard doctor` shows all problems.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{server}` is skipped: {reason}")]
 pub struct InvalidServer {

@@ -18,15 +18,29 @@ use crate::config::{
 pub enum ClientFileError {
     #[error(transparent)]
     Unreadable(#[from] DocumentError),
+    /// The configuration file of a client is not an object, so no server can be added to it.
+    ///
+    /// Remedy: correct the file, or delete it and let the client write it again.
     #[error("the file is not a JSON object")]
     NotAnObject,
+    /// The place where the client keeps its servers has another type.
+    ///
+    /// Remedy: correct the file: the servers are an object or table by name.
     #[error("`{0}` is not a table of servers")]
     NotATable(&'static str),
-    /// `inputs` of VS Code has another type.
+    /// `inputs` of VS Code has another type than a list.
+    ///
+    /// Remedy: make `inputs` a list in the file of VS Code, or remove it.
     #[error("`inputs` is not an array")]
     InputsNotAnArray,
+    /// A server of a client has values that TOML cannot express.
+    ///
+    /// Remedy: add the server yourself: `toolyard servers add NAME`.
     #[error("a server cannot be written as TOML: {0}")]
     Unwritable(String),
+    /// The file has a form that Toolyard cannot change without touching other servers, so it changes nothing.
+    ///
+    /// Remedy: edit the file by hand: the message above shows what to enter.
     #[error("the edit would change other servers")]
     Lossy,
 }

@@ -14,31 +14,57 @@ use crate::SecretText;
 /// Why a reference is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum ReferenceError {
-    /// `}` is missing.
+    /// The `}` of a reference is missing.
+    ///
+    /// Remedy: close the brace, or write `$$` for a dollar sign.
     #[error("`${{` without `}}`; write `$$` for a dollar sign before a brace")]
     Unclosed,
+    /// A value of a setting has `${…}` with something else in it.
+    ///
+    /// Remedy: use one of the forms in the message, or write `$$` for a dollar sign.
     #[error(
         "only `${{VAR}}`, `${{VAR:-default}}`, `${{secret:NAME}}` and `${{file:PATH}}` are supported; write `$$` for a dollar \
          sign before a brace"
     )]
     NotAVariable,
+    /// A relative path would depend on where Toolyard is started.
+    ///
+    /// Remedy: write the whole path: `${file:/run/secrets/token}`.
     #[error("the path in `${{file:PATH}}` must start with `/` or `~/`")]
     RelativeFile,
+    /// A header refers to something that callers do not have.
+    ///
+    /// Remedy: use one of the four forms, such as `${caller:claims.email}`.
     #[error("`${{caller:…}}` must name `subject`, `issuer`, `name` or `claims.NAME`")]
     Caller,
+    /// `${VAR:-…}` has another reference as its default.
+    ///
+    /// Remedy: write the default as plain text.
     #[error("a default cannot contain a reference")]
     Nested,
+    /// VS Code asks its user for such values, Toolyard does not.
+    ///
+    /// Remedy: store the value: `toolyard secrets set NAME`, and write `${secret:NAME}`; or use an environment
+    /// variable.
     #[error("`${{input:…}}` works only in VS Code: set an environment variable and write `${{VAR}}`")]
     Input,
+    /// `${env:VAR}` is the form of other programs.
+    ///
+    /// Remedy: write `${VAR}`.
     #[error("write `${{VAR}}` instead of `${{env:VAR}}`")]
     Environment,
+    /// These variables exist only in an editor.
+    ///
+    /// Remedy: write `${HOME}` or the whole path.
     #[error("write `${{HOME}}` instead of `${{userHome}}`, and a path instead of `${{workspaceFolder}}`")]
     Folder,
 }
 
-/// A variable without a default that is not set.
+/// A variable, secret or file without a default that does not exist.
+///
+/// Remedy: set the variable, store the secret with `toolyard secrets set NAME`, create the file, or give the reference
+/// a default: `${VAR:-default}`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} {}", describe_variable(.0), describe_absence(.0))]
 pub struct UnsetVariable(pub String);

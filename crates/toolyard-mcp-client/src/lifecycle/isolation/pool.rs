@@ -51,10 +51,16 @@ pub(super) struct InstanceId(u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InstanceLimit {
-    /// That of all callers together.
+    /// Each identified caller has an instance of its own of a stateful server, and there is no room for another one.
+    ///
+    /// Remedy: raise `[isolation] max_instances`, lower `[isolation] idle_timeout`, or share the server: `isolation =
+    /// "shared"`.
     #[error("all {0} private server instances of this gateway are in use")]
     Total(usize),
-    /// That of one caller.
+    /// The caller uses as many servers with instances of their own as one caller may.
+    ///
+    /// Remedy: raise `[isolation] max_instances_per_caller`, lower `[isolation] idle_timeout`, or share servers:
+    /// `isolation = "shared"`.
     #[error("all {0} private server instances of this caller are in use")]
     Caller(usize),
 }

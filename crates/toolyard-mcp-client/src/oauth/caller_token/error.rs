@@ -4,7 +4,10 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallerTokenError {
-    /// The caller authenticated with an API key or by a proxy, or its run was resumed from the disk.
+    /// The caller authenticated with an API key or by a proxy, or its run was resumed from the store.
+    ///
+    /// Remedy: call the gateway with an access token of the issuer in `[serve.oauth]`, or give the server
+    /// `oauth.per_caller = "sign_in"`.
     #[error(
         "server `{server}` needs the access token of the caller, and the caller presented none: call the gateway with an \
          access token of the issuer in `[serve.oauth]`"
@@ -13,7 +16,9 @@ pub enum CallerTokenError {
         /// The server.
         server: String,
     },
-    /// The token of the caller is not valid any more.
+    /// The token with which the caller called the gateway is not valid any more.
+    ///
+    /// Remedy: get a new token from the issuer, and call again.
     #[error(
         "the access token of the caller has expired, and server `{server}` needs a valid one: call the gateway again with a \
          new access token"
@@ -23,12 +28,17 @@ pub enum CallerTokenError {
         server: String,
     },
     /// The tokens of callers must not go to whatever issuer the server names.
+    ///
+    /// Remedy: set `oauth.issuer` of `[servers.NAME]` to the authorization server that may receive tokens of callers.
     #[error("server `{server}` has no `oauth.issuer`, which is needed to exchange tokens of callers")]
     NoIssuer {
         /// The server.
         server: String,
     },
-    /// An issuer refused.
+    /// An issuer refused to exchange the token of the caller; the text has its answer and what to do.
+    ///
+    /// Remedy: follow the advice in the message; check `oauth.client_id`, `oauth.audience` and `oauth.scopes` of
+    /// `[servers.NAME]`, and the trust between both issuers.
     #[error("{issuer} issues no token for server `{server}` ({reason}): {}", .refusal.advice())]
     Refused {
         /// The server.
@@ -40,7 +50,10 @@ pub enum CallerTokenError {
         /// What was refused.
         refusal: ExchangeRefusal,
     },
-    /// The response of an issuer cannot be used.
+    /// The response of an issuer to a token exchange cannot be used.
+    ///
+    /// Remedy: check at the provider that the client may exchange tokens (RFC 8693 or ID-JAG) and gets signed access
+    /// tokens.
     #[error("{issuer} answered a token exchange for server `{server}` with {problem}")]
     Unusable {
         /// The server.

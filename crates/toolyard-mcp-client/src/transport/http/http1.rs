@@ -25,18 +25,40 @@ static KEPT_HEADERS: [HeaderName; 7] =
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Http1Error {
+    /// The peer does not speak HTTP/1.1, or sent a malformed response.
+    ///
+    /// Remedy: check scheme and port of `url`: `https` for TLS ports.
     #[error("invalid HTTP response ({0})")]
     NotHttp(httparse::Error),
+    /// The response has too many or too long headers.
+    ///
+    /// Remedy: report it to the author of the server, or check the proxy before it.
     #[error("response head is too long")]
     HeadTooLong,
+    /// The server sent one informational response after another.
+    ///
+    /// Remedy: report it to the author of the server, or check the proxy before it.
     #[error("too many informational responses")]
     TooManyInformational,
+    /// The server answered with a change of protocol that was not requested.
+    ///
+    /// Remedy: check `url`: it must be an HTTP endpoint, not a WebSocket.
     #[error("unexpected protocol upgrade")]
     UnexpectedUpgrade,
+    /// The headers say in two ways, or in an unknown way, how long the body is.
+    ///
+    /// Remedy: report it to the author of the server, or check the proxy before it.
     #[error("conflicting or unsupported body length")]
     InvalidLength,
+    /// The body is not encoded as its headers say.
+    ///
+    /// Remedy: report it to the author of the server, or check the proxy before it.
     #[error("invalid chunked body")]
     InvalidChunk,
+    /// The connection was closed in the middle of a response.
+    ///
+    /// Remedy: see the log of the server (`toolyard servers logs NAME`); it, or a proxy before it, may have crashed or
+    /// timed out.
     #[error("disconnected before the end of the response")]
     Disconnected,
 }

@@ -54,7 +54,9 @@ pub enum ChallengeError {
     /// The caller whose tokens are used must sign in.
     #[error("{0}")]
     SignInRequired(String),
-    /// Any other reason.
+    /// Authorization at the server failed; the text says why.
+    ///
+    /// Remedy: sign in again: `toolyard servers login NAME`.
     #[error("{0}")]
     Failed(String),
 }

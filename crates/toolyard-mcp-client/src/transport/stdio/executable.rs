@@ -9,16 +9,35 @@ const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ExecutableError {
+    /// `cwd` of the server does not exist on this machine.
+    ///
+    /// Remedy: correct `cwd` of `[servers.NAME]`, or create the folder.
     #[error("the working directory `{}` does not exist", .0.display())]
     NoWorkingDirectory(PathBuf),
+    /// The server has an empty `command`.
+    ///
+    /// Remedy: set `command` of `[servers.NAME]`.
     #[error("no command is configured")]
     NoCommand,
+    /// `command` of the server is a path at which there is no file.
+    ///
+    /// Remedy: correct `command` of `[servers.NAME]`, or install the program there.
     #[error("the command `{}` does not exist", .0.display())]
     Missing(PathBuf),
+    /// `command` of the server is a folder.
+    ///
+    /// Remedy: set `command` to the program in the folder.
     #[error("the command `{}` is a directory", .0.display())]
     Directory(PathBuf),
+    /// `command` of the server is a file without permission to execute it.
+    ///
+    /// Remedy: make it executable: `chmod +x FILE`, or start it with its interpreter: `command = "python3"`.
     #[error("the command `{path}` is not executable; run: chmod +x {path}", path = .0.display())]
     NotExecutable(PathBuf),
+    /// `command` of the server is in no folder of `PATH`.
+    ///
+    /// Remedy: install the program, or write its full path as `command`; a service often has a shorter `PATH` than your
+    /// shell.
     #[error(
         "the command `{command}` was not found in PATH ({path}); install it, or give its full path in the server's \
          configuration"

@@ -37,43 +37,63 @@ pub struct SearchHit {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SearchError {
-    /// The connection failed.
+    /// The connection to the search engine failed.
+    ///
+    /// Remedy: check `url` of `[web_search]` and the network; open the URL in a browser.
     #[error("could not be reached: {0}")]
     Unreachable(String),
-    /// The connection was lost during the response.
+    /// The search engine closed the connection during its response.
+    ///
+    /// Remedy: try again; see the log of the search engine.
     #[error("closed the connection: {0}")]
     ConnectionLost(String),
-    /// The response did not arrive in time.
+    /// The search engine did not respond in time.
+    ///
+    /// Remedy: try again later, or use another engine in `[web_search]`.
     #[error("did not answer in time")]
     TimedOut,
-    /// The key is missing, wrong, or lacks permission.
+    /// The API key is missing, wrong, or lacks permission.
+    ///
+    /// Remedy: set `key` of `[web_search]` to a variable with a valid key; a SearXNG must allow the format `json` in
+    /// its settings.
     #[error("refused the request (HTTP {status})")]
     Unauthorized {
         /// 401 or 403.
         status: u16,
     },
-    /// The engine is rate limiting or failing.
+    /// The search engine limits the rate of requests, or fails.
+    ///
+    /// Remedy: try again later; a plan with more requests, or another engine, avoids it.
     #[error("is busy or failing (HTTP {status})")]
     Busy {
         /// 429 or 5xx.
         status: u16,
     },
-    /// Any other status that is not a success.
+    /// The search engine answered with another status than success.
+    ///
+    /// Remedy: check `url` of `[web_search]`: it is the address of the engine, such as `http://localhost:8888`.
     #[error("answered with HTTP {status}")]
     UnexpectedStatus {
         /// The HTTP status code.
         status: u16,
     },
-    /// The response is too large.
+    /// The response of the search engine is too large.
+    ///
+    /// Remedy: check `url` of `[web_search]`: something else may answer there.
     #[error("sent more than {limit} bytes")]
     ResponseTooLarge {
         /// The limit in bytes.
         limit: usize,
     },
-    /// The response does not match the engine's API.
+    /// The response is not what the API of the engine returns.
+    ///
+    /// Remedy: check `engine` and `url` of `[web_search]`; a SearXNG must allow the format `json` in its settings
+    /// (`search.formats`).
     #[error("sent an invalid response: {0}")]
     InvalidResponse(String),
-    /// The configured URL or key is invalid.
+    /// `url` or `key` of `[web_search]` is missing or invalid; the text says which.
+    ///
+    /// Remedy: correct `[web_search]` in `toolyard.toml`; `toolyard doctor` checks it.
     #[error("is not configured correctly: {0}")]
     InvalidSettings(String),
 }

@@ -15,19 +15,29 @@ const MAX_FENCE_BYTES: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrontmatterError {
-    /// The file does not begin with `---`.
+    /// The first line of `SKILL.md` is not `---`.
+    ///
+    /// Remedy: begin the file with `---`, the fields `name` and `description`, and another `---`.
     #[error("the file does not begin with a line `---`")]
     Missing,
-    /// The closing `---` is missing.
+    /// The closing `---` of the frontmatter is missing.
+    ///
+    /// Remedy: add a line `---` after the fields.
     #[error("the frontmatter has no closing line `---`")]
     Unclosed,
-    /// The frontmatter is too large.
+    /// The frontmatter is larger than Toolyard reads.
+    ///
+    /// Remedy: move long texts below the closing `---`.
     #[error("the frontmatter is larger than {MAX_FRONTMATTER_BYTES} bytes")]
     TooLarge,
-    /// The frontmatter is not UTF-8.
+    /// The frontmatter has another encoding.
+    ///
+    /// Remedy: save `SKILL.md` as UTF-8.
     #[error("the frontmatter is not UTF-8 text")]
     NotUtf8,
-    /// The file could not be read.
+    /// `SKILL.md` could not be read; the text says why.
+    ///
+    /// Remedy: check the permissions of the file.
     #[error("failed to read the file: {0}")]
     Unreadable(String),
 }

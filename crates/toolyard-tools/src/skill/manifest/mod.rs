@@ -47,9 +47,13 @@ pub enum ManifestError {
     #[error(transparent)]
     Frontmatter(#[from] FrontmatterError),
     /// The frontmatter is not YAML, or its fields have wrong types.
+    ///
+    /// Remedy: correct the YAML at the place that the text names; quote values with colons.
     #[error("invalid frontmatter: {0}")]
     InvalidYaml(String),
-    /// The description is missing or empty.
+    /// The description, by which agents find the skill, is missing or empty.
+    ///
+    /// Remedy: add a line `description: …` to the frontmatter of `SKILL.md`.
     #[error("the frontmatter has no description")]
     NoDescription,
 }

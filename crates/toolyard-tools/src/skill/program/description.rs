@@ -25,18 +25,34 @@ impl Description {
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DescriptionError {
+    /// A program of a skill printed something else than its description when it was started with `--describe`.
+    ///
+    /// Remedy: run `PROGRAM --describe` by hand; it must print JSON only.
     #[error("the description is not a JSON object or list of objects ({error}): {output}")]
     NotJson { error: serde_json::Error, output: String },
+    /// A program of a skill described no tool.
+    ///
+    /// Remedy: print a tool definition (`name`, `description`, `inputSchema`) for `--describe`; a file that is no tool
+    /// should not be executable.
     #[error("the description contains no tool")]
     NoTools,
 }
 
 #[derive(Debug, thiserror::Error)]
 enum ToolDefinitionError {
+    /// A program of a skill described a tool in another form than MCP.
+    ///
+    /// Remedy: print `name`, `description` and `inputSchema` as JSON for `--describe`.
     #[error("a tool is not a valid MCP tool definition: {0}")]
     NotMcp(String),
+    /// A program of a skill described a tool with a name that MCP does not permit.
+    ///
+    /// Remedy: use letters, digits, `_`, `-` and `.`.
     #[error("`{0}` is not a valid tool name")]
     InvalidName(String),
+    /// A program of a skill described a tool whose `inputSchema` is not an object.
+    ///
+    /// Remedy: print a JSON Schema with `"type": "object"`.
     #[error("the inputSchema of `{0}` is not an object")]
     InvalidSchema(String),
 }

@@ -28,12 +28,25 @@ pub(in crate::skill) struct DescribeRequest {
 /// Why the tools of a program are not known.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::skill) enum DiscoveryError {
+    /// The skill is not trusted, so its programs are not started.
+    ///
+    /// Remedy: review the folder, then trust it: `toolyard skills trust NAME`.
     #[error("the program was not run")]
     NotRun,
+    /// Other programs took the time for descriptions.
+    ///
+    /// Remedy: run the command again; programs should answer `--describe` at once.
     #[error("no time left after describing other programs; retried at the next load")]
     NoTimeLeft,
+    /// A program of a skill could not be described this time; the text says why.
+    ///
+    /// Remedy: run `PROGRAM --describe` by hand.
     #[error("{0}; retried at the next load")]
     Temporary(String),
+    /// A program of a skill does not describe itself; the text says why.
+    ///
+    /// Remedy: run `PROGRAM --describe` by hand, and correct the program; a file that is no tool should not be
+    /// executable.
     #[error("{0}; retried when the skill changes")]
     Permanent(String),
 }

