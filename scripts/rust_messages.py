@@ -182,7 +182,7 @@ class Extraction:
             placeholder = value(match.group(1).split(":")[0].strip())
             # A value that follows a word without a space is an optional addition.
             before = template[match.start() - 1 : match.start()]
-            return "…" if before.isalpha() or before == "}" else placeholder
+            return "…" if before.isalpha() or before in ("}", ")") else placeholder
 
         return re.sub(r"\{\{|\}\}|\{([^{}]*)\}", replace, template)
 

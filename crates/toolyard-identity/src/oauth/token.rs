@@ -68,7 +68,7 @@ pub enum TokenError {
     UnknownKey,
     /// The token is valid, but lacks scopes; the text names those that are needed.
     ///
-    /// Remedy: request the scopes when you sign in, and allow them for the client at the issuer.
+    /// Remedy: request the scope when you sign in, and allow it for the client at the issuer.
     #[error("the token lacks a scope: {0}")]
     InsufficientScope(String),
 }

@@ -81,6 +81,7 @@ fn every_mentioned_command_exists() {
     let mut sources = Vec::new();
     files(&root.join("crates"), "rs", &mut sources);
     files(&root.join("docs/guide"), "md", &mut sources);
+    files(&root.join("docs/reference"), "md", &mut sources);
     sources.extend([root.join("README.md"), root.join("README.zh.md"), root.join("SECURITY.md")]);
     let mut mentioned = 0;
     let mut problems = Vec::new();
