@@ -195,3 +195,19 @@ agent-tasks *ARGS:
 # Test the web console in a browser: pages, accessibility, live updates, the scenario in Chinese, security.
 console:
     scripts/console-tests
+
+# Build the book of docs/ into target/book, with its generated pages checked first
+book:
+    scripts/parts book >/dev/null
+    scripts/check-docs
+    mdbook build docs/book
+
+# Show the book at http://127.0.0.1:3000 and follow edits
+book-serve:
+    scripts/parts book >/dev/null
+    mdbook serve docs/book --hostname 127.0.0.1
+
+# Run every command of docs/start in an empty home folder with the release binary
+book-starts *ARGS:
+    cargo build --release --locked -p toolyard
+    TOOLYARD_BIN="${CARGO_TARGET_DIR:-target}/release/toolyard" scripts/book-starts {{ ARGS }}

@@ -1,8 +1,9 @@
 """Runs every `$ toolyard …` line in the console blocks of a document and compares the output shown below it.
 
 usage: readme_examples.py DOCUMENT…    (in a folder of its own, with `toolyard` on PATH)
-A command without shown output only has to succeed. Times, dates and durations are not compared. A shown line that ends with
-`…` was shortened to the width of a terminal; here, output goes to a pipe and is whole.
+A command without shown output only has to succeed. Times, dates and durations are not compared. `…` in a shown line stands for
+any text (or what the width of a terminal cut off; here, output goes to a pipe and is whole), and a line with nothing else for any
+lines. scripts/book-starts compares the output of the pages in docs/start in the same way.
 """
 
 import re
@@ -34,10 +35,10 @@ def examples(document: str):
 
 
 def agrees(shown: list[str], printed: list[str]) -> bool:
-    def line_agrees(shown_line: str, line: str) -> bool:
-        return line.startswith(shown_line[:-1]) if shown_line.endswith("…") else line == shown_line
+    def as_pattern(line: str) -> str:
+        return r"(?:.*\n)*?" if line == "…" else ".*?".join(map(re.escape, line.split("…"))) + r"\n"
 
-    return len(shown) == len(printed) and all(map(line_agrees, shown, printed))
+    return re.fullmatch("".join(map(as_pattern, shown)), "".join(f"{line}\n" for line in printed)) is not None
 
 
 def main() -> None:
