@@ -14,11 +14,11 @@ use crate::{
     text::{ClusterText, ServersText, fill},
 };
 
-const MAX_ROWS: usize = 60;
-const MAX_NAME_CHARS: usize = 80;
-const MAX_PROBLEM_CHARS: usize = 200;
+const MAX_ROWS: usize = 35;
+const MAX_NAME_CHARS: usize = 64;
+const MAX_PROBLEM_CHARS: usize = 100;
 /// Names of tools that await approval which are shown.
-const MAX_HELD_NAMES: usize = 5;
+const MAX_HELD_NAMES: usize = 3;
 
 #[derive(Template)]
 #[template(path = "cluster.html")]

@@ -159,12 +159,13 @@ fn large_api(method: &Method, path: &str) -> (StatusCode, Value) {
             json!({"statistics": names().map(|n| json!({"tool": format!("tool_{n}"), "source": "server", "calls": n, "success_rate": 1.0})).collect::<Vec<_>>()})
         }
         "/cluster" => {
-            let workers: Vec<_> = names()
-                .map(|n| json!({"process": format!("{n:016x}"), "name": long, "state": "seen"}))
+            let processes: Vec<_> = names()
+                .map(|n| json!({"process": format!("{n:016x}"), "name": long, "state": "seen", "last_seen_at": 1}))
                 .collect();
-            json!({"gateways": workers, "sessions": names().map(|n| json!({"server": format!("server_{n}"), "gateway": long})).collect::<Vec<_>>(),
-                "workers": names().map(|n| json!({"name": format!("group_{n}"), "problem": long, "processes": workers,
-                    "awaiting_approval": names().map(|_| json!({"tool": long})).collect::<Vec<_>>()})).collect::<Vec<_>>()})
+            let held = [(); 5].map(|()| json!({"tool": long}));
+            json!({"gateways": processes, "sessions": names().map(|n| json!({"server": format!("server_{n}"), "gateway": long})).collect::<Vec<_>>(),
+                "workers": names().map(|n| json!({"name": format!("group_{n}"), "problem": long, "awaiting_approval": held,
+                    "processes": processes.iter().take(2).collect::<Vec<_>>()})).collect::<Vec<_>>()})
         }
         "/approvals" => {
             json!({"approvals": names().map(|n| json!({"approval": n, "text": long})).collect::<Vec<_>>()})
