@@ -71,6 +71,8 @@ CONSTRUCTORS = {
     "Error::custom": (0, "detail"),
     "E::custom": (0, "detail"),
     "io::Error::other": (0, "detail"),
+    "std::io::Error::other": (0, "detail"),
+    "output.message": (0, "note"),
     "io::Error::new": (1, "detail"),
 }
 OPAQUE_TYPES = ("CliError", "ToolError", "ApiError", "RpcError", "Outcome", "Finding", "ModelError")
@@ -82,9 +84,12 @@ HTTP_CODE = {"bad_request": "invalid_request", "invalid_param": "invalid_request
 HTTP_NAMES = {"BAD_REQUEST": 400, "UNAUTHORIZED": 401, "FORBIDDEN": 403, "NOT_FOUND": 404, "METHOD_NOT_ALLOWED": 405, "NOT_ACCEPTABLE": 406, "CONFLICT": 409, "PAYLOAD_TOO_LARGE": 413, "UNSUPPORTED_MEDIA_TYPE": 415, "UNPROCESSABLE_ENTITY": 422, "TOO_MANY_REQUESTS": 429, "INTERNAL_SERVER_ERROR": 500, "NOT_IMPLEMENTED": 501, "BAD_GATEWAY": 502, "SERVICE_UNAVAILABLE": 503, "GATEWAY_TIMEOUT": 504}
 RPC_CODES = {"PARSE_ERROR": -32700, "INVALID_REQUEST": -32600, "METHOD_NOT_FOUND": -32601, "INVALID_PARAMS": -32602, "INTERNAL_ERROR": -32603, "SERVER_ERROR": -32000, "SESSION_NOT_FOUND": -32001, "RESOURCE_NOT_FOUND": -32002, "URL_ELICITATION_REQUIRED": -32042, "HEADER_MISMATCH": -32020, "MISSING_CAPABILITY": -32021, "UNSUPPORTED_VERSION": -32022}
 TEXT_TYPE = re.compile(r"(?:&(?:'\w+ )?str|String|(?:&\s*)?impl (?:Into<(?:String|Cow<.*>)>|(?:fmt::|std::fmt::)?Display|AsRef<str>|ToString)|Cow<.*>|fmt::Arguments.*)$")
-MESSAGE_PARAMETER = r"message|problem|reason|detail|error|text|what|why|cause|description|expected|failure|fault|explanation"
+MESSAGE_PARAMETER = r"message|problem|reason|detail|error|text|what|why|cause|description|failure|fault|explanation"
 MESSAGE_FIELDS = {"message", "problem", "reason", "detail", "cause", "why", "expected", "error", "explanation"}
 NOT_MESSAGES = {"name", "path", "kind", "code", "status", "param", "retry_after", "source", "target", "id", "known", "data", "key", "tool", "server", "file", "step", "hint", "model", "subject"}
+NOT_ERRORS = {"Finding::ok", "Outcome::result"}
+# Of the notes that commands print, those that something did not work.
+FAILURE_NOTE = re.compile(r"\s*note: .*(?:fail|could not|did not|skipped|ignored|not known|not encrypted|disabled)")
 # An expression that passes the text of another error on.
 PASSED_ON = re.compile(r"(?:&?\w*(?:error|failure|exceeded|other|denied|problem|invalid|refused|rejection|causes)\w*(?:\(&?\w+\))?(?:\.(?:to_string|into|message|clone|reason|to_owned|as_ref|without_url|description|body_text|0)(?:\(\))?)*|.*[^\"]\.to_string\(\)|ToString::to_string|.*\.(?:message|reason)(?:\(\))?(?:\.(?:to_owned|clone)\(\))?|source(?:\.into\(\))?|(?:Box::new|Arc::new)\(\w*\))")
 
@@ -93,7 +98,7 @@ class Extraction:
     def __init__(self, sources, settings):
         self.sources, self.settings = sources, settings
         self.messages, self.unresolved = [], []
-        self.constants, self.types = {}, {}
+        self.constants, self.types, self.shared_helpers = {}, {}, {}
         for source in sources:
             self._read_constants(source)
         for source in sources:
@@ -223,6 +228,8 @@ class Extraction:
         texts = self._texts(source, *arguments[index])
         place = (source.path, source.line(match.start()))
         expression = " ".join(source.text[slice(*arguments[index])].split())
+        if texts is None and kind == "note":
+            return
         if texts is None:
             function, parameters = source.function_around(match.start())
             variable = re.match(r"&?(\w+)", expression).group(1)
@@ -234,6 +241,8 @@ class Extraction:
         labels = self._labels(source, name, arguments, match.start())
         hint = self._hint(source, match.start(), source.closing(match.end() - 1) + 1) or hint_of_helper
         for text in texts:
+            if kind == "note" and not FAILURE_NOTE.match(text):
+                continue  # an ordinary message
             if name == "ApiError::store_unavailable":
                 text += "; retry"
             elif name == "CliError::file":
@@ -306,8 +315,23 @@ class Extraction:
     def _helpers(self, source):
         """Functions and closures of this file that pass a text on to an error: which argument it is, kind, variant."""
         if source.helpers is None:
-            source.helpers = {**dict(self._helper_functions(source)), **dict(self._helper_closures(source))}
+            source.helpers = {**self._shared_helpers(source), **dict(self._helper_functions(source)), **dict(self._helper_closures(source))}
         return source.helpers
+
+    def _shared_helpers(self, source):
+        """Helpers of other files of the crate: associated functions of errors, and functions that this file imports."""
+        crate = source.path.split("/")[1]
+        if crate not in self.shared_helpers:
+            others = [other for other in self.sources if other.path.split("/")[1] == crate]
+            found = {name: helper for other in others for name, helper in self._helper_functions(other)}
+            is_shared = lambda name: not name.startswith((".", "Self::")) and name not in NOT_ERRORS
+            self.shared_helpers[crate] = {name: helper for name, helper in found.items() if is_shared(name)}
+        imported = set(re.findall(r"\b[a-z]\w*\b", " ".join(re.findall(r"^use [^;]*;", source.code, re.M))))
+        return {
+            name: helper
+            for name, helper in self.shared_helpers[crate].items()
+            if "::" in name or name in imported
+        }
 
     def _helper_functions(self, source):
         errors = set(self.types) | set(OPAQUE_TYPES)
@@ -490,11 +514,12 @@ def find_calls(code, names):
     """The calls of functions with these names. Those that begin with a dot, or may follow one, are found after any text."""
     anywhere = [name for name in names if name in ("Error::custom", "reporter.error") or name.startswith(".")]
     others = [name for name in names if name not in anywhere]
-    for prefix, group in (("", anywhere), (r"(?<![\w:.])", others)):
-        pattern = prefix + "(" + "|".join(map(re.escape, sorted(group, key=len, reverse=True))) + r")\("
-        for match in re.finditer(pattern, code):
+    # `..ApiError::failed(…)` is a call, `api.failed(…)` is another one.
+    for prefix, group in (("", anywhere), (r"(?<![\w:])(?:(?<=\.\.)|(?<!\.))", others)):
+        alternatives = [re.escape(name).replace(r"\.", r"\s*\.") for name in sorted(group, key=len, reverse=True)]
+        for match in re.finditer(prefix + "(" + "|".join(alternatives) + r")\(", code):
             if not re.search(r"\bfn\s+$", code[max(match.start() - 12, 0) : match.start()]):
-                yield match.group(1), match
+                yield re.sub(r"\s", "", match.group(1)), match
 
 
 def expression_end(source, start):

@@ -224,4 +224,5 @@ def expression_placeholder(expression):
     if "error" in expression.lower() and not re.search(r"error_\w", expression):
         return "ERROR"
     names = re.findall(r"[A-Za-z_]\w*", expression)
+    names = [name for name in names if not name.isupper()] or names
     return split_words(names[-1]) if names else "VALUE"
