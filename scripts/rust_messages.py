@@ -73,6 +73,8 @@ CONSTRUCTORS = {
     "io::Error::other": (0, "detail"),
     "std::io::Error::other": (0, "detail"),
     "output.message": (0, "note"),
+    "notes.push": (0, "detail"),
+    "invalid_answer": (0, "detail"),
     "io::Error::new": (1, "detail"),
 }
 OPAQUE_TYPES = ("CliError", "ToolError", "ApiError", "RpcError", "Outcome", "Finding", "ModelError")
@@ -87,6 +89,8 @@ TEXT_TYPE = re.compile(r"(?:&(?:'\w+ )?str|String|(?:&\s*)?impl (?:Into<(?:Strin
 MESSAGE_PARAMETER = r"message|problem|reason|detail|error|text|what|why|cause|description|failure|fault|explanation"
 MESSAGE_FIELDS = {"message", "problem", "reason", "detail", "cause", "why", "expected", "error", "explanation"}
 NOT_MESSAGES = {"name", "path", "kind", "code", "status", "param", "retry_after", "source", "target", "id", "known", "data", "key", "tool", "server", "file", "step", "hint", "model", "subject"}
+# Constructors whose name means something else in other folders.
+ONLY_IN = {"notes.push": ("crates/toolyard-mcp-client/src/config/", "crates/toolyard-mcp/src/definition/")}
 NOT_ERRORS = {"Finding::ok", "Outcome::result"}
 # Of the notes that commands print, those that something did not work.
 FAILURE_NOTE = re.compile(r"\s*note: .*(?:fail|could not|did not|skipped|ignored|not known|not encrypted|disabled)")
@@ -214,7 +218,8 @@ class Extraction:
         helpers = self._helpers(source)
         names = {**{name: (*found, "", "") for name, found in CONSTRUCTORS.items()}, **helpers}
         for name, match in find_calls(code, names):
-            self._read_call(source, match, name, *names[name])
+            if source.path.startswith(ONLY_IN.get(name, "")):
+                self._read_call(source, match, name, *names[name])
         for owner, start, end in source.impls:
             for name, (index, kind) in CONSTRUCTORS.items():
                 if owner in OPAQUE_TYPES and name.startswith(owner + "::"):
@@ -512,7 +517,7 @@ class Extraction:
 
 def find_calls(code, names):
     """The calls of functions with these names. Those that begin with a dot, or may follow one, are found after any text."""
-    anywhere = [name for name in names if name in ("Error::custom", "reporter.error") or name.startswith(".")]
+    anywhere = [name for name in names if name in ("Error::custom", "reporter.error", "notes.push") or name.startswith(".")]
     others = [name for name in names if name not in anywhere]
     # `..ApiError::failed(…)` is a call, `api.failed(…)` is another one.
     for prefix, group in (("", anywhere), (r"(?<![\w:])(?:(?<=\.\.)|(?<!\.))", others)):
