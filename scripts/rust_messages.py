@@ -176,7 +176,7 @@ class Extraction:
                 index = next(next_positional, None)
                 return self._argument(source, positional[index], types) if index is not None else "VALUE"
             if key in named:
-                return self._constant(source, named[key]) or split_words(key)
+                return self._constant(source, named[key]) or ("SECONDS" if "as_secs" in named[key] else split_words(key))
             if key.isdigit():
                 if int(key) < len(positional) and key not in types:
                     return self._argument(source, positional[int(key)], types)
@@ -190,16 +190,21 @@ class Extraction:
                 return match.group()[0]
             placeholder = value(match.group(1).split(":")[0].strip())
             # A value that follows a word without a space is an optional addition.
-            before = template[match.start() - 1 : match.start()]
-            return "…" if before.isalpha() or before in ("}", ")") else placeholder
+            before, after = template[match.start() - 1 : match.start()], template[match.end() : match.end() + 1]
+            is_addition = before.isalpha() or before in ("}", ")") or before == "`" != after
+            return "…" if is_addition else placeholder
 
         return re.sub(r"\{\{|\}\}|\{([^{}]*)\}", replace, template)
 
     def _argument(self, source, argument, types):
         start, end, text = argument
         text = text.lstrip(".&*")
-        if text in types:
-            return type_placeholder(types[text]) if text.isdigit() else name_placeholder(text, types[text])
+        if "as_secs" in text:
+            return "SECONDS"
+        field_name = re.match(r"(\w+)(?=$|\.\w+\(\)$)", text)
+        if field_name and field_name.group(1) in types:
+            key = field_name.group(1)
+            return type_placeholder(types[key]) if key.isdigit() else name_placeholder(key, types[key])
         if re.match(r"(?:\w+::)*pluralize\(", text):
             noun = [value for _, _, value in source.strings_in(start, end)]
             return f"NUMBER {noun[0]}s" if noun else "NUMBER"
@@ -248,6 +253,8 @@ class Extraction:
         for text in texts:
             if kind == "note" and not FAILURE_NOTE.match(text):
                 continue  # an ordinary message
+            if kind == "model":
+                parent = "ModelError"
             if name == "ApiError::store_unavailable":
                 text += "; retry"
             elif name == "CliError::file":

@@ -15,7 +15,7 @@ pub enum AgentError {
     /// The store could not read or write the approval requests of a run.
     ///
     /// Remedy: check the store with `toolyard store check`, then resume the run: `toolyard runs resume RUN`.
-    #[error("approval store failed: {0}")]
+    #[error("failed to access the approval requests of a run: {0}")]
     Approvals(StorageError),
     /// The id belongs to a single journaled call or to another kind of run, which no agent can continue.
     ///

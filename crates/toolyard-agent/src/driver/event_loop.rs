@@ -130,7 +130,7 @@ impl RunDriver<'_> {
             Ok(()) => {}
             Err(lost @ (JournalError::LeaseLost(_) | JournalError::UnknownRun(_))) => return Err(lost.into()),
             // The lease lasts for two more heartbeats.
-            Err(error) => tracing::warn!(run = %lease.run, %error, "failed to renew the lease"),
+            Err(error) => tracing::warn!(run = %lease.run, %error, "failed to renew the lease of a run"),
         }
         let records = self
             .await_while_tasks_run(parts.approvals.approvals_of_run(&lease.run))

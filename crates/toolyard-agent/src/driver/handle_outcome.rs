@@ -59,7 +59,7 @@ impl RunDriver<'_> {
         if let Some(exceeded) = quota_exceeded {
             if exceeded.store_error.is_some() {
                 // Nothing is used up: another driver goes on once the store works.
-                tracing::warn!(run = %self.context.lease.run, error = %exceeded, "released the run");
+                tracing::warn!(run = %self.context.lease.run, error = %exceeded, "released the run: a quota cannot be checked");
                 self.draining.get_or_insert(Draining::Release);
                 return Ok(());
             }

@@ -115,7 +115,7 @@ async fn create_code(State(state): State<ConsoleState>, headers: HeaderMap) -> R
             (headers, json!({ "code": code }).to_string()).into_response()
         }
         Err(error) => {
-            tracing::warn!(%error, "no sign-in code");
+            tracing::warn!(%error, "failed to create a sign-in code of the console");
             StatusCode::SERVICE_UNAVAILABLE.into_response()
         }
     }

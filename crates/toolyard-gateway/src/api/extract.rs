@@ -196,7 +196,12 @@ impl FromRequestParts<ApiState> for Admin {
 
     async fn from_request_parts(_: &mut Parts, state: &ApiState) -> Result<Self, ApiError> {
         let admin = state.admin.clone().map(Self);
-        admin.ok_or_else(|| ApiError::not_found("not_offered", "this gateway does not offer this"))
+        admin.ok_or_else(|| {
+            ApiError::not_found(
+                "not_offered",
+                "this gateway offers neither statistics, the audit log nor definitions of agents",
+            )
+        })
     }
 }
 

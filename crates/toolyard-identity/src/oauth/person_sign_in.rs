@@ -172,7 +172,7 @@ impl OidcSignIn {
             return Err(failed(&format!("status {status}")));
         }
         let response: TokenResponse =
-            serde_json::from_slice(&body).map_err(|_| failed("the response has none"))?;
+            serde_json::from_slice(&body).map_err(|_| failed("the response has no ID token"))?;
         Ok(response.id_token)
     }
 }

@@ -94,7 +94,9 @@ pub(crate) fn gateway_builder(
 /// A random number for a process of a cluster, which no other process has.
 pub(crate) fn process_number() -> Result<u64, CliError> {
     let mut number = [0; 8];
-    getrandom::fill(&mut number).map_err(|error| CliError::failed(format!("no random numbers: {error}")))?;
+    getrandom::fill(&mut number).map_err(|error| {
+        CliError::failed(format!("the operating system provides no random numbers: {error}"))
+    })?;
     Ok(u64::from_be_bytes(number))
 }
 

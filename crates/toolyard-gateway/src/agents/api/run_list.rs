@@ -170,7 +170,7 @@ async fn read_batch(
 }
 
 fn unknown_after() -> ApiError {
-    ApiError::invalid_param("after", "`after` is no run")
+    ApiError::invalid_param("after", "`after` is not the id of a run")
 }
 
 /// The entry of a run, if it is one that the query is about.
