@@ -80,11 +80,9 @@ CONSTRUCTORS = {
 OPAQUE_TYPES = ("CliError", "ToolError", "ApiError", "RpcError", "Outcome", "Finding", "ModelError")
 KIND_OF_TYPE = {"CliError": "cli", "ToolError": "tool", "ApiError": "http", "RpcError": "rpc", "Outcome": "rpc", "Finding": "doctor", "ModelError": "model"}
 EXIT_CODES = {"failed": 1, "file": 1, "usage": 2, "unreachable": 3, "denied": 4}
-EXIT_STATUS = {"Failed": 1, "Usage": 2, "Unreachable": 3, "Denied": 4, "OutcomeUnknown": 5, "AwaitingApproval": 6, "Interrupted": 130}
 HTTP_STATUS = {"bad_request": 400, "invalid_param": 400, "not_found": 404, "failed": 422, "conflict": 409, "internal": 500, "unavailable": 503, "quota_exceeded": 429, "store_unavailable": 503}
 HTTP_CODE = {"bad_request": "invalid_request", "invalid_param": "invalid_request", "internal": "internal_error", "quota_exceeded": "quota_exceeded", "model_unavailable": "model_unavailable", "store_unavailable": "store_unavailable"}
 HTTP_NAMES = {"BAD_REQUEST": 400, "UNAUTHORIZED": 401, "FORBIDDEN": 403, "NOT_FOUND": 404, "METHOD_NOT_ALLOWED": 405, "NOT_ACCEPTABLE": 406, "CONFLICT": 409, "PAYLOAD_TOO_LARGE": 413, "UNSUPPORTED_MEDIA_TYPE": 415, "UNPROCESSABLE_ENTITY": 422, "TOO_MANY_REQUESTS": 429, "INTERNAL_SERVER_ERROR": 500, "NOT_IMPLEMENTED": 501, "BAD_GATEWAY": 502, "SERVICE_UNAVAILABLE": 503, "GATEWAY_TIMEOUT": 504}
-RPC_CODES = {"PARSE_ERROR": -32700, "INVALID_REQUEST": -32600, "METHOD_NOT_FOUND": -32601, "INVALID_PARAMS": -32602, "INTERNAL_ERROR": -32603, "SERVER_ERROR": -32000, "SESSION_NOT_FOUND": -32001, "RESOURCE_NOT_FOUND": -32002, "URL_ELICITATION_REQUIRED": -32042, "HEADER_MISMATCH": -32020, "MISSING_CAPABILITY": -32021, "UNSUPPORTED_VERSION": -32022}
 TEXT_TYPE = re.compile(r"(?:&(?:'\w+ )?str|String|(?:&\s*)?impl (?:Into<(?:String|Cow<.*>)>|(?:fmt::|std::fmt::)?Display|AsRef<str>|ToString)|Cow<.*>|fmt::Arguments.*)$")
 MESSAGE_PARAMETER = r"message|problem|reason|detail|error|text|what|why|cause|description|failure|fault|explanation"
 MESSAGE_FIELDS = {"message", "problem", "reason", "detail", "cause", "why", "expected", "error", "explanation"}
@@ -103,6 +101,8 @@ class Extraction:
         self.sources, self.settings = sources, settings
         self.messages, self.unresolved = [], []
         self.constants, self.types, self.shared_helpers = {}, {}, {}
+        self.exit_codes = self._numbers("crates/toolyard/src/error.rs", r"^    (\w+) = (\d+),")
+        self.rpc_codes = self._numbers("crates/toolyard-mcp/src/error_code.rs", r"pub const (\w+): i64 = (-\d+);")
         for source in sources:
             self._read_constants(source)
         for source in sources:
@@ -112,6 +112,10 @@ class Extraction:
             self._read_details(source)
             self._read_log(source)
         self._read_named_places()
+
+    def _numbers(self, path, pattern):
+        source = next(source for source in self.sources if source.path == path)
+        return {name: int(number) for name, number in re.findall(pattern, source.code, re.M)}
 
     # --- thiserror -----------------------------------------------------------
 
@@ -272,10 +276,10 @@ class Extraction:
             status = EXIT_CODES.get(constructor)
             if constructor == "new":
                 found = re.search(r"ExitStatus::(\w+)", source.code[slice(*arguments[0])])
-                status = found and EXIT_STATUS.get(found.group(1))
+                status = found and self.exit_codes.get(found.group(1))
             return [f"exit code {status}"] if status else []
         if owner in ("Outcome", "response", "rpc_error"):
-            codes = [number for name, number in RPC_CODES.items() if any(f"::{name}" in source.code[slice(*part)] for part in arguments)]
+            codes = [number for name, number in self.rpc_codes.items() if any(f"::{name}" in source.code[slice(*part)] for part in arguments)]
             codes = codes or ([-32602] if constructor == "invalid_params" else [-32603] if constructor == "internal_error" else [])
             return [f"JSON-RPC {code}" for code in codes[:1]]
         if owner != "ApiError":
@@ -496,6 +500,19 @@ class Extraction:
                 self.unresolved.append((source.path, line, f"{match.group(1)}!", call))
             else:
                 self.messages.append(Message(text, "log", source.path, line, match.group(1), labels={"log"}))
+
+    # --- what the others would overlook ----------------------------------------
+
+    def overlooked(self):
+        """Errors in forms that are not read: types with an error trait of their own, and functions that fail with a text."""
+        named = {(entry["path"], entry.get("function")) for key in ("texts", "failing_texts") for entry in self.settings.get(key, [])}
+        for source in self.sources:
+            for match in re.finditer(r"\bimpl (?:std::error::|error::)?Error for (\w+)", source.code):
+                if match.group(1) not in OPAQUE_TYPES:
+                    yield source.path, source.line(match.start()), f"`{match.group(1)}` is an error without #[error(…)]"
+            for match in re.finditer(r"\bfn (\w+)(?:<[^>]*>)?\([^{;]*?-> Result<[^{;]*, (?:String|&'static str)>\s*\{", source.code):
+                if (source.path, match.group(1)) not in named:
+                    yield source.path, source.line(match.start()), f"`{match.group(1)}` fails with a text that is not read"
 
     # --- functions and constants with texts of errors --------------------------
 
