@@ -191,7 +191,7 @@ async fn members_come_and_go_and_hear_notices_of_others() {
     let mut settings = nats.settings();
     settings.prefix = "other".to_owned();
     let other_connection = NatsConnection::connect(&settings, "test").await.unwrap();
-    let other = toolyard_nats::NatsPeers::join(other_connection, 4).await.unwrap();
+    let other = NatsPeers::join(other_connection, 4).await.unwrap();
     let until = async |peers: &dyn Peers, wanted: &[u64]| {
         let start = Instant::now();
         while peers.members() != wanted {

@@ -206,13 +206,7 @@ pub(super) fn hostile_api(method: &Method, path: &str) -> (StatusCode, Value) {
         }
         (_, "/statistics") => json!({"statistics": [tool["statistics"]]}),
         (_, "/servers") => json!({"servers": [server]}),
-        (_, "/cluster") => {
-            let process = json!({"process": ATTACK, "name": ATTACK, "state": ATTACK, "last_seen_at": 5, "tools": 3, "concurrency": 4, "running_calls": 1});
-            json!({"nats_connected": true, "sessions": [{"server": ATTACK, "gateway": ATTACK, "sessions": 2}],
-                "gateways": [{"process": ATTACK, "name": ATTACK, "version": ATTACK, "state": ATTACK, "is_this": true, "last_seen_at": 5}],
-                "workers": [{"name": ATTACK, "source": ATTACK, "state": ATTACK, "tools": 3, "problem": ATTACK,
-                    "awaiting_approval": [{"tool": ATTACK, "reason": ATTACK}], "processes": [process]}]})
-        }
+        (_, "/cluster") => hostile_cluster(),
         (&Method::POST, "/servers/hostile/sign-in") => json!({"url": "javascript:alert(1)"}),
         (&Method::POST, path) if path.starts_with("/servers/") && path.ends_with("/sign-in") => {
             json!({"url": "https://tools.example/sign-in/t1cket"})
@@ -257,4 +251,12 @@ pub(super) fn hostile_api(method: &Method, path: &str) -> (StatusCode, Value) {
         }
     };
     (StatusCode::OK, body)
+}
+
+fn hostile_cluster() -> Value {
+    let process = json!({"process": ATTACK, "name": ATTACK, "state": ATTACK, "last_seen_at": 5, "tools": 3, "concurrency": 4, "running_calls": 1});
+    json!({"nats_connected": true, "sessions": [{"server": ATTACK, "gateway": ATTACK, "sessions": 2}],
+        "gateways": [{"process": ATTACK, "name": ATTACK, "version": ATTACK, "state": ATTACK, "is_this": true, "last_seen_at": 5}],
+        "workers": [{"name": ATTACK, "source": ATTACK, "state": ATTACK, "tools": 3, "problem": ATTACK,
+            "awaiting_approval": [{"tool": ATTACK, "reason": ATTACK}], "processes": [process]}]})
 }

@@ -78,7 +78,9 @@ struct LinkState {
     ticks: u64,
 }
 
-/// Without random numbers, an exchange has no id.
+/// The operating system provides no random numbers, which the id of an exchange needs.
+///
+/// Remedy: check that the system call `getrandom` is permitted to the process (sandboxes may forbid it).
 #[derive(Debug, thiserror::Error)]
 #[error("the operating system provides no random numbers")]
 struct NoRandomness;

@@ -78,6 +78,20 @@ async fn metric(gateway: &HttpGateway, name: &str) -> u64 {
     line.unwrap_or_else(|| panic!("{name} is not in {text}")).parse().unwrap()
 }
 
+/// A page of the console, as a signed-in operator sees it.
+async fn console_page(gateway: &HttpGateway, path: &str) -> String {
+    let url = gateway.url.trim_end_matches("/mcp");
+    let sign_in = gateway
+        .http
+        .post(format!("{url}/console/sign-in"))
+        .header("Content-Type", "application/x-www-form-urlencoded");
+    let browser = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let signed_in = browser.execute(sign_in.body(format!("token={TOKEN}")).build().unwrap()).await.unwrap();
+    let cookie = signed_in.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let page = browser.get(format!("{url}{path}")).header("Cookie", cookie).send().await.unwrap();
+    page.text().await.unwrap()
+}
+
 #[tokio::test]
 async fn the_gateways_workers_and_sessions_of_a_cluster_are_shown() {
     let (mut nats, store) = (NatsServer::start(), new_database());
@@ -135,16 +149,7 @@ async fn the_gateways_workers_and_sessions_of_a_cluster_are_shown() {
     assert_eq!(metric(&one, "toolyard_cluster_workers").await, 1);
 
     // The console shows the same.
-    let url = one.url.trim_end_matches("/mcp");
-    let sign_in = one
-        .http
-        .post(format!("{url}/console/sign-in"))
-        .header("Content-Type", "application/x-www-form-urlencoded");
-    let browser = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
-    let signed_in = browser.execute(sign_in.body(format!("token={TOKEN}")).build().unwrap()).await.unwrap();
-    let cookie = signed_in.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
-    let page = browser.get(format!("{url}/console/cluster")).header("Cookie", cookie).send().await.unwrap();
-    let page = page.text().await.unwrap();
+    let page = console_page(&one, "/console/cluster").await;
     assert!(page.contains("office") && page.contains(this["process"].as_str().unwrap()), "{page}");
 
     assert!(worker.stop());
