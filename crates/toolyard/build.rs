@@ -1,13 +1,23 @@
-//! Links the release binary with identical functions folded into one: generic code leaves many.
+//! Links the release binary smaller: identical functions are folded into one (generic code leaves many), and a static
+//! binary has its relocations packed.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
-    // There, the compiler links with LLD, unless its user says otherwise.
+    // There, the compiler links with LLD, unless its user says otherwise. Paths in flags are no statement about linking.
+    let flags = variable("CARGO_ENCODED_RUSTFLAGS");
+    let chooses_linking =
+        flags.split('\u{1f}').any(|flag| !flag.starts_with("--remap-path-prefix") && flag.contains("link"));
     let has_lld = variable("TARGET") == "x86_64-unknown-linux-gnu"
-        && !variable("CARGO_ENCODED_RUSTFLAGS").contains("link")
+        && !chooses_linking
         && variable("RUSTC_LINKER").is_empty();
-    if has_lld && variable("PROFILE") == "release" {
-        println!("cargo::rustc-link-arg-bins=-Wl,--icf=all");
+    if !has_lld || variable("PROFILE") != "release" {
+        return;
+    }
+    println!("cargo::rustc-link-arg-bins=-Wl,--icf=all");
+    // A static binary relocates itself with the C library in it, which knows the packed form (glibc 2.36 or later). In a
+    // dynamic one, the loader of the user's system would have to know it.
+    if variable("CARGO_CFG_TARGET_FEATURE").split(',').any(|feature| feature == "crt-static") {
+        println!("cargo::rustc-link-arg-bins=-Wl,--pack-dyn-relocs=relr");
     }
 }
