@@ -17,6 +17,7 @@ mod search_model;
 mod secrets;
 mod serve;
 mod servers;
+mod service;
 mod settings;
 mod skills;
 mod store;
@@ -47,6 +48,7 @@ pub(crate) use search_model::{InstallSearchModelArgs, SearchModelCommand};
 pub(crate) use secrets::SecretsCommand;
 pub(crate) use serve::ServeArgs;
 pub(crate) use servers::{AddServerArgs, EditServerArgs, ServersCommand};
+pub(crate) use service::{InstallServiceArgs, ServiceCommand};
 pub(crate) use settings::SettingsCommand;
 pub(crate) use skills::SkillsCommand;
 pub(crate) use store::StoreCommand;
@@ -122,6 +124,9 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Serve all tools over MCP, on stdio or HTTP
     Serve(ServeArgs),
+    /// Run the gateway as a service of systemd or launchd
+    #[command(subcommand)]
+    Service(ServiceCommand),
     /// Serve this machine's tools to gateways over NATS
     Worker(WorkerArgs),
     /// Add, list and revoke callers with API keys

@@ -46,7 +46,7 @@ pub(crate) struct ServeArgs {
 
 /// An address to listen on: `HOST:PORT`, or a port of the loopback address.
 #[expect(clippy::unnecessary_wraps, reason = "the signature of a clap value parser")]
-fn listen_address(text: &str) -> Result<String, std::convert::Infallible> {
+pub(super) fn listen_address(text: &str) -> Result<String, std::convert::Infallible> {
     let port = text.strip_prefix(':').unwrap_or(text);
     Ok(if port.parse::<u16>().is_ok() { format!("127.0.0.1:{port}") } else { text.to_owned() })
 }

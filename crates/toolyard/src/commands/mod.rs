@@ -26,6 +26,7 @@ mod search_model;
 mod secrets;
 mod serve;
 mod servers;
+mod service;
 mod settings;
 mod setup;
 mod skills;
@@ -45,7 +46,7 @@ use crate::cli::SearchModelCommand;
 use crate::{
     cli::{
         CallersCommand, Cli, Command, ModelsCommand, PolicyCommand, PromptArgs, RunsCommand, SecretsCommand,
-        ServersCommand, SettingsCommand, SkillsCommand, StoreCommand, ToolsCommand,
+        ServersCommand, ServiceCommand, SettingsCommand, SkillsCommand, StoreCommand, ToolsCommand,
     },
     completion,
     config::CliContext,
@@ -86,6 +87,7 @@ fn is_decision(command: &Command) -> bool {
                 | ServersCommand::Logout { .. }
         ),
         Command::Callers(command) => !matches!(command, CallersCommand::List),
+        Command::Service(command) => !matches!(command, ServiceCommand::Status),
         Command::Policy(command) => {
             matches!(command, PolicyCommand::Set { .. } | PolicyCommand::Remove { .. })
         }
@@ -146,6 +148,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
         Command::Secrets(command) => secrets::run(command, &context, output).await,
         Command::Import(arguments) => import::run(arguments, &context, output).await,
         Command::Serve(arguments) => Box::pin(serve::run(arguments, &context, output)).await,
+        Command::Service(command) => service::run(&command, cli.config.as_deref(), &context, output),
         Command::Worker(arguments) => Box::pin(worker::run(&arguments, &context, output)).await,
         Command::Callers(command) => callers::run(command, &context, output).await,
         Command::Top(arguments) => top::run(arguments, &context, output).await,

@@ -1,0 +1,285 @@
+//! [`ServiceDefinition`]: what a service runs, as a unit of systemd or a property list of launchd.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::CliError;
+
+/// Is in every file that Toolyard writes; other files are not replaced or removed.
+pub(super) const OWN_MARK: &str = "Written by `toolyard service install`";
+const SYSTEMD_NAME: &str = "toolyard.service";
+const LAUNCHD_LABEL: &str = "toolyard";
+
+/// What starts and restarts services.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Manager {
+    Systemd,
+    Launchd,
+}
+
+/// What the service runs. All paths are absolute.
+#[derive(Debug)]
+pub(super) struct ServiceDefinition {
+    pub(super) program: String,
+    /// The settings file, if not the usual ones.
+    pub(super) config: Option<String>,
+    pub(super) address: String,
+    /// PATH of the gateway and of its servers.
+    pub(super) search_path: String,
+    /// Further variables; the file may be missing.
+    pub(super) environment_file: String,
+}
+
+impl Manager {
+    pub(super) fn file_name(self) -> &'static str {
+        match self {
+            Self::Systemd => SYSTEMD_NAME,
+            Self::Launchd => "toolyard.plist",
+        }
+    }
+
+    /// The link by which `systemctl --user enable` starts the service at sign-in.
+    pub(super) fn enabling_link(self, file: &Path) -> Option<PathBuf> {
+        let link = || file.with_file_name("default.target.wants").join(SYSTEMD_NAME);
+        (self == Self::Systemd).then(link)
+    }
+
+    pub(super) fn start_commands(self, file: &Path) -> Vec<String> {
+        match self {
+            Self::Systemd => vec![
+                "systemctl --user daemon-reload".to_owned(),
+                "systemctl --user enable toolyard".to_owned(),
+                // Also if an older one runs.
+                "systemctl --user restart toolyard".to_owned(),
+            ],
+            Self::Launchd => {
+                vec![format!("launchctl bootstrap gui/$(id -u) {}", shell_quoted(&file.to_string_lossy()))]
+            }
+        }
+    }
+
+    pub(super) fn stop_commands(self) -> Vec<String> {
+        match self {
+            Self::Systemd => {
+                vec!["systemctl --user stop toolyard".to_owned(), "systemctl --user daemon-reload".to_owned()]
+            }
+            Self::Launchd => vec![format!("launchctl bootout gui/$(id -u)/{LAUNCHD_LABEL}")],
+        }
+    }
+
+    pub(super) fn status_command(self) -> String {
+        match self {
+            Self::Systemd => {
+                "systemctl --user status toolyard · logs: journalctl --user -u toolyard".to_owned()
+            }
+            Self::Launchd => format!("launchctl print gui/$(id -u)/{LAUNCHD_LABEL}"),
+        }
+    }
+}
+
+impl ServiceDefinition {
+    /// The content of the service file.
+    ///
+    /// # Errors
+    ///
+    /// A path contains a control character, such as a line break, which could add lines to the file.
+    pub(super) fn render(&self, manager: Manager) -> Result<String, CliError> {
+        let texts = [&self.program, &self.address, &self.search_path, &self.environment_file];
+        if let Some(text) = texts.into_iter().chain(&self.config).find(|text| text.contains(char::is_control))
+        {
+            return Err(CliError::failed(format!("{text:?} contains a control character"))
+                .with_hint("rename the folder, or remove it from PATH"));
+        }
+        Ok(match manager {
+            Manager::Systemd => self.systemd_unit(),
+            Manager::Launchd => self.launchd_property_list(),
+        })
+    }
+
+    fn arguments(&self) -> Vec<&str> {
+        let config = self.config.iter().flat_map(|file| ["--config", file]);
+        std::iter::once(self.program.as_str())
+            .chain(config)
+            .chain(["serve", "--http", &self.address])
+            .collect()
+    }
+
+    fn systemd_unit(&self) -> String {
+        let command = self.arguments().into_iter().map(systemd_argument).collect::<Vec<_>>().join(" ");
+        let search_path = systemd_quoted(&format!("PATH={}", self.search_path));
+        // Paths of this setting are not quoted.
+        let environment_file = self.environment_file.replace('%', "%%");
+        format!(
+            "# {OWN_MARK}; it replaces changes here. Add settings with: systemctl --user edit toolyard
+[Unit]
+Description=Toolyard gateway
+
+[Service]
+ExecStart={command}
+ExecReload=/bin/kill -HUP $MAINPID
+Environment={search_path}
+EnvironmentFile=-{environment_file}
+Restart=on-failure
+RestartSec=2
+# The gateway lets calls finish and ends its servers itself.
+KillMode=mixed
+TimeoutStopSec=60
+
+[Install]
+WantedBy=default.target
+"
+        )
+    }
+
+    fn launchd_property_list(&self) -> String {
+        let argument = |text: &str| format!("    <string>{}</string>\n", xml_escaped(text));
+        let arguments: String = self.arguments().into_iter().map(argument).collect();
+        let search_path = xml_escaped(&self.search_path);
+        format!(
+            r#"<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<!-- {OWN_MARK}; it replaces changes here. -->
+<plist version="1.0">
+<dict>
+  <key>Label</key>
+  <string>{LAUNCHD_LABEL}</string>
+  <key>ProgramArguments</key>
+  <array>
+{arguments}  </array>
+  <key>EnvironmentVariables</key>
+  <dict>
+    <key>PATH</key>
+    <string>{search_path}</string>
+  </dict>
+  <key>RunAtLoad</key>
+  <true/>
+  <key>KeepAlive</key>
+  <dict>
+    <key>SuccessfulExit</key>
+    <false/>
+  </dict>
+  <key>ExitTimeOut</key>
+  <integer>60</integer>
+</dict>
+</plist>
+"#
+        )
+    }
+}
+
+/// An argument of a command line in a unit, where `$` begins a variable.
+fn systemd_argument(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-:[]".contains(&byte);
+    match !text.is_empty() && text.bytes().all(is_plain) {
+        true => text.to_owned(),
+        false => systemd_quoted(&text.replace('$', "$$")),
+    }
+}
+
+/// A quoted value in a unit, where `%` begins a specifier.
+fn systemd_quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%"))
+}
+
+fn xml_escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+fn shell_quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition() -> ServiceDefinition {
+        ServiceDefinition {
+            program: "/home/a b/100%/toolyard".to_owned(),
+            config: Some("/etc/$x/\"toolyard\".toml".to_owned()),
+            address: "127.0.0.1:7300".to_owned(),
+            search_path: "/home/a&b/bin:/usr/bin".to_owned(),
+            environment_file: "/home/a b/100%/service.env".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_unit_of_systemd_starts_the_gateway() {
+        insta::assert_snapshot!(definition().render(Manager::Systemd).unwrap(), @r#"
+        # Written by `toolyard service install`; it replaces changes here. Add settings with: systemctl --user edit toolyard
+        [Unit]
+        Description=Toolyard gateway
+
+        [Service]
+        ExecStart="/home/a b/100%%/toolyard" --config "/etc/$$x/\"toolyard\".toml" serve --http 127.0.0.1:7300
+        ExecReload=/bin/kill -HUP $MAINPID
+        Environment="PATH=/home/a&b/bin:/usr/bin"
+        EnvironmentFile=-/home/a b/100%%/service.env
+        Restart=on-failure
+        RestartSec=2
+        # The gateway lets calls finish and ends its servers itself.
+        KillMode=mixed
+        TimeoutStopSec=60
+
+        [Install]
+        WantedBy=default.target
+        "#);
+    }
+
+    #[test]
+    fn a_property_list_of_launchd_starts_the_gateway() {
+        insta::assert_snapshot!(definition().render(Manager::Launchd).unwrap(), @r#"
+        <?xml version="1.0" encoding="UTF-8"?>
+        <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+        <!-- Written by `toolyard service install`; it replaces changes here. -->
+        <plist version="1.0">
+        <dict>
+          <key>Label</key>
+          <string>toolyard</string>
+          <key>ProgramArguments</key>
+          <array>
+            <string>/home/a b/100%/toolyard</string>
+            <string>--config</string>
+            <string>/etc/$x/"toolyard".toml</string>
+            <string>serve</string>
+            <string>--http</string>
+            <string>127.0.0.1:7300</string>
+          </array>
+          <key>EnvironmentVariables</key>
+          <dict>
+            <key>PATH</key>
+            <string>/home/a&amp;b/bin:/usr/bin</string>
+          </dict>
+          <key>RunAtLoad</key>
+          <true/>
+          <key>KeepAlive</key>
+          <dict>
+            <key>SuccessfulExit</key>
+            <false/>
+          </dict>
+          <key>ExitTimeOut</key>
+          <integer>60</integer>
+        </dict>
+        </plist>
+        "#);
+    }
+
+    #[test]
+    fn a_line_break_cannot_add_settings_to_the_file() {
+        let definition = ServiceDefinition { search_path: "/a\nExecStartPre=/b".to_owned(), ..definition() };
+        for manager in [Manager::Systemd, Manager::Launchd] {
+            assert!(definition.render(manager).unwrap_err().message().contains("control character"));
+        }
+    }
+
+    #[test]
+    fn commands_load_and_unload_the_file() {
+        let file = Path::new("/Users/O'Neil/toolyard.plist");
+        assert_eq!(
+            Manager::Launchd.start_commands(file),
+            [r"launchctl bootstrap gui/$(id -u) '/Users/O'\''Neil/toolyard.plist'"]
+        );
+        let file = Path::new("/c/systemd/user/toolyard.service");
+        let link = Manager::Systemd.enabling_link(file).unwrap();
+        assert_eq!(link, Path::new("/c/systemd/user/default.target.wants/toolyard.service"));
+    }
+}
