@@ -51,7 +51,7 @@ fn a_dry_run_prints_the_unit_and_writes_nothing() {
 
     [Service]
     ExecStart=/bin/toolyard serve --http 127.0.0.1:7411
-    ExecReload=/bin/kill -HUP $MAINPID
+    ExecReload=/bin/sh -c 'kill -HUP $MAINPID'
     Environment="PATH=/opt/node/bin:/usr/bin"
     EnvironmentFile=-HOME/config/toolyard/service.env
     Restart=on-failure

