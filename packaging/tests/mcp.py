@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -74,8 +75,10 @@ class Gateway:
     def __init__(self, program: Program, *arguments: str, port: int | None = None, command: list[str] | None = None):
         self.port = port or free_port()
         self.program = program
+        # Not a pipe: a process that is left behind would keep it open.
+        self.log = tempfile.TemporaryFile()
         command = command or ["serve", "--http", f"127.0.0.1:{self.port}"]
-        self.process = program.popen(*command, *arguments, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.process = program.popen(*command, *arguments, stdin=subprocess.DEVNULL, stderr=self.log)
 
     def __enter__(self) -> "Gateway":
         deadline = time.monotonic() + TIMEOUT_SECONDS
@@ -87,7 +90,7 @@ class Gateway:
             except (urllib.error.URLError, ConnectionError):
                 if self.process.poll() is not None or time.monotonic() > deadline:
                     self.process.kill()
-                    raise AssertionError(f"the gateway did not start: {self.process.stderr.read()}") from None
+                    raise AssertionError(f"the gateway did not start: {self.messages()}") from None
                 time.sleep(0.05)
 
     def __exit__(self, *_) -> None:
@@ -97,7 +100,11 @@ class Gateway:
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise AssertionError("the gateway did not stop after SIGTERM") from None
-        expect(code == 0, f"the gateway ended with {code}: {self.process.stderr.read()}")
+        expect(code == 0, f"the gateway ended with {code}: {self.messages()}")
+
+    def messages(self) -> str:
+        self.log.seek(0)
+        return self.log.read().decode()
 
     def get(self, path: str) -> dict:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=TIMEOUT_SECONDS) as answer:
