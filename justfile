@@ -94,6 +94,24 @@ large-results *ARGS:
     cargo build --release --locked -p toolyard
     scripts/large-results {{ ARGS }}
 
+# The static release binary, and all packages of it: archive, .deb, .rpm, wheel, npm, image, SBOM (docs/releasing.md)
+packages:
+    scripts/build-release
+    scripts/packages build
+
+# Install, start and remove every package
+packages-test:
+    scripts/build-release
+    scripts/packages test
+
+# What the release workflow does for this machine, without publishing
+release-dry-run:
+    scripts/packages release-dry-run
+
+# Two builds of the last commit in two folders must be the same bytes (two full builds)
+reproducible:
+    scripts/reproducible
+
 # Release binary with its functions linked in order of use: needs less memory
 ordered-binary:
     scripts/ordered-binary
