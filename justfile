@@ -214,11 +214,12 @@ agent-tasks *ARGS:
 console:
     scripts/console-tests
 
-# Build the book of docs/ into target/book, with its generated pages checked first
+# Build the books of docs/ and docs/zh (Chinese) into target/book and target/book/zh, with generated pages checked first
 book:
     scripts/parts book >/dev/null
     scripts/check-docs
     mdbook build docs/book
+    mdbook build docs/zh
 
 # Show the book at http://127.0.0.1:3000 and follow edits
 book-serve:
