@@ -122,11 +122,16 @@ fn describe_service(
     context: &CliContext,
 ) -> Result<ServiceDefinition, CliError> {
     let text = |path: PathBuf| {
-        let not_text = || CliError::failed(format!("{} is not valid UTF-8", path.display()));
+        let not_text = || {
+            CliError::failed(format!("{} is not valid UTF-8", path.display()))
+                .with_hint("move it to a path of valid UTF-8")
+        };
         path.to_str().map(str::to_owned).ok_or_else(not_text)
     };
-    let program = std::env::current_exe()
-        .map_err(|error| CliError::failed(format!("failed to find the program itself: {error}")))?;
+    let program = std::env::current_exe().map_err(|error| {
+        CliError::failed(format!("failed to find this program: {error}"))
+            .with_hint("start Toolyard by its full path")
+    })?;
     let config = config
         .map(|file| file.canonicalize().map_err(|error| CliError::file("find", file, error)))
         .transpose()?;
