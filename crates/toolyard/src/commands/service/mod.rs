@@ -10,7 +10,7 @@ use std::{
 };
 
 use serde_json::json;
-use toolyard_mcp_client::config::is_private_reference;
+use toolyard_mcp_client::config::{ServerSettings, is_private_reference};
 
 use self::definition::{Manager, OWN_MARK, ServiceDefinition};
 use super::{import::client_files::home_folder, local_gateway::local_gateways};
@@ -157,7 +157,7 @@ fn is_in_cache(program: &str) -> bool {
 /// Variables that servers need and that no settings give them.
 fn unknown_variables(context: &CliContext) -> BTreeSet<String> {
     let known = ["HOME", "PATH", "USER"];
-    let required = context.server_settings.values().flat_map(|server| server.required_variables());
+    let required = context.server_settings.values().flat_map(ServerSettings::required_variables);
     required.filter(|name| !is_private_reference(name) && !known.contains(&name.as_str())).collect()
 }
 
