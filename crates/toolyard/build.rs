@@ -1,9 +1,16 @@
 //! Links the release binary smaller: identical functions are folded into one (generic code leaves many), and a static
-//! binary has its relocations packed.
+//! binary has its relocations packed. Links an object file of `scripts/build-release` into static binaries.
+
+/// The path of an object file to link into the program.
+const OBJECT_VARIABLE: &str = "TOOLYARD_LINK_OBJECT";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed={OBJECT_VARIABLE}");
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    if let Some(object) = Some(variable(OBJECT_VARIABLE)).filter(|object| !object.is_empty()) {
+        println!("cargo::rustc-link-arg-bins={object}");
+    }
     // There, the compiler links with LLD, unless its user says otherwise. Paths in flags are no statement about linking.
     let flags = variable("CARGO_ENCODED_RUSTFLAGS");
     let chooses_linking =

@@ -4,6 +4,7 @@ import hashlib
 import http.server
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -39,6 +40,7 @@ def check_empty_root(context) -> None:
     # Names are resolved by the C library inside the program: with /etc/hosts only.
     (root / "etc").mkdir()
     (root / "etc/hosts").write_text("127.0.0.1 localhost upstream.test\n")
+    add_trap(root)
     other = Program([*chroot(root), "/toolyard"], root / "other", "/other")
     with Gateway(other, "--no-auth") as upstream:
         settings = root / ".config/toolyard/toolyard.toml"
@@ -46,6 +48,16 @@ def check_empty_root(context) -> None:
         settings.write_text(f'[servers.inner]\nurl = "http://localhost:{upstream.port}/mcp"\n')
         tested = program.run("servers", "test", "inner")
         expect(tested.returncode == 0 and "5 tools" in tested.stdout, f"servers test: {tested.stdout}{tested.stderr}")
+
+
+def add_trap(root: Path) -> None:
+    """A module of the name service switch that ends every process that loads it, as one of another glibc does."""
+    (root / "etc/nsswitch.conf").write_text("hosts: trap files dns\npasswd: trap files\n")
+    source = root / "trap.c"
+    source.write_text("__attribute__((constructor)) static void trap(void) { __builtin_trap(); }\n")
+    for folder in ["lib", "usr/lib", f"lib/{platform.machine()}-linux-gnu"]:
+        (root / folder).mkdir(parents=True, exist_ok=True)
+        run("cc", "-shared", "-fPIC", "-nostdlib", "-o", root / folder / "libnss_trap.so.2", source)
 
 
 def check_wheel(context) -> None:
