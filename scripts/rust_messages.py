@@ -314,19 +314,23 @@ class Extraction:
             if found := re.compile(r"\bhint(?:: |,)").search(source.code, *changed):
                 end = source.statement_end(found.end())
                 hints += self._texts(source, found.end() if ":" in found.group() else found.start(), end) or []
+        hints += self._chained_hints(source, position)
+        # `let error = …; error.with_hint("…")`
+        if not hints and (assigned := re.search(r"\blet (\w+) =\s*$", source.code[max(start - 60, 0) : start])):
+            end = source.closing(source.enclosing_brace(start))
+            for use in re.compile(r"\b" + assigned.group(1) + r"\b").finditer(source.code, position, end):
+                hints += self._chained_hints(source, use.end())
+        return " · ".join(dict.fromkeys(hints))
+
+    def _chained_hints(self, source, position):
+        hints = []
         chain = re.compile(r"\s*(?:\)\s*)?\.(\w+)\(")
         while call := chain.match(source.code, position):
             end = source.closing(call.end() - 1)
             if call.group(1) in ("with_hint", "with_operator_hint", "with_optional_hint"):
                 hints += self._texts(source, call.end(), end) or []
             position = end + 1
-        # `let error = …; error.with_hint("…")`
-        if not hints and (assigned := re.search(r"\blet (\w+) =\s*$", source.code[max(start - 60, 0) : start])):
-            name = assigned.group(1)
-            end = source.closing(source.enclosing_brace(start))
-            for call in re.compile(r"\b" + name + r"\s*\.with_(?:operator_|optional_)?hint\(").finditer(source.code, position, end):
-                hints += self._texts(source, call.end(), source.closing(call.end() - 1)) or []
-        return " · ".join(dict.fromkeys(hints))
+        return hints
 
     def _helpers(self, source):
         """Functions and closures of this file that pass a text on to an error: which argument it is, kind, variant."""
@@ -444,12 +448,25 @@ class Extraction:
     def _variable(self, source, name, position, depth):
         """The texts of a variable: those of the statement that assigns it, above in the same function."""
         function = max((match.start() for match in re.finditer(r"\bfn \w+", source.code[:position])), default=0)
-        patterns = [r"\blet (?:mut )?" + name + r"(?::[^=;]*)? =(?!=)", r"\blet \((?:[^)=]*,)?\s*" + name + r"\s*(?:,[^)=]*)?\) =(?!=)"]
-        for pattern in patterns:
-            if assigned := list(re.finditer(pattern, source.code[function:position])):
-                start = function + assigned[-1].end()
-                return self._texts(source, start, expression_end(source, start), depth + 1)
+        plain = re.compile(r"\blet (?:mut )?" + name + r"(?::[^=;]*)? =(?!=)")
+        tuples = re.compile(r"\blet \(((?:[^)=]*,)?\s*" + name + r"\s*(?:,[^)=]*)?)\) =(?!=)")
+        if assigned := list(plain.finditer(source.code, function, position)):
+            start = assigned[-1].end()
+            return self._texts(source, start, expression_end(source, start), depth + 1)
+        if assigned := list(tuples.finditer(source.code, function, position)):
+            names = [part.strip() for part in assigned[-1].group(1).split(",")]
+            start = assigned[-1].end()
+            return self._tuple_texts(source, start, expression_end(source, start), names.index(name), len(names), depth + 1)
         return None
+
+    def _tuple_texts(self, source, start, end, index, count, depth):
+        """The texts at one place of the tuples that an expression can be."""
+        found = []
+        for opening in re.compile(r"(?<![\w!])\(").finditer(source.code, start, end):
+            parts = source.arguments(opening.start())
+            if len(parts) == count:
+                found += self._texts(source, *parts[index], depth) or []
+        return found or self._texts(source, start, end, depth)
 
     # --- texts in variants ---------------------------------------------------
 

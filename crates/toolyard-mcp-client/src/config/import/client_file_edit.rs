@@ -40,7 +40,7 @@ pub enum ClientFileError {
     Unwritable(String),
     /// The file has a form that Toolyard cannot change without touching other servers, so it changes nothing.
     ///
-    /// Remedy: edit the file by hand: the message above shows what to enter.
+    /// Remedy: change the file by hand, or bring it into the form that the client itself writes, and try again.
     #[error("the edit would change other servers")]
     Lossy,
 }
