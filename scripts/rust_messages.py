@@ -69,8 +69,8 @@ class Extraction:
         self._read_named_places()
 
     def _numbers(self, path, pattern):
-        source = next(source for source in self.sources if source.path == path)
-        return {name: int(number) for name, number in re.findall(pattern, source.code, re.M)}
+        code = "".join(source.code for source in self.sources if source.path == path)
+        return {name: int(number) for name, number in re.findall(pattern, code, re.M)}
 
     # --- thiserror -----------------------------------------------------------
 
@@ -431,9 +431,9 @@ class Extraction:
             owner = source.innermost(source.impls, match.start()) if match.group(1) == "Self" else match.group(1)
             if match.group(2) in self.types.get(owner, ()):
                 self._read_detail(source, match, f"{owner}::{match.group(2)}")
-        structs = [name for name, variants in self.types.items() if name in variants]
-        for match in re.finditer(r"(?<![\w:])(" + "|".join(sorted(structs)) + r")\s*([({])", source.code):
-            if not re.search(r"(?:\b(?:struct|enum|impl|for|let)|->|>)\s*$", source.code[max(match.start() - 16, 0) : match.start()]):
+        structs = {name for name, variants in self.types.items() if name in variants}
+        for match in re.finditer(r"(?<![\w:])(\w+)\s*([({])", source.code) if structs else ():
+            if match.group(1) in structs and not re.search(r"(?:\b(?:struct|enum|impl|for|let)|->|>)\s*$", source.code[max(match.start() - 16, 0) : match.start()]):
                 self._read_detail(source, match, match.group(1))
 
     def _read_detail(self, source, match, name):
