@@ -555,3 +555,18 @@ def read_sources(root):
         if not re.search(r"(?:_tests|/tests|/testing|/test_\w+|/fixtures?)\.rs$|/tests/|/testing/", relative):
             sources.append(Source(relative, path.read_text()))
     return sources
+
+
+def http_codes(sources):
+    """The values of `error.code` of the HTTP API."""
+    before_code = re.compile(
+        r"::(?:not_found|failed|conflict|unavailable)\(\s*$|\bconflict\($|StatusCode::\w+(?:,| =>)\s*(?:Some\()?$"
+        r"|\bcode(?:: | = )Some\($|\bIdempotencyError::\w+\(_\) => $|\bSTORE_UNAVAILABLE: &str = $"
+    )
+    return {
+        value
+        for source in sources
+        if source.path.startswith("crates/toolyard-gateway/src/")
+        for start, _, value in source.strings
+        if re.fullmatch(r"[a-z]+(?:_[a-z]+)+|forbidden", value) and before_code.search(source.code[max(start - 60, 0) : start])
+    }
