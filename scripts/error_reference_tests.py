@@ -74,6 +74,10 @@ class Messages(unittest.TestCase):
         code = 'fn f() { ApiError { status: StatusCode::FORBIDDEN, code: Some("operator_only"), ..ApiError::bad_request("not you") } }'
         self.assertEqual(found(code)["not you"].labels, {"HTTP 403 `operator_only`"})
 
+    def test_status_and_code_may_be_set_later(self):
+        code = 'fn f() { let error = ApiError::bad_request("not here"); ApiError { status: StatusCode::METHOD_NOT_ALLOWED, code: Some("no_method"), ..error } }'
+        self.assertEqual(found(code)["not here"].labels, {"HTTP 405 `no_method`"})
+
     def test_warnings_are_found_and_information_is_not(self):
         messages = found('fn f() { tracing::warn!(%error, "server down"); tracing::info!("server up"); }')
         self.assertEqual(set(messages), {"server down"})

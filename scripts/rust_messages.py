@@ -243,9 +243,7 @@ class Extraction:
         if constructor in ("not_found", "failed", "conflict", "unavailable"):
             text = source.string_at(arguments[0][0])
             code = text[2] if text else None
-        changed = self._struct_update(source, position)
-        if changed:
-            start, end = changed
+        for start, end in self._struct_updates(source, position):
             named = re.search(r"StatusCode::(\w+)", source.code[start:end])
             status = HTTP_NAMES.get(named.group(1), status) if named else status
             coded = re.search(r"\bcode: Some\(", source.code[start:end])
@@ -261,6 +259,17 @@ class Extraction:
             return None
         brace = source.enclosing_brace(position)
         return (brace, position)
+
+    def _struct_updates(self, source, position):
+        """The ranges of all struct expressions that change the result of a call: around it, and `..NAME` of its variable."""
+        if changed := self._struct_update(source, position):
+            yield changed
+            position = changed[0] - len(re.search(r"\w+\s*$", source.code[: changed[0]]).group())
+        assigned = re.search(r"\blet (\w+) =\s*$", source.code[max(position - 60, 0) : position])
+        if assigned:
+            end = source.closing(source.enclosing_brace(position))
+            if use := re.compile(r"\.\." + assigned.group(1) + r"\b").search(source.code, position, end):
+                yield (source.enclosing_brace(use.start()), use.start())
 
     def _hint(self, source, start, position):
         """The hints in the method calls that follow (`.with_hint("…")`), or in the struct expression around a call."""
