@@ -57,7 +57,7 @@ impl ErrorReporter {
 
     fn timeout(&self, message: String) -> ModelError {
         self.error(ModelErrorKind::Timeout, message)
-            .with_hint("slow machines and long prompts need a longer timeout")
+            .with_hint("slow machines and long prompts need longer timeouts: first_token_timeout and between_tokens_timeout of the model")
     }
 
     /// Text of a server as one line, without secrets and unsafe characters, limited in length.
