@@ -220,6 +220,7 @@ book:
     scripts/check-docs
     mdbook build docs/book
     mdbook build docs/zh
+    scripts/check-book
 
 # Show the book at http://127.0.0.1:3000 and follow edits
 book-serve:
