@@ -180,7 +180,7 @@ class Extraction:
     def _read_calls(self, source):
         code = source.code
         helpers = self._helpers(source)
-        names = {**{name: (*found, "", "") for name, found in CONSTRUCTORS.items()}, **helpers}
+        names = {**{name: (*found, "", "", []) for name, found in CONSTRUCTORS.items()}, **helpers}
         for name, match in find_calls(code, names):
             if source.path.startswith(ONLY_IN.get(name, "")):
                 self._read_call(source, match, name, *names[name])
@@ -188,9 +188,9 @@ class Extraction:
             for name, (index, kind) in CONSTRUCTORS.items():
                 if owner in OPAQUE_TYPES and name.startswith(owner + "::"):
                     for match in re.compile(r"\bSelf::" + name.split("::")[1] + r"\(").finditer(code, start, end):
-                        self._read_call(source, match, name, index, kind, "", "")
+                        self._read_call(source, match, name, index, kind, "", "", [])
 
-    def _read_call(self, source, match, name, index, kind, parent, hint_of_helper):
+    def _read_call(self, source, match, name, index, kind, parent, hint_of_helper, labels_of_helper):
         arguments = source.arguments(match.end() - 1)
         if len(arguments) <= index:
             return
@@ -207,7 +207,7 @@ class Extraction:
             if not is_passed_on and not in_closure:
                 self.unresolved.append((source.path, place[1], name, expression))
             return
-        labels = self._labels(source, name, arguments, match.start())
+        labels = self._labels(source, name, arguments, match.start()) or labels_of_helper
         hint = self._hint(source, match.start(), source.closing(match.end() - 1) + 1) or hint_of_helper
         for text in texts:
             if kind == "note" and not FAILURE_NOTE.match(text):
@@ -248,6 +248,9 @@ class Extraction:
             status = HTTP_NAMES.get(named.group(1), status) if named else status
             coded = re.search(r"\bcode: Some\(", source.code[start:end])
             text = coded and source.string_at(start + coded.end())
+            if not coded and re.search(r"[{,]\s*code\s*,", source.code[start:end]):
+                coded = [*re.compile(r"\blet code = Some\(").finditer(source.code, max(start - 300, 0), start)]
+                text = coded and source.string_at(coded[-1].end())
             code = text[2] if text else code
         parts = ["HTTP", str(status or ""), f"`{code}`" if code else ""]
         return [" ".join(part for part in parts if part)] if status or code else []
@@ -340,7 +343,13 @@ class Extraction:
                 prefixes = ["."] if has_self else [f"{owner}::", "Self::"] if owner else [""]
                 for prefix in prefixes:
                     parent = self._variant_in(source, *body, owner)
-                    yield prefix + match.group(1), (index, KIND_OF_TYPE.get(kind, "detail"), parent, self._hints_in(source, *body))
+                    yield prefix + match.group(1), (
+                        index,
+                        KIND_OF_TYPE.get(kind, "detail"),
+                        parent,
+                        self._hints_in(source, *body),
+                        self._labels_in(source, *body),
+                    )
 
     def _helper_closures(self, source):
         errors = "|".join(sorted(set(self.types) | set(OPAQUE_TYPES)))
@@ -355,7 +364,20 @@ class Extraction:
                     kind = KIND_OF_TYPE[opaque.group(1)] if opaque else "detail"
                     source.helper_closures.append((match.end(), end))
                     parent = self._variant_in(source, match.end(), end, None)
-                    yield match.group(1), (index, kind, parent, self._hints_in(source, match.end(), end))
+                    yield match.group(1), (
+                        index,
+                        kind,
+                        parent,
+                        self._hints_in(source, match.end(), end),
+                        self._labels_in(source, match.end(), end),
+                    )
+
+    def _labels_in(self, source, start, end):
+        """The labels of the first constructor in a range."""
+        for name, match in find_calls(source.code[:end], CONSTRUCTORS):
+            if match.start() >= start:
+                return self._labels(source, name, source.arguments(match.end() - 1), match.start())
+        return []
 
     def _hints_in(self, source, start, end):
         hints = []
