@@ -41,6 +41,10 @@ def check_empty_root(context) -> None:
     (root / "etc").mkdir()
     (root / "etc/hosts").write_text("127.0.0.1 localhost upstream.test\n")
     add_trap(root)
+    # The HTTP client needs certificates of authorities, also for addresses without TLS.
+    certificates = root / "etc/ssl/certs/ca-certificates.crt"
+    certificates.parent.mkdir(parents=True)
+    shutil.copy("/etc/ssl/certs/ca-certificates.crt", certificates)
     other = Program([*chroot(root), "/toolyard"], root / "other", "/other")
     with Gateway(other, "--no-auth") as upstream:
         settings = root / ".config/toolyard/toolyard.toml"
