@@ -14,6 +14,7 @@ use crate::{
     history::request_terms,
     index::{
         analyzer::{AnalyzedTool, analyze_source},
+        document_terms::DocumentTerms,
         vocabulary::{Impact, TermId, Vocabulary},
     },
     lexicon::Lexicon,
@@ -29,12 +30,7 @@ pub(crate) struct Document {
     pub(crate) key: Arc<str>,
     /// Lowercase name; tools with the same name may be duplicates.
     pub(crate) name: Arc<str>,
-    /// Terms with their impacts.
     pub(crate) terms: DocumentTerms,
-    /// Hashes of adjacent terms, sorted.
-    pub(crate) bigrams: Box<[u32]>,
-    /// The terms of its name: the more of them a request mentions, the less concepts and embeddings count.
-    pub(crate) name_terms: Box<[TermId]>,
     /// The embeddings of its texts; none until they are computed.
     #[cfg(feature = "embedding")]
     pub(crate) embeddings: Box<[Arc<QuantizedEmbedding>]>,
@@ -47,30 +43,6 @@ impl Document {
     /// Impact of a term on this tool.
     pub(crate) fn impact(&self, term: TermId) -> Option<f32> {
         self.terms.impact(term).map(Impact::value)
-    }
-}
-
-/// The terms of a document by ascending id, with their impacts, six bytes each.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct DocumentTerms {
-    ids: Box<[TermId]>,
-    impacts: Box<[Impact]>,
-}
-
-impl DocumentTerms {
-    /// `terms` are sorted by id.
-    fn new(terms: &[(TermId, Impact)]) -> Self {
-        let (ids, impacts): (Vec<TermId>, Vec<Impact>) = terms.iter().copied().unzip();
-        Self { ids: ids.into(), impacts: impacts.into() }
-    }
-
-    pub(crate) fn ids(&self) -> &[TermId] {
-        &self.ids
-    }
-
-    pub(crate) fn impact(&self, term: TermId) -> Option<Impact> {
-        let at = self.ids.binary_search(&term).ok()?;
-        self.impacts.get(at).copied()
     }
 }
 
@@ -141,7 +113,7 @@ impl SearchIndex {
         for tool in tools {
             let id = self.next_id();
             let analyzed = analyzed_source.analyze_tool(tool, self.lexicon.as_deref(), &mut self.vocabulary);
-            self.push_document(id, source, tool, analyzed);
+            self.push_document(id, source, tool, &analyzed);
         }
         let end = self.next_id();
         if first < end {
@@ -231,7 +203,7 @@ impl SearchIndex {
         id: DocumentId,
         source: &SourceText,
         tool: &ToolText,
-        analyzed: AnalyzedTool,
+        analyzed: &AnalyzedTool,
     ) {
         for (term, impact) in &analyzed.terms {
             self.vocabulary.push_posting(*term, id, *impact);
@@ -253,9 +225,7 @@ impl SearchIndex {
             source: Arc::clone(&source.id),
             key: Arc::clone(&tool.key),
             name,
-            terms: DocumentTerms::new(&analyzed.terms),
-            bigrams: analyzed.bigrams.into(),
-            name_terms: analyzed.name_terms.into(),
+            terms: DocumentTerms::new(&analyzed.terms, &analyzed.name_terms, &analyzed.bigrams),
             #[cfg(feature = "embedding")]
             embeddings: Box::default(),
             #[cfg(feature = "embedding")]

@@ -38,6 +38,14 @@ impl Impact {
         Self(steps as u16)
     }
 
+    pub(crate) const fn from_bits(bits: u16) -> Self {
+        Self(bits)
+    }
+
+    pub(crate) const fn to_bits(self) -> u16 {
+        self.0
+    }
+
     pub(crate) fn value(self) -> f32 {
         f32::from(self.0) / IMPACT_STEPS
     }

@@ -158,8 +158,7 @@ impl SearchIndex {
     }
 
     fn bigram_boost(&self, query: &Query, document: &Document) -> f32 {
-        let shared =
-            query.bigrams.iter().filter(|bigram| document.bigrams.binary_search(&bigram.hash).is_ok());
+        let shared = query.bigrams.iter().filter(|bigram| document.terms.has_bigram(bigram.hash));
         shared
             .map(|bigram| {
                 bigram.terms.iter().map(|term| self.term_weight(*term)).sum::<f32>() * BIGRAM_BOOST / 2.0
@@ -194,9 +193,9 @@ impl SearchIndex {
     #[expect(clippy::cast_precision_loss, reason = "the number of terms of a definition is small")]
     fn term_overlap(&self, one: &Document, other: &Document) -> f32 {
         let is_word = |term: TermId| self.vocabulary.get(term).is_some_and(|term| !term.is_concept);
-        let words = |document: &Document| document.terms.ids().iter().filter(|term| is_word(**term)).count();
+        let words = |document: &Document| document.terms.ids().filter(|term| is_word(*term)).count();
         let is_shared = |term: TermId| is_word(term) && other.impact(term).is_some();
-        let shared = one.terms.ids().iter().filter(|term| is_shared(**term)).count();
+        let shared = one.terms.ids().filter(|term| is_shared(*term)).count();
         let all = words(one) + words(other) - shared;
         if all == 0 { 1.0 } else { shared as f32 / all as f32 }
     }
