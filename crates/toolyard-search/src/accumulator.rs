@@ -29,17 +29,6 @@ impl Accumulator {
         *value = combine(*value);
     }
 
-    /// How many values were updated.
-    pub(crate) fn len(&self) -> usize {
-        self.updated.len()
-    }
-
-    /// Every updated value.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (DocumentId, f32)> {
-        let value = |document: DocumentId| self.values.get(usize::try_from(document).ok()?).copied();
-        self.updated.iter().filter_map(move |document| Some((*document, value(*document)?)))
-    }
-
     /// Calls `each` with every updated value and resets it to zero.
     pub(crate) fn drain(&mut self, mut each: impl FnMut(DocumentId, f32)) {
         for document in self.updated.drain(..) {

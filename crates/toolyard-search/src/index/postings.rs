@@ -1,5 +1,7 @@
 //! [`Postings`]: the documents in which a term occurs, in about four bytes each.
 
+use std::ops::Range;
+
 use crate::{accumulator::DocumentId, index::vocabulary::Impact};
 
 /// Postings of a block. A change rewrites whole blocks.
@@ -69,6 +71,16 @@ impl Postings {
                 list.last.iter().for_each(|(document, impact)| each(*document, *impact));
             }
         }
+    }
+
+    /// Reads the postings in ranges of documents, see [`PostingReader::read`].
+    pub(crate) fn reader(&self) -> PostingReader<'_> {
+        let (blocks, last, one): (&[Block], &[(DocumentId, Impact)], _) = match self {
+            Self::None => (&[], &[], None),
+            Self::One(document, impact) => (&[], &[], Some((*document, *impact))),
+            Self::Many(list) => (&list.blocks, &list.last, None),
+        };
+        PostingReader { blocks, last, one, entries_read: 0, document: None }
     }
 
     /// Adds a document with a higher id than all others.
@@ -173,6 +185,77 @@ impl Block {
     }
 }
 
+/// A position in the postings of a term, which only moves forward.
+#[derive(Debug, Clone)]
+pub(crate) struct PostingReader<'a> {
+    /// The blocks that are not finished.
+    blocks: &'a [Block],
+    last: &'a [(DocumentId, Impact)],
+    one: Option<(DocumentId, Impact)>,
+    /// Entries of the first block that were read or skipped.
+    entries_read: usize,
+    /// The document of the last of these; `None` at the start of a block.
+    document: Option<DocumentId>,
+}
+
+impl PostingReader<'_> {
+    /// Calls `each` with the postings of a range of documents. Every range begins where the one before ended, or later: blocks in
+    /// between are skipped unread.
+    pub(crate) fn read(&mut self, range: &Range<DocumentId>, mut each: impl FnMut(DocumentId, Impact)) {
+        while let Some((block, rest)) = self.blocks.split_first() {
+            if block.first_document >= range.end {
+                return;
+            }
+            let is_finished = block.last_document < range.start
+                || match &block.entries {
+                    Entries::Narrow(entries) => self.read_block(block, entries, range, &mut each),
+                    Entries::Wide(entries) => self.read_block(block, entries, range, &mut each),
+                };
+            if !is_finished {
+                return;
+            }
+            (self.blocks, self.entries_read, self.document) = (rest, 0, None);
+        }
+        while let Some(((document, impact), rest)) = self.last.split_first() {
+            if *document >= range.end {
+                return;
+            }
+            if *document >= range.start {
+                each(*document, *impact);
+            }
+            self.last = rest;
+        }
+        if let Some((document, impact)) = self.one.filter(|(document, _)| range.contains(document)) {
+            each(document, impact);
+        }
+    }
+
+    /// Whether the block is finished.
+    fn read_block<D: Copy + Into<u32>>(
+        &mut self,
+        block: &Block,
+        entries: &[(D, Impact)],
+        range: &Range<DocumentId>,
+        each: &mut impl FnMut(DocumentId, Impact),
+    ) -> bool {
+        let mut document = self.document.unwrap_or(block.first_document);
+        let unread = entries.get(self.entries_read..).unwrap_or_default();
+        for (read, (distance, impact)) in unread.iter().enumerate() {
+            let next = document.wrapping_add((*distance).into());
+            if next >= range.end {
+                self.entries_read += read;
+                self.document = Some(document);
+                return false;
+            }
+            document = next;
+            if document >= range.start {
+                each(document, *impact);
+            }
+        }
+        true
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -188,6 +271,28 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn readers_read_each_range_once(
+            steps in proptest::collection::vec((1..90_000_u32, any::<u16>()), 0..600),
+            ranges in proptest::collection::vec((0..3_000_000_u32, 0..3_000_000_u32), 0..12),
+        ) {
+            let (mut postings, mut document) = (Postings::default(), 0);
+            for (step, impact) in steps {
+                document += if step % 3 == 0 { step } else { step % 50 + 1 };
+                postings.push(document, Impact::new(f32::from(impact) / 100.0));
+            }
+            let (mut reader, mut start) = (postings.reader(), 0);
+            for (skipped, length) in ranges {
+                let range = start + skipped..start + skipped + length;
+                start = range.end;
+                let mut read = Vec::new();
+                reader.read(&range, |document, impact| read.push((document, impact)));
+                let mut expected = all(&postings);
+                expected.retain(|(document, _)| range.contains(document));
+                prop_assert_eq!(read, expected);
+            }
+        }
+
         #[test]
         fn postings_are_a_sorted_list(
             steps in proptest::collection::vec((1..400_000_u32, any::<u16>()), 0..600),

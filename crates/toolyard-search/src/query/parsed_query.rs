@@ -28,9 +28,16 @@ pub enum MatchKind {
 #[derive(Debug, Clone)]
 pub(crate) struct Expansion {
     /// Usually one term; several share the weight.
-    pub(crate) terms: Vec<TermId>,
+    pub(crate) terms: Vec<WeightedTerm>,
     pub(crate) weight: f32,
     pub(crate) kind: MatchKind,
+}
+
+/// A term of the index, and its weight in the catalogue, which is computed once per request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WeightedTerm {
+    pub(crate) id: TermId,
+    pub(crate) weight: f32,
 }
 
 impl Expansion {
@@ -42,12 +49,16 @@ impl Expansion {
 
     /// Whether this is a translation by the given term.
     pub(crate) fn is_translation(&self, term: TermId) -> bool {
-        self.kind == MatchKind::Translation && self.terms == [term]
+        self.kind == MatchKind::Translation && self.is_only(term)
     }
 
     /// Whether this is exactly the given term.
     pub(crate) fn is_exact(&self, term: TermId) -> bool {
-        self.kind == MatchKind::Exact && self.terms == [term]
+        self.kind == MatchKind::Exact && self.is_only(term)
+    }
+
+    fn is_only(&self, term: TermId) -> bool {
+        matches!(self.terms.as_slice(), [only] if only.id == term)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
     concept::{ConceptKind, concept_mentions},
     index::{search_index::SearchIndex, vocabulary::TermId},
     query::{
-        parsed_query::{Expansion, MatchKind, Query, QueryBigram, QueryTerm},
+        parsed_query::{Expansion, MatchKind, Query, QueryBigram, QueryTerm, WeightedTerm},
         synonyms::{MAX_PHRASE_WORDS, synonyms},
         value_types::value_type_names,
     },
@@ -153,13 +153,16 @@ impl QueryParser<'_> {
             term.weight += REPETITION_WEIGHT / (1.0 + term.weight);
             return;
         }
-        let exact = terms.iter().filter_map(|term| self.index.vocabulary.id(term));
+        let exact = terms.iter().filter_map(|term| self.weighted(term));
         let mut expansions: Vec<Expansion> =
             exact.map(|term| expansion(vec![term], MatchKind::Exact, true)).collect();
         let is_indexed = !expansions.is_empty();
         if !is_stop_word {
             let related = self.index.vocabulary.related_terms(first);
-            expansions.extend(related.map(|term| expansion(vec![term], MatchKind::SameRoot, is_indexed)));
+            expansions.extend(
+                related
+                    .map(|term| expansion(vec![self.index.weighted(term)], MatchKind::SameRoot, is_indexed)),
+            );
             self.expand(&mut expansions, synonyms(first), MatchKind::Synonym, is_indexed);
         }
         let weight = match kind {
@@ -176,6 +179,11 @@ impl QueryParser<'_> {
         }
     }
 
+    /// An indexed term with its weight.
+    fn weighted(&self, term: &str) -> Option<WeightedTerm> {
+        self.index.vocabulary.id(term).map(|id| self.index.weighted(id))
+    }
+
     /// Adds to `expansions` the phrases all of whose terms are indexed.
     fn expand(
         &self,
@@ -185,8 +193,7 @@ impl QueryParser<'_> {
         is_indexed: bool,
     ) {
         for phrase in phrases {
-            let terms: Option<Vec<TermId>> =
-                phrase.iter().map(|term| self.index.vocabulary.id(term)).collect();
+            let terms: Option<Vec<WeightedTerm>> = phrase.iter().map(|term| self.weighted(term)).collect();
             expansions.extend(
                 terms.filter(|terms| !terms.is_empty()).map(|terms| expansion(terms, kind, is_indexed)),
             );
@@ -217,7 +224,7 @@ impl QueryParser<'_> {
     fn add_values(&mut self, sentence: &str) {
         for word in sentence.split_whitespace() {
             let Some(names) = value_type_names(word) else { continue };
-            let terms = names.iter().filter_map(|name| self.index.vocabulary.id(&stem_english(name)));
+            let terms = names.iter().filter_map(|name| self.weighted(&stem_english(name)));
             let expansions = terms.map(|term| expansion(vec![term], MatchKind::Value, true)).collect();
             let key = format!("value {}", names.first().copied().unwrap_or_default());
             self.add_term(&key, word, expansions, VALUE_WEIGHT);
@@ -233,7 +240,7 @@ impl QueryParser<'_> {
                     continue;
                 }
                 let compound = stem_english(&format!("{first}{second}"));
-                let term = self.index.vocabulary.id(&compound);
+                let term = self.weighted(&compound);
                 let expansions = term.map(|term| expansion(vec![term], MatchKind::Compound, true));
                 let word = format!("{first} {second}");
                 self.add_term(&compound, &word, expansions.into_iter().collect(), 1.0);
@@ -275,7 +282,7 @@ impl QueryParser<'_> {
             };
             let mut expansions = Vec::new();
             for (concept, strength) in &mention.concepts {
-                let Some(term) = self.index.vocabulary.id(&concept.term) else { continue };
+                let Some(term) = self.weighted(&concept.term) else { continue };
                 let times = seen.entry(concept.term.as_str()).or_default();
                 let weight = strength * REPEATED_CONCEPT_WEIGHT.powi(*times);
                 *times += 1;
@@ -328,7 +335,7 @@ fn gloss_terms(gloss: &[String]) -> Vec<String> {
 
 /// Creates an expansion with its weight. `is_indexed`: whether some tool has the word itself; it changes only the weights
 /// of synonyms and words of the same root.
-fn expansion(terms: Vec<TermId>, kind: MatchKind, is_indexed: bool) -> Expansion {
+fn expansion(terms: Vec<WeightedTerm>, kind: MatchKind, is_indexed: bool) -> Expansion {
     let weight = match (kind, is_indexed) {
         (MatchKind::Exact | MatchKind::Value | MatchKind::Concept, _) => 1.0,
         (MatchKind::Compound, _) => 0.96,

@@ -5,7 +5,9 @@ use std::{collections::HashSet, sync::Arc};
 use crate::{
     index::search_index::{Document, SearchIndex},
     query::{
-        parsed_query::{MatchKind, Query},
+        parsed_query::{MatchKind, Query, WeightedTerm},
+        pruned_scoring::possible_first,
+        scoring::ScoredDocument,
         selection::SelectedTool,
     },
 };
@@ -90,20 +92,37 @@ impl SearchIndex {
     }
 
     fn search_parsed(&self, query: Query, limit: usize) -> Vec<Hit> {
-        let share = self.concept_share(&query);
-        let query = &query.with_concepts(share);
-        let candidates = self.top_documents(query, MIN_CANDIDATES.max(limit.saturating_mul(2)));
-        let selected = self.select(query, &candidates, limit);
-        selected.iter().filter_map(|tool| self.to_hit(query, tool)).collect()
+        let (query, candidates) = self.with_concepts(query, MIN_CANDIDATES.max(limit.saturating_mul(2)));
+        let selected = self.select(&query, &candidates, limit);
+        selected.iter().filter_map(|tool| self.to_hit(&query, tool)).collect()
+    }
+
+    /// Adds the concepts of a query to its terms, and finds its best documents. In a large catalogue both are found among the
+    /// same few documents.
+    pub(crate) fn with_concepts(&self, query: Query, limit: usize) -> (Query, Vec<ScoredDocument>) {
+        if query.concepts.is_empty() {
+            let best = self.top_documents(&query, limit);
+            return (query, best);
+        }
+        let max_share = self.concept_share(&query, None);
+        let possible = self.possible_best(&query, limit, max_share * self.max_score(&query.concepts));
+        let best = match &possible {
+            Some(possible) => self.best_of(&query, &possible_first(&query, possible), 1),
+            None => self.top_documents(&query, 1),
+        };
+        let best = best.first().and_then(|(id, _)| self.document(*id));
+        let share = self.concept_share(&query, best);
+        let query = query.with_concepts(share);
+        let best = match possible {
+            Some(possible) => self.best_of(&query, &possible, limit),
+            None => self.top_documents(&query, limit),
+        };
+        (query, best)
     }
 
     /// Part of their weight at which concepts count: low where the request mentions the name of the best tool, and lower the
     /// more clauses it has, because concepts of several tasks do not belong together.
-    fn concept_share(&self, query: &Query) -> f32 {
-        if query.concepts.is_empty() {
-            return 0.0;
-        }
-        let best = self.top_documents(query, 1).first().and_then(|(id, _)| self.document(*id));
+    pub(crate) fn concept_share(&self, query: &Query, best: Option<&Document>) -> f32 {
         let name_coverage = best.map_or(0.0, |best| self.name_coverage(query, best));
         let history = if query.past_uses.is_empty() { 1.0 } else { CONCEPT_SHARE_BESIDE_HISTORY };
         #[expect(
@@ -138,7 +157,8 @@ impl SearchIndex {
         let mut matches: Vec<TermMatch> = Vec::new();
         for query_term in &query.terms {
             if let Some((score, expansion)) = self.best_expansion(query_term, document) {
-                let text = |term: &_| self.vocabulary.get(*term).map(|term| Arc::clone(&term.text));
+                let text =
+                    |term: &WeightedTerm| self.vocabulary.get(term.id).map(|term| Arc::clone(&term.text));
                 let terms = expansion.terms.iter().filter_map(text).collect();
                 matches.push(TermMatch { word: query_term.word.clone(), terms, kind: expansion.kind, score });
             }

@@ -8,7 +8,7 @@ use crate::{
         vocabulary::TermId,
     },
     query::{
-        parsed_query::{Expansion, Query, QueryTerm},
+        parsed_query::{Expansion, Query, QueryTerm, WeightedTerm},
         scoring::ScoredDocument,
     },
 };
@@ -150,7 +150,7 @@ impl SearchIndex {
     ) -> Option<(f32, &'a Expansion)> {
         let scored = query_term.expansions.iter().map(|expansion| {
             let term_score =
-                |term: &_| document.impact(*term).map_or(0.0, |impact| impact * self.term_weight(*term));
+                |term: &WeightedTerm| document.impact(term.id).map_or(0.0, |impact| impact * term.weight);
             let sum: f32 = expansion.terms.iter().map(term_score).sum();
             (sum * expansion.weight_per_term() * query_term.weight, expansion)
         });
