@@ -182,7 +182,7 @@ impl FromRequestParts<ApiState> for Agents {
         agents.map(Self).ok_or_else(|| {
             ApiError::not_found(
                 "agents_not_offered",
-                "this gateway offers no agents: it has no model, or its operator turned them off",
+                "this gateway offers no agents: it had no model when it started, or its operator turned them off",
             )
         })
     }
