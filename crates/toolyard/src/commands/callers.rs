@@ -52,7 +52,7 @@ async fn add(
     let caller = caller.with_key(&key);
     if !store.add_caller(&caller, &current_user()).await.map_err(CliError::store)? {
         let message = format!("there is or was a caller `{name}`; names are not given to others");
-        let hint = "choose another name; for another key of the same caller: toolyard callers rotate NAME";
+        let hint = "choose another name; for another key of a caller that is not revoked: toolyard callers rotate NAME";
         return Err(CliError::usage(message).with_hint(hint));
     }
     print_key(&key, &caller, "added", output);
@@ -229,8 +229,9 @@ fn generate_key() -> Result<ApiKey, CliError> {
 async fn unknown_caller(name: &str, store: &Store) -> CliError {
     let callers = store.callers().await.unwrap_or_default();
     if callers.iter().any(|caller| caller.name == name) {
-        return CliError::usage(format!("caller `{name}` is revoked already"))
-            .with_hint("add another one: toolyard callers add NAME");
+        return CliError::usage(format!("caller `{name}` is revoked already")).with_hint(
+            "its name is not given again; add a caller with another name: toolyard callers add NAME",
+        );
     }
     CliError::usage(format!("there is no caller `{name}`")).with_hint("list them: toolyard callers list")
 }

@@ -17,6 +17,7 @@ mod line_diff;
 mod local_gateway;
 mod models;
 mod open;
+mod own_program;
 mod policy;
 mod prompt;
 mod quotas;

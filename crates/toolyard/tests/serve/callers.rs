@@ -196,7 +196,7 @@ fn callers_are_managed_on_the_command_line() {
     insta::assert_snapshot!(home.run(&["callers", "add", "ci"]), @r"
     --- stderr
     error: there is or was a caller `ci`; names are not given to others
-      hint: choose another name; for another key of the same caller: toolyard callers rotate NAME
+      hint: choose another name; for another key of a caller that is not revoked: toolyard callers rotate NAME
     --- exit 2
     ");
     insta::assert_snapshot!(home.run(&["callers", "revoke", "nobody"]), @r"
@@ -216,13 +216,13 @@ fn callers_are_managed_on_the_command_line() {
     insta::assert_snapshot!(home.run(&["callers", "revoke", "ci"]), @r"
     --- stderr
     error: caller `ci` is revoked already
-      hint: add another one: toolyard callers add NAME
+      hint: its name is not given again; add a caller with another name: toolyard callers add NAME
     --- exit 2
     ");
     insta::assert_snapshot!(home.run(&["callers", "rotate", "ci"]), @r"
     --- stderr
     error: caller `ci` is revoked already
-      hint: add another one: toolyard callers add NAME
+      hint: its name is not given again; add a caller with another name: toolyard callers add NAME
     --- exit 2
     ");
     let listed = home.command(&["--json", "callers", "list"]).output().unwrap();

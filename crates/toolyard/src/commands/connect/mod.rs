@@ -45,6 +45,7 @@ use crate::{
     commands::{
         import::client_files::{CURRENT_SYSTEM, base_folder, home_folder, read_env_file},
         line_diff::changed_lines,
+        own_program::installed_program,
     },
     config::{CliContext, files},
     error::CliError,
@@ -384,8 +385,7 @@ fn connection(
         let path = profile.map(|profile| format!("/{profile}")).unwrap_or_default();
         return Ok(GatewayConnection::Http(format!("{url}{path}")));
     }
-    let command = std::env::current_exe()
-        .map_err(|error| CliError::failed(format!("failed to find this program: {error}")))?;
+    let command = installed_program()?;
     let mut args = Vec::new();
     if let Some(config) = config {
         let config = config.canonicalize().map_err(|error| CliError::file("find", config, error))?;

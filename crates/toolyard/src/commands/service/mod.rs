@@ -13,7 +13,9 @@ use serde_json::json;
 use toolyard_mcp_client::config::{ServerSettings, is_private_reference};
 
 use self::definition::{Manager, OWN_MARK, ServiceDefinition};
-use super::{import::client_files::home_folder, local_gateway::local_gateways};
+use super::{
+    import::client_files::home_folder, local_gateway::local_gateways, own_program::installed_program,
+};
 use crate::{
     cli::{InstallServiceArgs, ServiceCommand},
     config::{CliContext, files},
@@ -128,10 +130,7 @@ fn describe_service(
         };
         path.to_str().map(str::to_owned).ok_or_else(not_text)
     };
-    let program = std::env::current_exe().map_err(|error| {
-        CliError::failed(format!("failed to find this program: {error}"))
-            .with_hint("start Toolyard by its full path")
-    })?;
+    let program = installed_program()?;
     let config = config
         .map(|file| file.canonicalize().map_err(|error| CliError::file("find", file, error)))
         .transpose()?;

@@ -1,0 +1,57 @@
+//! The path of this program, for files that start it later.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::CliError;
+
+/// The path of this program; an error if it lies in the cache of a package runner, which may be emptied at any time.
+pub(super) fn installed_program() -> Result<PathBuf, CliError> {
+    let program = std::env::current_exe().map_err(|error| {
+        CliError::failed(format!("failed to find this program: {error}"))
+            .with_hint("start Toolyard by its full path")
+    })?;
+    if is_in_cache_of_runner(&program) {
+        let message = format!(
+            "this program is in a cache that may be emptied at any time ({}); what is set up now would then not start",
+            program.display()
+        );
+        return Err(CliError::usage(message).with_hint(
+            "install Toolyard (`uv tool install`, `pip install` or `npm install --global`), then run the command again",
+        ));
+    }
+    Ok(program)
+}
+
+/// Whether uvx, npx or pnpm dlx has put the program there.
+fn is_in_cache_of_runner(program: &Path) -> bool {
+    program.components().filter_map(|component| component.as_os_str().to_str()).any(|folder| {
+        matches!(folder, "_npx" | "dlx")
+            || folder.starts_with("archive-v")
+            || folder.starts_with("environments-v")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_in_caches_of_package_runners_are_recognized() {
+        for path in [
+            "/home/ada/.cache/uv/archive-v0/PTW5wLeYCtGkNVdT/bin/toolyard",
+            "/home/ada/.cache/uv/environments-v2/toolyard-1a2b/bin/toolyard",
+            "/home/ada/.npm/_npx/1f3c/node_modules/@toolyard/linux-x64/bin/toolyard",
+            "/home/ada/.cache/pnpm/dlx/1f3c/node_modules/@toolyard/linux-x64/bin/toolyard",
+        ] {
+            assert!(is_in_cache_of_runner(Path::new(path)), "{path}");
+        }
+        for path in [
+            "/usr/bin/toolyard",
+            "/home/ada/.local/share/uv/tools/toolyard/bin/toolyard",
+            "/home/ada/work/archive/toolyard",
+            "/usr/lib/node_modules/toolyard/node_modules/@toolyard/linux-x64/bin/toolyard",
+        ] {
+            assert!(!is_in_cache_of_runner(Path::new(path)), "{path}");
+        }
+    }
+}
