@@ -39,7 +39,7 @@ def main() -> None:
         print(GLIBC + "\n")
     if without:
         print("Packages without a licence text of their own, under the licence in parentheses:\n  " + "\n  ".join(sorted(without)) + "\n")
-    for text, names in sorted(users.items(), key=lambda item: sorted(item[1])):
+    for text, names in sorted(users.items(), key=lambda item: (sorted(item[1]), item[0])):
         print("=" * 100 + "\n" + ", ".join(sorted(names)) + "\n" + "-" * 100 + "\n" + text + "\n")
 
 
