@@ -564,6 +564,7 @@ async fn chinese_pages_have_no_english_text() {
     let known = [
         "Toolyard",
         "MCP",
+        "NATS",
         "JSON",
         "Token",
         "UTC",

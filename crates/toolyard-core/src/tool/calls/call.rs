@@ -132,7 +132,7 @@ mod tests {
         if std::env::var_os(ASKED).is_some() {
             return println!("{own}");
         }
-        let test = "tool::call::tests::the_same_call_of_two_processes_has_two_ids";
+        let test = "tool::calls::call::tests::the_same_call_of_two_processes_has_two_ids";
         let mut seen = std::collections::BTreeSet::from([own.clone()]);
         for _ in 0..4 {
             let program = std::env::current_exe().unwrap();
