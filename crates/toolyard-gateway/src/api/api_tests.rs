@@ -20,6 +20,7 @@ const ROUTES: &[&str] = &[
     "POST /api/v1/approvals/{approval}",
     "GET /api/v1/audit",
     "GET /api/v1/audit/verify",
+    "GET /api/v1/cluster",
     "GET /api/v1/events.schema.json",
     "GET /api/v1/import",
     "POST /api/v1/import",
