@@ -55,7 +55,17 @@ class Messages(unittest.TestCase):
 
     def test_message_and_hint_may_be_a_tuple(self):
         code = 'fn f() { let (message, hint) = match x { A => ("is denied", "ask somebody"), B => ("is away", "wait") }; ToolError::failed(message).with_hint(hint) }'
-        self.assertEqual(set(found(code)), {"is denied", "is away"})
+        remedies = {pattern: message.remedy for pattern, message in found(code).items()}
+        self.assertEqual(remedies, {"is denied": "ask somebody", "is away": "wait"})
+
+    def test_a_variable_of_another_block_is_not_the_hint(self):
+        code = 'fn f() { let hint = "wait a while"; match x { A => { let hint = "ask somebody"; g(hint); } } CliError::failed("is away").with_hint(hint) }'
+        self.assertEqual(found(code)["is away"].remedy, "wait a while")
+
+    def test_a_function_passes_texts_of_a_library_on(self):
+        place = {"path": "crates/toolyard/src/x.rs", "function": "convert", "kind": "tool", "library_texts": ["division by zero"]}
+        code = "fn convert(error: MathError) -> ToolError { ToolError::failed(error.to_string()) }"
+        self.assertIn("division by zero", found(code, settings={"texts": [place]}))
 
     def test_functions_and_closures_pass_messages_on(self):
         code = '''
@@ -87,6 +97,31 @@ class Messages(unittest.TestCase):
         self.assertEqual(found(code), {})
 
 
+def lines(code, data=None, path="crates/toolyard/src/x.rs"):
+    extraction = extract(code, path=path)
+    entries, variants = error_reference.collect(extraction, {}, data or {}, [])
+    return error_reference.page(entries, variants, []).split("\n")
+
+
+class Page(unittest.TestCase):
+    def test_an_entry_adds_to_the_hint(self):
+        code = 'fn f() { CliError::failed("it rains").with_hint("wait") }'
+        self.assertIn("  **Remedy:** Wait · take an umbrella.", lines(code, {"it rains": {"also": "take an umbrella"}}))
+
+    def test_the_file_of_the_entry_decides_on_the_area_of_a_message_in_several(self):
+        text = 'fn f() { ToolError::failed("no such tool") }'
+        sources = [Source(f"crates/{crate}/src/x.rs", text) for crate in ("toolyard-gateway", "toolyard-hub", "toolyard-hub")]
+        for area, shown in (("Tool calls", "Tool calls"), ("Models", "Gateway and HTTP API")):
+            data = {"no such tool": {"remedy": "wait", "area": area}}
+            entries, _ = error_reference.collect(Extraction(sources, {}), {}, data, [])
+            self.assertEqual(entries["no such tool"].area, shown)
+
+    def test_variants_with_the_same_message_keep_their_remedies(self):
+        other = VARIANT.replace("StoreError", "Other").replace("The disk is full", "The disk is missing").replace("make room", "mount it")
+        expected = "  The disk is full. **Remedy:** Make room. Or: The disk is missing. **Remedy:** Mount it."
+        self.assertIn(expected, lines(VARIANT + other))
+
+
 class Complaints(unittest.TestCase):
     def test_all_is_well(self):
         self.assertEqual(problems_of(VARIANT), [])
@@ -109,6 +144,10 @@ class Complaints(unittest.TestCase):
     def test_two_remedies(self):
         code = 'fn f() { CliError::failed("it rains").with_hint("wait") }'
         self.assertIn("has its remedy in the code", problems_of(code, {"it rains": {"remedy": "go"}})[0])
+
+    def test_an_addition_without_hint(self):
+        code = 'fn f() { CliError::failed("it rains") }'
+        self.assertIn("write `remedy` in place of `also`", problems_of(code, {"it rains": {"also": "go"}})[-1])
 
     def test_a_message_that_is_no_literal(self):
         self.assertIn("is not a literal", problems_of("fn f() { CliError::failed(riddle()) }")[0])

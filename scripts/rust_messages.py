@@ -5,7 +5,8 @@ Messages come from
 - calls of constructors of errors (rust_error_types.py), and of functions and closures that pass a text on to one;
 - texts that are put into a variant of an error type, such as `SkillError::InvalidEntry("listed twice")`: details of the variant;
 - warnings and errors in the log (tracing);
-- functions and constants with texts of errors, which docs/reference/errors/extraction.toml names.
+- functions and constants with texts of errors, which docs/reference/errors/extraction.toml names; for functions that pass
+  on what a library says, it has the texts.
 """
 
 import re
@@ -209,6 +210,7 @@ class Extraction:
             return
         labels = self._labels(source, name, arguments, match.start()) or labels_of_helper
         hint = self._hint(source, match.start(), source.closing(match.end() - 1) + 1) or hint_of_helper
+        hints = self._paired_hints(source, expression, match.start())
         for text in texts:
             if kind == "note" and not FAILURE_NOTE.match(text):
                 continue  # an ordinary message
@@ -218,7 +220,22 @@ class Extraction:
                 text += "; retry"
             elif name == "CliError::file":
                 text = f"failed to {text} FILE: ERROR"
-            self.messages.append(Message(text, kind, *place, name, remedy=hint, labels=set(labels), parent=parent))
+            remedy = hints.get(text, hint)
+            self.messages.append(Message(text, kind, *place, name, remedy=remedy, labels=set(labels), parent=parent))
+
+    def _paired_hints(self, source, name, position):
+        """The hint of each message, if `let (NAME, hint) = …` has both: one tuple for each message."""
+        function = max((match.start() for match in re.finditer(r"\bfn \w+", source.code[:position])), default=0)
+        assigned = [*re.compile(r"\blet \(" + re.escape(name) + r", hint\) =(?!=)").finditer(source.code, function, position)]
+        if not assigned:
+            return {}
+        start, paired = assigned[-1].end(), {}
+        for opening in re.compile(r"(?<![\w!])\(").finditer(source.code, start, expression_end(source, start)):
+            parts = source.arguments(opening.start())
+            if len(parts) == 2:
+                hint = " · ".join(self._texts(source, *parts[1]) or [])
+                paired |= {text: hint for text in self._texts(source, *parts[0]) or []}
+        return paired
 
     def _is_constructor(self, source, function, position):
         owner = source.innermost(source.impls, position)
@@ -436,10 +453,11 @@ class Extraction:
         function = max((match.start() for match in re.finditer(r"\bfn \w+", source.code[:position])), default=0)
         plain = re.compile(r"\blet (?:mut )?" + name + r"(?::[^=;]*)? =(?!=)")
         tuples = re.compile(r"\blet \(((?:[^)=]*,)?\s*" + name + r"\s*(?:,[^)=]*)?)\) =(?!=)")
-        if assigned := list(plain.finditer(source.code, function, position)):
+        in_scope = lambda found: source.closing(source.enclosing_brace(found.start()) or 0) >= position
+        if assigned := [found for found in plain.finditer(source.code, function, position) if in_scope(found)]:
             start = assigned[-1].end()
             return self._texts(source, start, expression_end(source, start), depth + 1)
-        if assigned := list(tuples.finditer(source.code, function, position)):
+        if assigned := [found for found in tuples.finditer(source.code, function, position) if in_scope(found)]:
             names = [part.strip() for part in assigned[-1].group(1).split(",")]
             start = assigned[-1].end()
             return self._tuple_texts(source, start, expression_end(source, start), names.index(name), len(names), depth + 1)
@@ -534,7 +552,8 @@ class Extraction:
                 span = (opening, source.closing(opening))
             else:
                 span = (match.end(), source.statement_end(match.end()))
-            for text in dict.fromkeys(self._literals(source, *span)):
+            # What a library says is not in the code; the function passes it on.
+            for text in entry.get("library_texts") or dict.fromkeys(self._literals(source, *span)):
                 if kind_of_place == "field":
                     text = self._pattern(source, text)
                 labels = {entry["label"]} if "label" in entry else set()

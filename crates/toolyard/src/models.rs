@@ -31,7 +31,8 @@ pub enum ModelsError {
     NotConfigured,
     /// No model of the settings has this name.
     ///
-    /// Remedy: use one of the names in the message, or add it: `toolyard models add NAME`.
+    /// Remedy: use one of the names in the message, or add it: `toolyard models add NAME --url URL --model
+    /// ID`.
     #[error("model `{name}` does not exist; known models: {}", .known.join(", "))]
     Unknown {
         /// The name.

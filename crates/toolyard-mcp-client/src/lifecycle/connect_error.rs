@@ -69,7 +69,7 @@ pub enum ConnectError {
     Cancelled,
     /// The server was removed from the settings while it was in use.
     ///
-    /// Remedy: add it again: `toolyard servers add NAME`.
+    /// Remedy: add it again if it is needed: `toolyard servers add NAME -- COMMAND`, or `--url URL`.
     #[error("the server is not configured any more")]
     NotConfigured,
     /// No server of the settings has this name.

@@ -44,7 +44,8 @@ pub enum DocumentError {
     },
     /// The file has no table of servers where the client keeps it.
     ///
-    /// Remedy: pass the file in which the client keeps its MCP servers, or name the client: `toolyard import CLIENT`.
+    /// Remedy: pass the file in which the client keeps its MCP servers, or name the
+    /// client whose format it has: `toolyard import FILE --client NAME`.
     #[error("the file contains no servers: {expected} is missing")]
     NoServers { expected: &'static str },
 }

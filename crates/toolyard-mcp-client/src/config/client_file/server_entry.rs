@@ -15,7 +15,8 @@ use crate::config::{
 pub enum EntryError {
     /// A field of a server in the file of a client has the wrong type.
     ///
-    /// Remedy: correct the field in the file, or add the server yourself: `toolyard servers add NAME`.
+    /// Remedy: correct the field in the file, or add the server yourself: `toolyard servers add NAME --
+    /// COMMAND`, or `--url URL`.
     #[error("`{field}` must be {expected}, not {found}")]
     WrongType { field: String, expected: &'static str, found: &'static str },
     /// A server in the file of a client is not a table.

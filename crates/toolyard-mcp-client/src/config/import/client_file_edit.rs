@@ -33,9 +33,10 @@ pub enum ClientFileError {
     /// Remedy: make `inputs` a list in the file of VS Code, or remove it.
     #[error("`inputs` is not an array")]
     InputsNotAnArray,
-    /// A server of a client has values that TOML cannot express.
+    /// The entry of a server that `toolyard connect` puts into the file of Codex has values that TOML cannot express.
+    /// Nothing was changed.
     ///
-    /// Remedy: add the server yourself: `toolyard servers add NAME`.
+    /// Remedy: correct the entry of the server in the file, or change the file by hand.
     #[error("a server cannot be written as TOML: {0}")]
     Unwritable(String),
     /// The file has a form that Toolyard cannot change without touching other servers, so it changes nothing.
