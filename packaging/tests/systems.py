@@ -62,9 +62,9 @@ def check_deb(context) -> None:
     root = debian_root(context, "debian")
     first, second = next(context.out.glob("*.deb")), next((context.out / ".next").glob("*.deb"))
     for package in [first, second]:
-        shutil.copy(package, root / "root")
+        shutil.copy(package, root / "opt")
     inside = chroot(root)
-    run(*inside, "dpkg", "--install", f"/root/{first.name}")
+    run(*inside, "dpkg", "--install", f"/opt/{first.name}")
     check_version(Program([*inside, "toolyard"], root / "root", "/root"), context.version)
     check_stdio(Program([*inside, "toolyard"], root / "root", "/root"))
     settings = root / "etc/toolyard/toolyard.toml"
@@ -74,7 +74,7 @@ def check_deb(context) -> None:
     with start_service(root) as gateway:
         expect("calculate" in gateway.tools(), "tools of the service")
     settings.write_text(settings.read_text() + "\n[call]\ntimeout = \"31s\"\n")
-    run(*inside, "dpkg", "--install", f"/root/{second.name}")
+    run(*inside, "dpkg", "--install", f"/opt/{second.name}")
     expect("31s" in settings.read_text() and settings.stat().st_uid == owner, "the upgrade replaced the settings")
     with start_service(root) as gateway:
         expect("calculate" in gateway.tools(), "tools after the upgrade")

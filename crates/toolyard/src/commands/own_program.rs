@@ -48,7 +48,7 @@ mod tests {
         for path in [
             "/usr/bin/toolyard",
             "/home/ada/.local/share/uv/tools/toolyard/bin/toolyard",
-            "/home/ada/work/archive/toolyard",
+            "/opt/archive/toolyard",
             "/usr/lib/node_modules/toolyard/node_modules/@toolyard/linux-x64/bin/toolyard",
         ] {
             assert!(!is_in_cache_of_runner(Path::new(path)), "{path}");
