@@ -3,4 +3,4 @@
 # owns elsewhere must not become those of a later user with the same number.
 set -e
 if [ -d /run/systemd/system ]; then systemctl daemon-reload || true; fi
-if [ "$1" = purge ]; then rm -rf /var/lib/toolyard /etc/toolyard; fi
+if [ "$1" = purge ]; then rm -rf /var/lib/toolyard /etc/toolyard /var/lib/misc/toolyard-was-enabled; fi

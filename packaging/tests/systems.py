@@ -14,6 +14,15 @@ UNIT = "usr/lib/systemd/system/toolyard.service"
 # The exposure that `systemd-analyze security` computes, times ten; it may not grow.
 MAX_EXPOSURE = 15
 MAX_IMAGE_BYTES = 60_000_000
+# Stands for a running systemd: keeps what it was asked, and whether the unit is enabled.
+SYSTEMCTL = """#!/bin/sh
+echo "$*" >>/var/log/systemctl
+case "$*" in
+preset* | enable*) touch /var/log/is-enabled ;;
+disable*) rm -f /var/log/is-enabled ;;
+*is-enabled*) [ -e /var/log/is-enabled ] ;;
+esac
+"""
 
 
 def debian_root(context, name: str) -> Path:
@@ -57,14 +66,41 @@ def start_service(root: Path) -> Gateway:
     return Gateway(program, command=arguments, port=port)
 
 
+class Systemctl:
+    """A stub in a root folder, so that scripts of packages find a running systemd."""
+
+    def __init__(self, root: Path):
+        self.log, self.state = root / "var/log/systemctl", root / "var/log/is-enabled"
+        program = root / "usr/bin/systemctl"
+        program.unlink()
+        program.write_text(SYSTEMCTL)
+        program.chmod(0o755)
+        (root / "run/systemd/system").mkdir(parents=True)
+
+    def calls(self) -> list[str]:
+        """What it was asked since the last time, without questions and reloads."""
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        self.log.unlink(missing_ok=True)
+        return [line.removesuffix(" toolyard.service") for line in lines if "is-enabled" not in line and line != "daemon-reload"]
+
+
+def access(path: Path) -> tuple[int, int, int]:
+    found = path.stat()
+    return found.st_uid, found.st_gid, found.st_mode & 0o777
+
+
 def check_deb(context) -> None:
     """Installs, starts, upgrades, removes and purges the package in a Debian of its own; systemd does not run there."""
     root = debian_root(context, "debian")
+    systemctl = Systemctl(root)
     first, second = next(context.out.glob("*.deb")), next((context.out / ".next").glob("*.deb"))
     for package in [first, second]:
         shutil.copy(package, root / "opt")
+    needed = run("dpkg-deb", "--field", first, "Depends").stdout
+    expect("ca-certificates" in needed, f"depends on {needed}")
     inside = chroot(root)
     run(*inside, "dpkg", "--install", f"/opt/{first.name}")
+    expect((calls := systemctl.calls()) == ["preset", "start"], f"the installation called {calls}")
     check_version(Program([*inside, "toolyard"], root / "root", "/root"), context.version)
     check_stdio(Program([*inside, "toolyard"], root / "root", "/root"))
     settings = root / "etc/toolyard/toolyard.toml"
@@ -74,27 +110,48 @@ def check_deb(context) -> None:
     with start_service(root) as gateway:
         expect("calculate" in gateway.tools(), "tools of the service")
     settings.write_text(settings.read_text() + "\n[call]\ntimeout = \"31s\"\n")
+    # Of an administrator who does not want commands of the user toolyard to change settings.
+    os.chown(settings, 0, settings.stat().st_gid)
+    os.chown(settings.parent, 0, settings.stat().st_gid)
+    settings.parent.chmod(0o755)
+    chosen = [access(path) for path in [settings, settings.parent]]
     run(*inside, "dpkg", "--install", f"/opt/{second.name}")
-    expect("31s" in settings.read_text() and settings.stat().st_uid == owner, "the upgrade replaced the settings")
+    expect((calls := systemctl.calls()) == ["try-restart"], f"the upgrade called {calls}")
+    expect("31s" in settings.read_text(), "the upgrade replaced the settings")
+    expect(chosen == [access(path) for path in [settings, settings.parent]], "the upgrade reset owner or mode")
     with start_service(root) as gateway:
         expect("calculate" in gateway.tools(), "tools after the upgrade")
     run(*inside, "dpkg", "--remove", "toolyard")
     expect(not (root / "usr/bin/toolyard").exists() and not (root / UNIT).exists(), "the removal left programs")
     expect(settings.exists() and (root / "var/lib/toolyard/.local").exists(), "the removal deleted settings or data")
+    expect((calls := systemctl.calls()) == ["disable --now"], f"the removal called {calls}")
+    run(*inside, "dpkg", "--install", f"/opt/{second.name}")
+    expect((calls := systemctl.calls()) == ["enable --now"], f"the installation after a removal called {calls}")
+    expect(chosen == [access(path) for path in [settings, settings.parent]], "the installation after a removal reset owner or mode")
+    # A service that the administrator disabled stays so.
+    systemctl.state.unlink()
+    run(*inside, "dpkg", "--remove", "toolyard")
+    run(*inside, "dpkg", "--install", f"/opt/{second.name}")
+    expect((calls := systemctl.calls()) == ["disable --now", "try-restart"], f"removal and installation of a disabled service called {calls}")
+    systemctl.state.touch()
+    run(*inside, "dpkg", "--remove", "toolyard")
     run(*inside, "dpkg", "--purge", "toolyard")
-    left = [path for path in ["etc/toolyard", "var/lib/toolyard", "usr/share/doc/toolyard"] if (root / path).exists()]
+    left = ["etc/toolyard", "var/lib/toolyard", "var/lib/misc/toolyard-was-enabled", "usr/share/doc/toolyard"]
+    left = [path for path in left if (root / path).exists()]
     expect(not left, f"purge left {left}")
 
 
 def check_rpm(context) -> None:
-    """Checks what the package contains, and installs it with its scripts into a root folder, without dependencies."""
-    package = next(context.out.glob("*.rpm"))
+    """Checks what the package contains, and installs and upgrades it with its scripts in a root folder, without dependencies."""
+    package, second = next(context.out.glob("*.rpm")), next((context.out / ".next").glob("*.rpm"))
     listed = run("rpm", "-qp", "--nosignature", "--qf", "[%{FILENAMES} %{FILEFLAGS:fflags}\n]", package).stdout
     expect(f"/{UNIT}" in listed and "/usr/share/man/man1/toolyard-serve.1.gz" in listed, f"files: {listed}")
     flags = dict(line.rsplit(" ", 1) for line in listed.splitlines())
     expect("c" in flags["/etc/toolyard/toolyard.toml"] and "n" in flags["/etc/toolyard/toolyard.toml"], "settings are no configuration file")
     fields = run("rpm", "-qp", "--nosignature", "--qf", "%{NAME} %{VERSION} %{LICENSE} %{ARCH}", package).stdout
     expect(fields == f"toolyard {context.version} MIT OR Apache-2.0 {context.names.rpm}", f"fields: {fields}")
+    needed = run("rpm", "-qp", "--nosignature", "--requires", package).stdout.split()
+    expect("ca-certificates" in needed, f"depends on {needed}")
     extracted = context.folder("rpm-files")
     run("sh", "-c", f"rpm2cpio {shlex.quote(str(package))} | cpio --quiet -idm", cwd=extracted)
     check_all(Program([extracted / "usr/bin/toolyard"], context.folder("rpm-home")), context.version)
@@ -103,6 +160,13 @@ def check_rpm(context) -> None:
     run(*options, "--install", package)
     with start_service(root) as gateway:
         expect("calculate" in gateway.tools(), "tools of the service")
+    settings = root / "etc/toolyard/toolyard.toml"
+    before = access(settings)
+    expect(before[0] not in (0, os.geteuid()) and before[2] == 0o640, f"owner and mode of the settings: {before}")
+    settings.parent.chmod(0o755)
+    run(*options, "--upgrade", second)
+    expect(access(settings) == before, f"the upgrade left the settings as {access(settings)}, which the service cannot read")
+    expect(access(settings.parent)[2] == 0o755, "the upgrade reset the mode of the folder")
     run(*options, "--erase", "toolyard")
     expect(not (root / "usr/bin/toolyard").exists(), "the removal left the program")
     expect((root / "var/lib/toolyard/.local").exists(), "the removal deleted data")

@@ -13,7 +13,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 GLIBC = """Static binaries for Linux with the GNU C library contain glibc (LGPL-2.1-or-later, https://www.gnu.org/software/libc/). The complete
-source of Toolyard and its build script are public, so that everybody can link it with another version of glibc."""
+source of Toolyard and its build script are public, so that everybody can link it with another version of glibc. The LGPL is at the end of
+this file."""
+LGPL = ROOT / "packaging/licenses/LGPL-2.1.txt"
 NAMES = re.compile(r"^(licen[cs]e|copying|notice|unlicense|copyright)", re.I)
 
 
@@ -35,12 +37,19 @@ def main() -> None:
         for text in texts:
             users[text].append(f"{key[0]} {key[1]}")
     print("Toolyard contains the following software of others.\n")
-    if sys.argv[2].endswith("-linux-gnu"):
+    contains_glibc = sys.argv[2].endswith("-linux-gnu")
+    if contains_glibc:
         print(GLIBC + "\n")
     if without:
         print("Packages without a licence text of their own, under the licence in parentheses:\n  " + "\n  ".join(sorted(without)) + "\n")
     for text, names in sorted(users.items(), key=lambda item: (sorted(item[1]), item[0])):
-        print("=" * 100 + "\n" + ", ".join(sorted(names)) + "\n" + "-" * 100 + "\n" + text + "\n")
+        print_section(", ".join(sorted(names)), text)
+    if contains_glibc:
+        print_section("glibc", LGPL.read_text().strip())
+
+
+def print_section(heading: str, text: str) -> None:
+    print("=" * 100 + "\n" + heading + "\n" + "-" * 100 + "\n" + text + "\n")
 
 
 if __name__ == "__main__":

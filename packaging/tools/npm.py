@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Makes npm packages: one with the binary for a platform, and the launcher `toolyard` that depends on those of all platforms.
 
-usage: npm.py platform BINARY TARGET VERSION FOLDER
+usage: npm.py platform BINARY TARGET VERSION NOTICES FOLDER
        npm.py launcher VERSION FOLDER
-Prints the path of the package.
+NOTICES is the file of notices.py. Prints the path of the package.
 """
 
 import gzip
@@ -21,8 +21,9 @@ LAUNCHER = ROOT / "packaging/npm/toolyard"
 LICENSES = {name: (ROOT / name).read_bytes() for name in ["LICENSE-APACHE", "LICENSE-MIT"]}
 
 
-def platform_files(binary: Path, target: str, version: str) -> tuple[str, dict[str, bytes]]:
+def platform_files(binary: Path, target: str, version: str, notices: Path) -> tuple[str, dict[str, bytes]]:
     system, cpu = TARGETS[target].npm_os, TARGETS[target].npm_cpu
+    licenses = LICENSES | {"THIRD-PARTY-LICENSES": notices.read_bytes()}
     manifest = {
         "name": f"@toolyard/{system}-{cpu}",
         "version": version,
@@ -30,11 +31,11 @@ def platform_files(binary: Path, target: str, version: str) -> tuple[str, dict[s
         "license": "MIT OR Apache-2.0",
         "os": [system],
         "cpu": [cpu],
-        "files": ["bin", *LICENSES],
+        "files": ["bin", *licenses],
         "preferUnplugged": True,
     }
     name = f"toolyard-{system}-{cpu}-{version}.tgz"
-    return name, {"package.json": encode(manifest), "bin/toolyard": binary.read_bytes(), **LICENSES}
+    return name, {"package.json": encode(manifest), "bin/toolyard": binary.read_bytes(), **licenses}
 
 
 def launcher_files(version: str) -> tuple[str, dict[str, bytes]]:
@@ -64,8 +65,8 @@ def write_package(path: Path, files: dict[str, bytes]) -> None:
 
 def main() -> None:
     match sys.argv[1:]:
-        case ["platform", binary, target, version, folder]:
-            name, files = platform_files(Path(binary), target, version)
+        case ["platform", binary, target, version, notices, folder]:
+            name, files = platform_files(Path(binary), target, version, Path(notices))
         case ["launcher", version, folder]:
             name, files = launcher_files(version)
         case _:

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes a software bill of materials (CycloneDX 1.6) of the release binary: every crate that is linked into it.
+"""Writes a software bill of materials (CycloneDX 1.6) of the release binary: every crate that is linked into it, and glibc.
 
 usage: sbom.py BINARY TARGET VERSION     (prints JSON)
 
 `cargo metadata` joins the features of the whole workspace; `cargo tree` knows what this package uses on this target. Build
-scripts, procedural macros and tests are not in the binary, and so not in the list.
+scripts, procedural macros and tests are not in the binary, and so not in the list. Binaries for *-linux-gnu contain the glibc of
+the machine that links them: run this there.
 """
 
 import datetime
@@ -55,6 +56,20 @@ def component(name: str, version: str, license_: str, checksum: str | None) -> d
     return found
 
 
+def glibc() -> dict:
+    """The C library of this machine, which scripts/build-release links statically."""
+    try:
+        name, version = os.confstr("CS_GNU_LIBC_VERSION").split()
+    except (AttributeError, ValueError):
+        sys.exit("sbom: the version of glibc is unknown on this machine\n  hint: make the packages on the system that linked the binary, with glibc")
+    purl = f"pkg:generic/{name}@{version}"
+    return {
+        "type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl,
+        # Reports of vulnerabilities name glibc by its CPE.
+        "cpe": f"cpe:2.3:a:gnu:glibc:{version}:*:*:*:*:*:*:*", "licenses": [{"expression": "LGPL-2.1-or-later"}],
+    }
+
+
 def main() -> None:
     binary, target, version = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
     known, components, edges, parents = checksums(), {}, {}, []
@@ -66,6 +81,12 @@ def main() -> None:
             components[own] = component(name, found_version, license_, known.get((name, found_version)))
         edges.setdefault(own, set())
         parents.append(own)
+    main_reference = reference("toolyard", version)
+    if target.endswith("-linux-gnu"):
+        library = glibc()
+        components[library["bom-ref"]] = library
+        edges.setdefault(main_reference, set()).add(library["bom-ref"])
+        edges[library["bom-ref"]] = set()
     digest = hashlib.sha256(binary.read_bytes()).hexdigest()
     time = datetime.datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH", "0")), datetime.UTC)
     rustc = subprocess.run(["rustc", "--version"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
@@ -77,7 +98,7 @@ def main() -> None:
         "metadata": {
             "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ"),
             "component": {
-                "type": "application", "bom-ref": reference("toolyard", version), "name": "toolyard", "version": version,
+                "type": "application", "bom-ref": main_reference, "name": "toolyard", "version": version, "purl": main_reference,
                 "licenses": [{"expression": "MIT OR Apache-2.0"}], "hashes": [{"alg": "SHA-256", "content": digest}],
                 "properties": [{"name": "toolyard:target", "value": target}, {"name": "toolyard:compiler", "value": rustc}],
             },

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Packs the finished binary into a wheel, so that `pip install toolyard` and `uvx toolyard` give the program.
 
-usage: wheel.py BINARY TARGET VERSION FOLDER     (prints the path of the wheel)
+usage: wheel.py BINARY TARGET VERSION NOTICES FOLDER     (prints the path of the wheel)
+
+NOTICES is the file of notices.py.
 
 maturin would compile the program again with flags of its own; this wheel has the bytes of the release.
 """
@@ -29,6 +31,7 @@ Summary: A gateway that gives AI agents one endpoint for all their tools
 License-Expression: MIT OR Apache-2.0
 License-File: LICENSE-APACHE
 License-File: LICENSE-MIT
+License-File: THIRD-PARTY-LICENSES
 Keywords: mcp,agents,gateway,tools,llm
 Classifier: Development Status :: 3 - Alpha
 Classifier: Environment :: Console
@@ -46,7 +49,8 @@ def wheel_file(tags: list[str]) -> str:
 
 
 def main() -> None:
-    binary, target, version, folder = Path(sys.argv[1]), TARGETS[sys.argv[2]], sys.argv[3], Path(sys.argv[4])
+    binary, target, version = Path(sys.argv[1]), TARGETS[sys.argv[2]], sys.argv[3]
+    notices, folder = Path(sys.argv[4]), Path(sys.argv[5])
     info = f"toolyard-{version}.dist-info"
     files = [
         (f"toolyard-{version}.data/scripts/toolyard", binary.read_bytes(), 0o755),
@@ -54,6 +58,7 @@ def main() -> None:
         (f"{info}/WHEEL", wheel_file(target.wheel).encode(), 0o644),
         (f"{info}/licenses/LICENSE-APACHE", (ROOT / "LICENSE-APACHE").read_bytes(), 0o644),
         (f"{info}/licenses/LICENSE-MIT", (ROOT / "LICENSE-MIT").read_bytes(), 0o644),
+        (f"{info}/licenses/THIRD-PARTY-LICENSES", notices.read_bytes(), 0o644),
     ]
     record = ""
     path = folder / f"toolyard-{version}-py3-none-{'.'.join(target.wheel)}.whl"

@@ -21,11 +21,12 @@ function findProgram() {
 
 const program = spawn(findProgram(), process.argv.slice(2), { stdio: 'inherit' });
 
-// The terminal sends Ctrl-C to both processes. Passing it on as well would count as a second one, which stops at once.
+// The terminal sends Ctrl-C to both processes. Passing it on as well would count as a second one, which stops at once. A process
+// whose input is no terminal gets these signals from `kill` or a service manager, which send them to the launcher only.
 // (Not `process.stdin.isTTY`: looking at `process.stdin` makes the pipe that the program inherits non-blocking.)
-const hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
+const isAtTerminal = isatty(0);
 for (const signal of ['SIGINT', 'SIGQUIT', 'SIGHUP', 'SIGTERM', 'SIGUSR1', 'SIGUSR2']) {
-  const isFromTerminal = hasTerminal && ['SIGINT', 'SIGQUIT', 'SIGHUP'].includes(signal);
+  const isFromTerminal = isAtTerminal && ['SIGINT', 'SIGQUIT', 'SIGHUP'].includes(signal);
   try {
     process.on(signal, () => isFromTerminal || program.kill(signal));
   } catch {
