@@ -65,8 +65,19 @@ async fn a_list_is_summed() {
 
 #[tokio::test]
 async fn invalid_expressions_fail_with_a_reason() {
-    for nonsense in ["", "  ", "1/0", "2 +", "hello there", "10 EUR to USD", "roll d20", "\u{0}", "🦀 * 2"]
-    {
+    for nonsense in [
+        "",
+        "  ",
+        "1/0",
+        "2 +",
+        "hello there",
+        "10 EUR to USD",
+        "roll d20",
+        "\u{0}",
+        "🦀 * 2",
+        "(2+3",
+        "1,5 * 2",
+    ] {
         let error = calculate(nonsense).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Failed, "{nonsense}");
         assert!(!error.message().is_empty());

@@ -1,6 +1,7 @@
 //! `calculate`: exact arithmetic with units, bounded in time, depth and size.
 
 mod aggregate;
+mod notation;
 
 use std::{
     sync::{
@@ -21,7 +22,10 @@ use toolyard_core::{
     ToolSpec,
 };
 
-use self::aggregate::{ExpandedExpression, expand_aggregates};
+use self::{
+    aggregate::{ExpandedExpression, expand_aggregates},
+    notation::check_notation,
+};
 use crate::arguments::{read_arguments, schema_of};
 
 const MAX_EXPRESSION_CHARS: usize = 4_096;
@@ -105,6 +109,7 @@ impl Tool for Calculate {
                     "the expression is longer than {MAX_EXPRESSION_CHARS} characters"
                 )));
             }
+            check_notation(&expression)?;
             let deadline = context.deadline.min(Instant::now() + EVALUATION_TIMEOUT);
             evaluate(expression, deadline).await.map(|result| output(&result, expanded.as_ref()))
         })
