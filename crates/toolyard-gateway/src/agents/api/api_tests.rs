@@ -14,7 +14,7 @@ use toolyard_mcp_server::{HttpRoutes as _, RouteBody, RouteResponse};
 use toolyard_model::{ModelMessage, Role};
 use tower::ServiceExt as _;
 
-use super::{completion_handlers::resolve_suspended_notices, *};
+use super::{openai::handlers::resolve_suspended_notices, *};
 use crate::agents::{ask_agent::AskAgent, run_text::suspended_notice, testing::TestAgents};
 use crate::{HttpApi, OperatorAccess};
 

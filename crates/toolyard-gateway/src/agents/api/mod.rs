@@ -1,24 +1,10 @@
 //! Agents over HTTP: the OpenAI-compatible API at `/v1`, where models are agents, and runs at `/api/v1/runs`.
 
-mod answer;
-mod answer_stream;
-mod approval_handlers;
 mod chat_message;
-mod completion;
-mod completion_handlers;
 mod error;
-mod events;
-mod parameters;
-mod response;
-mod resume_handler;
+mod openai;
 mod routes;
-mod run_access;
-mod run_bodies;
-mod run_event_stream;
-mod run_handlers;
-mod run_list;
-mod run_state;
-mod run_steps;
+mod runs;
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -96,8 +82,6 @@ impl AgentApi {
 mod caller_tests;
 #[cfg(test)]
 mod outage_tests;
-#[cfg(test)]
-mod run_event_stream_tests;
 #[cfg(test)]
 #[path = "api_tests.rs"]
 mod tests;

@@ -5,15 +5,17 @@ use toolyard_mcp_server::RouteRequest;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    approval_handlers::{self, ApprovalList, DecidedApproval, DecisionBody, RunDecisionBody},
-    completion_handlers, resume_handler,
-    run_access::OwnedRun,
-    run_bodies::{
-        CancelledRun, ResolutionBody, ResolvedStep, RunDetails, RunEventLog, StartRunBody, StartedRun,
-        UnknownSteps,
+    openai,
+    runs::{
+        self,
+        access::OwnedRun,
+        approvals::{ApprovalList, DecidedApproval, DecisionBody, RunDecisionBody},
+        bodies::{
+            CancelledRun, ResolutionBody, ResolvedStep, RunDetails, RunEventLog, StartRunBody, StartedRun,
+            UnknownSteps,
+        },
+        list::{ApprovalQuery, EventLogQuery, EventQuery, RunList, RunQuery, UnknownStepQuery},
     },
-    run_handlers,
-    run_list::{self, ApprovalQuery, EventLogQuery, EventQuery, RunList, RunQuery, UnknownStepQuery},
 };
 use crate::api::{
     ApiState,
@@ -63,7 +65,7 @@ async fn list_runs(
     caller: AuthenticatedCaller,
     ApiQuery(query): ApiQuery<RunQuery>,
 ) -> ApiResult {
-    Ok(run_list::list(&api.runs, &caller.0, &query).await?.into())
+    Ok(runs::list::list(&api.runs, &caller.0, &query).await?.into())
 }
 
 /// Starts a run. Repeating the request with the same idempotency key returns the same run.
@@ -73,7 +75,7 @@ async fn list_runs(
         (status = 409, body = ErrorBody), (status = 422, body = ErrorBody), (status = 429, body = ErrorBody),
         (status = 503, body = ErrorBody)))]
 async fn start_run(Agents(api): Agents, requester: Requester, request: RouteRequest) -> ApiResult {
-    Ok(run_handlers::start(&api.runs, &api.requests, &request, &requester).await?.into())
+    Ok(runs::handlers::start(&api.runs, &api.requests, &request, &requester).await?.into())
 }
 
 /// Lists all steps whose outcome is unknown.
@@ -84,14 +86,14 @@ async fn unknown_steps(
     caller: AuthenticatedCaller,
     ApiQuery(query): ApiQuery<UnknownStepQuery>,
 ) -> ApiResult {
-    Ok(run_handlers::unknown(&api.runs, &caller.0, &query).await?.into())
+    Ok(runs::handlers::unknown(&api.runs, &caller.0, &query).await?.into())
 }
 
 /// Shows a run.
 #[utoipa::path(get, path = "/runs/{run}", tag = "runs", params(("run" = String, Path)),
     responses((status = 200, body = RunDetails), (status = 404, body = ErrorBody)))]
 async fn show_run(Agents(api): Agents, OwnedRun(run): OwnedRun) -> ApiResult {
-    Ok(run_handlers::show(&api.runs, &run).await?.into())
+    Ok(runs::handlers::show(&api.runs, &run).await?.into())
 }
 
 /// Follows the events of a run as server-sent events.
@@ -105,7 +107,7 @@ async fn run_events(
     ApiQuery(query): ApiQuery<EventQuery>,
     headers: HeaderMap,
 ) -> ApiResult {
-    Ok(run_handlers::follow(&api.runs, &run, &headers, query.after).await?.into())
+    Ok(runs::handlers::follow(&api.runs, &run, &headers, query.after).await?.into())
 }
 
 /// Lists the events of a run that are logged so far, and never waits.
@@ -116,13 +118,13 @@ async fn run_log(
     OwnedRun(run): OwnedRun,
     ApiQuery(query): ApiQuery<EventLogQuery>,
 ) -> ApiResult {
-    Ok(run_handlers::event_log(&api.runs, &run, &query).await?.into())
+    Ok(runs::handlers::event_log(&api.runs, &run, &query).await?.into())
 }
 
 /// The JSON Schema of a run event.
 #[utoipa::path(get, path = "/events.schema.json", tag = "runs", responses((status = 200, body = Object)))]
 async fn event_schema() -> ApiResult {
-    Ok(run_handlers::event_schema().into())
+    Ok(runs::handlers::event_schema().into())
 }
 
 /// Answers a request of OpenAI's Responses API. The model is the name of an agent.
@@ -133,7 +135,7 @@ async fn event_schema() -> ApiResult {
         (status = 422, body = ErrorBody), (status = 429, body = ErrorBody), (status = 502, body = ErrorBody),
         (status = 503, body = ErrorBody)))]
 async fn create_response(Agents(api): Agents, requester: Requester, request: RouteRequest) -> ApiResult {
-    Ok(completion_handlers::respond(&api.runs, &api.requests, &request, &requester).await?.into())
+    Ok(openai::handlers::respond(&api.runs, &api.requests, &request, &requester).await?.into())
 }
 
 /// Decides on a pending approval of a run.
@@ -148,7 +150,7 @@ async fn decide_of_run(
     OwnedRun(run): OwnedRun,
     JsonBody(body): JsonBody<RunDecisionBody>,
 ) -> ApiResult {
-    Ok(approval_handlers::decide_of_run(&api.runs, &run, body, &requester).await?.into())
+    Ok(runs::approvals::decide_of_run(&api.runs, &run, body, &requester).await?.into())
 }
 
 /// Records whether a step with an unknown outcome took effect, and continues the run.
@@ -162,7 +164,7 @@ async fn resolve_step(
     OwnedRun(run): OwnedRun,
     JsonBody(body): JsonBody<ResolutionBody>,
 ) -> ApiResult {
-    Ok(run_handlers::resolve(&api.runs, &run, body, &requester).await?.into())
+    Ok(runs::handlers::resolve(&api.runs, &run, body, &requester).await?.into())
 }
 
 /// Resumes a run that no process drives, such as one whose gateway was killed.
@@ -170,7 +172,7 @@ async fn resolve_step(
     responses((status = 202, body = StartedRun), (status = 404, body = ErrorBody),
         (status = 409, body = ErrorBody, description = "the run is over, waits, is driven by another process, or is the operator's")))]
 async fn resume_run(Agents(api): Agents, requester: Requester, OwnedRun(run): OwnedRun) -> ApiResult {
-    Ok(resume_handler::resume(&api.runs, &run, &requester).await?.into())
+    Ok(runs::resume::resume(&api.runs, &run, &requester).await?.into())
 }
 
 /// Cancels a run. 202 if it is still ending.
@@ -178,7 +180,7 @@ async fn resume_run(Agents(api): Agents, requester: Requester, OwnedRun(run): Ow
     responses((status = 200, body = CancelledRun), (status = 202, body = CancelledRun), (status = 404, body = ErrorBody),
         (status = 409, body = ErrorBody, description = "the run is over")))]
 async fn cancel_run(Agents(api): Agents, requester: Requester, OwnedRun(run): OwnedRun) -> ApiResult {
-    Ok(run_handlers::cancel(&api.runs, &run, &requester).await?.into())
+    Ok(runs::handlers::cancel(&api.runs, &run, &requester).await?.into())
 }
 
 /// Lists all pending approvals, oldest first.
@@ -189,7 +191,7 @@ async fn list_approvals(
     caller: AuthenticatedCaller,
     ApiQuery(query): ApiQuery<ApprovalQuery>,
 ) -> ApiResult {
-    Ok(approval_handlers::list(&api.runs, &caller.0, &query).await?.into())
+    Ok(runs::approvals::list(&api.runs, &caller.0, &query).await?.into())
 }
 
 /// Decides on a pending approval.
@@ -204,8 +206,8 @@ async fn decide(
     ApiPath(approval): ApiPath<i64>,
     JsonBody(body): JsonBody<DecisionBody>,
 ) -> ApiResult {
-    approval_handlers::check_access(&api.runs, &requester.identity, approval).await?;
-    Ok(approval_handlers::decide(&api.runs, approval, body, &requester).await?.into())
+    runs::approvals::check_access(&api.runs, &requester.identity, approval).await?;
+    Ok(runs::approvals::decide(&api.runs, approval, body, &requester).await?.into())
 }
 
 /// Completes a chat, as OpenAI's API does. The model is the name of an agent.
@@ -216,13 +218,13 @@ async fn decide(
         (status = 422, body = ErrorBody), (status = 429, body = ErrorBody), (status = 502, body = ErrorBody),
         (status = 503, body = ErrorBody)))]
 async fn complete_chat(Agents(api): Agents, requester: Requester, request: RouteRequest) -> ApiResult {
-    Ok(completion_handlers::complete(&api.runs, &api.requests, &request, &requester).await?.into())
+    Ok(openai::handlers::complete(&api.runs, &api.requests, &request, &requester).await?.into())
 }
 
 /// Lists the agents as models.
 #[utoipa::path(get, path = "/v1/models", tag = "openai", responses((status = 200, body = Object)))]
 async fn list_models(Agents(api): Agents, caller: AuthenticatedCaller) -> ApiResult {
-    Ok(completion_handlers::models(&api.runs, &caller.0).into())
+    Ok(openai::handlers::models(&api.runs, &caller.0).into())
 }
 
 /// Shows an agent as a model.
@@ -233,5 +235,5 @@ async fn show_model(
     caller: AuthenticatedCaller,
     ApiPath(name): ApiPath<String>,
 ) -> ApiResult {
-    Ok(completion_handlers::model(&api.runs, &name, &caller.0)?.into())
+    Ok(openai::handlers::model(&api.runs, &name, &caller.0)?.into())
 }

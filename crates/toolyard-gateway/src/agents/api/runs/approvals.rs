@@ -11,15 +11,17 @@ use toolyard_mcp_server::RouteResponse;
 use utoipa::ToSchema;
 
 use super::{
-    error::{ApiError, before, json_of},
+    access,
     events::ApiApprovalScope,
-    run_access,
-    run_handlers::{pending_approvals, run_to_resume},
-    run_list::ApprovalQuery,
-    run_state::READ_TIMEOUT,
+    handlers::{pending_approvals, run_to_resume},
+    list::ApprovalQuery,
+    state::READ_TIMEOUT,
 };
 use crate::{
-    agents::active_runs::ActiveRuns,
+    agents::{
+        active_runs::ActiveRuns,
+        api::error::{ApiError, before, json_of},
+    },
     api::{
         extract::Requester,
         pagination::{cut_page, long_page_limit},
@@ -29,7 +31,7 @@ use crate::{
 /// A decision on an approval.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct DecisionBody {
+pub(in crate::agents::api) struct DecisionBody {
     allow: bool,
     #[serde(default)]
     scope: ApiApprovalScope,
@@ -39,7 +41,7 @@ pub(super) struct DecisionBody {
 /// is pending.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RunDecisionBody {
+pub(in crate::agents::api) struct RunDecisionBody {
     #[serde(default)]
     approval: Option<i64>,
     #[serde(default)]
@@ -50,7 +52,7 @@ pub(super) struct RunDecisionBody {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct DecidedApproval {
+pub(in crate::agents::api) struct DecidedApproval {
     run: String,
     approval: i64,
     allowed: bool,
@@ -60,7 +62,7 @@ pub(super) struct DecidedApproval {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ApprovalList {
+pub(in crate::agents::api) struct ApprovalList {
     /// Oldest first.
     approvals: Vec<PendingApproval>,
     /// To be given back as `after`; null if this is the last page.
@@ -69,7 +71,7 @@ pub(super) struct ApprovalList {
 
 /// A tool call that waits for approval.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct PendingApproval {
+pub(in crate::agents::api) struct PendingApproval {
     approval: i64,
     run: String,
     step: Option<String>,
@@ -87,7 +89,7 @@ pub(super) struct PendingApproval {
 }
 
 /// `GET /approvals`.
-pub(super) async fn list(
+pub(in crate::agents::api) async fn list(
     runs: &ActiveRuns,
     identity: &CallerIdentity,
     query: &ApprovalQuery,
@@ -110,7 +112,7 @@ async fn read_pending(
     if identity.is_distinguished() {
         let mut own = Vec::new();
         for approval in pending {
-            if run_access::check_access(runs, identity, &approval.run).await.is_ok() {
+            if access::check_access(runs, identity, &approval.run).await.is_ok() {
                 own.push(approval);
             }
         }
@@ -121,7 +123,7 @@ async fn read_pending(
 }
 
 /// An error as for an approval that does not exist, if it belongs to a run that the caller may not see.
-pub(super) async fn check_access(
+pub(in crate::agents::api) async fn check_access(
     runs: &ActiveRuns,
     identity: &CallerIdentity,
     approval: i64,
@@ -135,7 +137,7 @@ pub(super) async fn check_access(
     let Some(pending) = pending.iter().find(|pending| pending.id == approval) else {
         return Err(approval_not_found(approval));
     };
-    let access = run_access::check_access(runs, identity, &pending.run).await;
+    let access = access::check_access(runs, identity, &pending.run).await;
     access.map_err(|error| match error.status {
         StatusCode::NOT_FOUND => approval_not_found(approval),
         _ => error,
@@ -147,7 +149,7 @@ fn approval_not_found(approval: i64) -> ApiError {
 }
 
 /// The calls of a run that wait for approval.
-pub(super) async fn pending_of_run(
+pub(in crate::agents::api) async fn pending_of_run(
     runs: &ActiveRuns,
     run: &RunId,
     state: &Run,
@@ -220,7 +222,7 @@ impl PendingApproval {
 }
 
 /// `POST /approvals/ID`.
-pub(super) async fn decide(
+pub(in crate::agents::api) async fn decide(
     runs: &Arc<ActiveRuns>,
     approval: i64,
     body: DecisionBody,
@@ -243,7 +245,7 @@ pub(super) async fn decide(
 }
 
 /// `POST /runs/ID/approve`: decides on an approval and resumes the run.
-pub(super) async fn decide_of_run(
+pub(in crate::agents::api) async fn decide_of_run(
     runs: &Arc<ActiveRuns>,
     run: &RunId,
     body: RunDecisionBody,

@@ -12,11 +12,16 @@ use toolyard_mcp_server::RouteResponse;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    error::{ApiError, before, json_of},
-    run_access::{check_access, may_see},
-    run_state::{ApiRunState, READ_TIMEOUT},
+    access::{check_access, may_see},
+    state::{ApiRunState, READ_TIMEOUT},
 };
-use crate::{agents::active_runs::ActiveRuns, api::pagination::page_limit};
+use crate::{
+    agents::{
+        active_runs::ActiveRuns,
+        api::error::{ApiError, before, json_of},
+    },
+    api::pagination::page_limit,
+};
 
 /// Runs that one request looks at. With a rare state or agent, a page may have fewer entries than its limit.
 const MAX_SCANNED_RUNS: usize = 2_000;
@@ -26,7 +31,7 @@ const BATCH_SIZE: usize = 100;
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct RunQuery {
+pub(in crate::agents::api) struct RunQuery {
     /// Only runs in this state.
     #[param(value_type = Option<String>)]
     state: Option<ApiRunState>,
@@ -43,43 +48,43 @@ pub(super) struct RunQuery {
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct EventQuery {
+pub(in crate::agents::api) struct EventQuery {
     /// Continues after the event with this number.
-    pub(super) after: Option<i64>,
+    pub(in crate::agents::api) after: Option<i64>,
 }
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct EventLogQuery {
+pub(in crate::agents::api) struct EventLogQuery {
     /// Continues after the event with this number.
-    pub(super) after: Option<i64>,
+    pub(in crate::agents::api) after: Option<i64>,
     /// Number of events, 500 by default and at most.
-    pub(super) limit: Option<usize>,
+    pub(in crate::agents::api) limit: Option<usize>,
 }
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct ApprovalQuery {
+pub(in crate::agents::api) struct ApprovalQuery {
     /// Number of approvals, 500 by default and at most.
-    pub(super) limit: Option<usize>,
+    pub(in crate::agents::api) limit: Option<usize>,
     /// `next` of the previous page.
-    pub(super) after: Option<i64>,
+    pub(in crate::agents::api) after: Option<i64>,
 }
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct UnknownStepQuery {
+pub(in crate::agents::api) struct UnknownStepQuery {
     /// Number of steps, 500 by default and at most.
-    pub(super) limit: Option<usize>,
+    pub(in crate::agents::api) limit: Option<usize>,
     /// `next` of the previous page.
-    pub(super) after: Option<String>,
+    pub(in crate::agents::api) after: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct RunList {
+pub(in crate::agents::api) struct RunList {
     /// Newest first.
     runs: Vec<ListedRun>,
     /// To be given back as `after`; null if this is the last page.
@@ -87,7 +92,7 @@ pub(super) struct RunList {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ListedRun {
+pub(in crate::agents::api) struct ListedRun {
     run: String,
     state: ApiRunState,
     agent: Option<String>,
@@ -100,7 +105,7 @@ pub(super) struct ListedRun {
 }
 
 /// `GET /runs`.
-pub(super) async fn list(
+pub(in crate::agents::api) async fn list(
     runs: &ActiveRuns,
     identity: &CallerIdentity,
     query: &RunQuery,

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::error::ApiError;
+use crate::agents::api::error::ApiError;
 
 /// Largest temperature of OpenAI's API.
 const MAX_TEMPERATURE: f32 = 2.0;
@@ -182,7 +182,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::agents::api::{completion::parse_completion, response::parse_response_request};
+    use crate::agents::api::openai::{completion::parse_completion, response::parse_response_request};
 
     /// The parameter of a chat completion and of a response that is refused.
     fn refused(parameters: &Value) -> [Option<&'static str>; 2] {

@@ -14,7 +14,7 @@ const MAX_TEXT_CHARACTERS: usize = 2_000;
 /// How far a step is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum ApiStepState {
+pub(in crate::agents::api) enum ApiStepState {
     /// It is not started yet.
     Waiting,
     Running,
@@ -31,7 +31,7 @@ pub(super) enum ApiStepState {
 
 /// A step of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub(super) struct RunStep {
+pub(in crate::agents::api) struct RunStep {
     id: String,
     /// The tool that it calls; null if a model reasons out the result.
     tool: Option<String>,
@@ -66,7 +66,7 @@ pub(super) struct RunStep {
 
 /// One start of a step.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub(super) struct StepAttempt {
+pub(in crate::agents::api) struct StepAttempt {
     started_at: i64,
     /// Null until it ends.
     duration_ms: Option<u64>,
@@ -78,7 +78,7 @@ pub(super) struct StepAttempt {
 
 /// The verdict on a result.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub(super) struct StepVerification {
+pub(in crate::agents::api) struct StepVerification {
     /// Whether the result may be used.
     verified: bool,
     /// From 0 to 1.
@@ -87,7 +87,9 @@ pub(super) struct StepVerification {
 }
 
 /// The steps after some events of a run, each with the time when it was logged. Steps of earlier plans stay in the list.
-pub(super) fn run_steps<'a>(events: impl IntoIterator<Item = (i64, &'a RunEvent)>) -> Vec<RunStep> {
+pub(in crate::agents::api) fn run_steps<'a>(
+    events: impl IntoIterator<Item = (i64, &'a RunEvent)>,
+) -> Vec<RunStep> {
     let mut steps = Vec::new();
     events.into_iter().for_each(|(at, event)| apply(&mut steps, at, event));
     steps
@@ -327,5 +329,5 @@ fn text(text: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "run_steps_tests.rs"]
+#[path = "steps_tests.rs"]
 mod tests;

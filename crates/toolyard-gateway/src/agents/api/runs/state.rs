@@ -10,17 +10,20 @@ use toolyard_core::{LoggedEvent, RunId, RunLog, RunState};
 use toolyard_model::Usage;
 use utoipa::ToSchema;
 
-use super::{
-    error::{ApiError, before},
-    events::{ApiPlannedStep, client_hint, planned_steps},
+use super::events::{ApiPlannedStep, client_hint, planned_steps};
+use crate::agents::{
+    api::error::{ApiError, before},
+    call_effects::CallEffects,
 };
-use crate::agents::call_effects::CallEffects;
 
 /// How long the store may take to answer before the client gets a retryable error.
-pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(5);
+pub(in crate::agents::api) const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// All events of a run; an error if it has none.
-pub(super) async fn logged_events(log: &dyn RunLog, run: &RunId) -> Result<Vec<LoggedEvent>, ApiError> {
+pub(in crate::agents::api) async fn logged_events(
+    log: &dyn RunLog,
+    run: &RunId,
+) -> Result<Vec<LoggedEvent>, ApiError> {
     let events = before(Instant::now() + READ_TIMEOUT, log.events(run, 0)).await?;
     if events.is_empty() {
         return Err(ApiError::not_found("run_not_found", format!("agent run {run} does not exist")));
@@ -28,12 +31,18 @@ pub(super) async fn logged_events(log: &dyn RunLog, run: &RunId) -> Result<Vec<L
     Ok(events)
 }
 
-pub(super) async fn logged_updates(log: &dyn RunLog, run: &RunId) -> Result<Vec<RunUpdate>, ApiError> {
+pub(in crate::agents::api) async fn logged_updates(
+    log: &dyn RunLog,
+    run: &RunId,
+) -> Result<Vec<RunUpdate>, ApiError> {
     Ok(replay_updates(&logged_events(log, run).await?).collect())
 }
 
 /// How a run ended or why it is suspended, and what it added up to; `None` while it is active.
-pub(super) async fn outcome(log: &dyn RunLog, run: &RunId) -> Result<Option<(RunEnd, RunTally)>, ApiError> {
+pub(in crate::agents::api) async fn outcome(
+    log: &dyn RunLog,
+    run: &RunId,
+) -> Result<Option<(RunEnd, RunTally)>, ApiError> {
     let RunSummary { end, tally, .. } = RunSummary::new(logged_updates(log, run).await?);
     Ok(end.map(|end| (end, tally)))
 }
@@ -41,7 +50,7 @@ pub(super) async fn outcome(log: &dyn RunLog, run: &RunId) -> Result<Option<(Run
 /// The state of a run in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum ApiRunState {
+pub(in crate::agents::api) enum ApiRunState {
     /// It is being worked on, or waits for a process that does.
     Running,
     /// It waits for an approval, or until an unknown outcome is resolved.
@@ -56,7 +65,7 @@ pub(super) enum ApiRunState {
 
 impl ApiRunState {
     /// The state of a run, from its latest end in the log; from its record if the log has none.
-    pub(super) fn new(record: RunState, end: Option<&RunEnd>) -> Self {
+    pub(in crate::agents::api) fn new(record: RunState, end: Option<&RunEnd>) -> Self {
         match (end, record) {
             (Some(RunEnd::Answered { .. }), _) | (None, RunState::Done) => Self::Answered,
             (Some(RunEnd::Partial { .. }), _) => Self::Partial,
@@ -70,7 +79,7 @@ impl ApiRunState {
     }
 
     /// The state of a run whose log ends with this event.
-    pub(super) fn of_last_event(record: RunState, last: &LoggedEvent) -> Self {
+    pub(in crate::agents::api) fn of_last_event(record: RunState, last: &LoggedEvent) -> Self {
         match last.event.read::<RunEvent>() {
             Ok(RunEvent::Ended { end }) => Self::new(record, Some(&end)),
             _ => Self::new(record, None),
@@ -78,7 +87,7 @@ impl ApiRunState {
     }
 
     /// Whether a run with this record may be in this state.
-    pub(super) fn may_be(self, record: RunState) -> bool {
+    pub(in crate::agents::api) fn may_be(self, record: RunState) -> bool {
         match record {
             RunState::Open => matches!(self, Self::Running | Self::Suspended),
             RunState::Done => matches!(self, Self::Answered | Self::Planned),
@@ -90,18 +99,18 @@ impl ApiRunState {
 
 /// What the log says about a run.
 #[derive(Debug, Default)]
-pub(super) struct RunSummary {
-    pub(super) request: Option<RunRequest>,
+pub(in crate::agents::api) struct RunSummary {
+    pub(in crate::agents::api) request: Option<RunRequest>,
     /// The steps of the latest plan.
-    pub(super) plan: Option<Vec<ApiPlannedStep>>,
-    pub(super) tally: RunTally,
+    pub(in crate::agents::api) plan: Option<Vec<ApiPlannedStep>>,
+    pub(in crate::agents::api) tally: RunTally,
     /// How the run ended or why it is suspended; `None` while it is active.
-    pub(super) end: Option<RunEnd>,
-    pub(super) event_count: usize,
+    pub(in crate::agents::api) end: Option<RunEnd>,
+    pub(in crate::agents::api) event_count: usize,
 }
 
 impl RunSummary {
-    pub(super) fn new(updates: Vec<RunUpdate>) -> Self {
+    pub(in crate::agents::api) fn new(updates: Vec<RunUpdate>) -> Self {
         let mut summary = Self { event_count: updates.len(), ..Self::default() };
         for update in updates {
             summary.tally.add(&update);
@@ -120,7 +129,7 @@ impl RunSummary {
     }
 
     /// The tools and sources that the answer is based on.
-    pub(super) fn sources(&self) -> &[String] {
+    pub(in crate::agents::api) fn sources(&self) -> &[String] {
         match &self.end {
             Some(RunEnd::Answered { sources, .. } | RunEnd::Partial { sources, .. }) => sources,
             _ => &[],
@@ -128,7 +137,7 @@ impl RunSummary {
     }
 
     /// Why there is no answer, and what to do about it.
-    pub(super) fn failure(&self) -> (Option<&str>, Option<String>) {
+    pub(in crate::agents::api) fn failure(&self) -> (Option<&str>, Option<String>) {
         match &self.end {
             Some(RunEnd::Failed { message, hint, .. }) => (Some(message), client_hint(hint.clone())),
             Some(RunEnd::LimitReached { message, .. }) => (Some(message), None),
@@ -139,13 +148,13 @@ impl RunSummary {
 
 /// What is added up over the events of a run.
 #[derive(Debug, Clone, Default)]
-pub(super) struct RunTally {
-    pub(super) usage: Usage,
-    pub(super) effects: CallEffects,
+pub(in crate::agents::api) struct RunTally {
+    pub(in crate::agents::api) usage: Usage,
+    pub(in crate::agents::api) effects: CallEffects,
 }
 
 impl RunTally {
-    pub(super) fn add(&mut self, update: &RunUpdate) {
+    pub(in crate::agents::api) fn add(&mut self, update: &RunUpdate) {
         let RunUpdate::Event { event, .. } = update else { return };
         self.effects.add(event);
         match event {

@@ -8,17 +8,19 @@ use toolyard_core::RunId;
 use toolyard_mcp_server::RouteResponse;
 
 use super::{
-    error::{ApiError, before},
-    run_handlers::started_response,
-    run_state::{ApiRunState, READ_TIMEOUT},
+    handlers::started_response,
+    state::{ApiRunState, READ_TIMEOUT},
 };
 use crate::{
-    agents::active_runs::{ActiveRuns, StartError},
+    agents::{
+        active_runs::{ActiveRuns, StartError},
+        api::error::{ApiError, before},
+    },
     api::extract::Requester,
 };
 
 /// Resumes a run under the rules that it was started with. A run that this process drives already goes on.
-pub(super) async fn resume(
+pub(in crate::agents::api) async fn resume(
     runs: &Arc<ActiveRuns>,
     run: &RunId,
     requester: &Requester,

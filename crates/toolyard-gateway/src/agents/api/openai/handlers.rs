@@ -16,15 +16,16 @@ use super::{
     answer::{AnswerFormat, AnswerRequest, AnsweringRun},
     answer_stream::{PendingAnswer, finished_events},
     completion::parse_completion,
-    error::{ApiError, before, json_response},
-    requested_conversation,
     response::parse_response_request,
-    run_access::check_access,
-    run_state::outcome,
 };
 use crate::{
     agents::{
         active_runs::{ActiveRuns, START_TIMEOUT},
+        api::{
+            error::{ApiError, before, json_response},
+            requested_conversation,
+            runs::{access::check_access, state::outcome},
+        },
         config::AgentLookupError,
         conversation_owner::{http_owner, run_identity},
         idempotency::{IdempotencyError, RequestCache, RequestIdentity, RequestLookup},
@@ -38,7 +39,7 @@ use crate::{
 const MAX_RUN_LOOKUPS: usize = 20;
 
 /// `POST /v1/chat/completions`.
-pub(super) async fn complete(
+pub(in crate::agents::api) async fn complete(
     runs: &Arc<ActiveRuns>,
     requests: &RequestCache,
     request: &RouteRequest,
@@ -49,7 +50,7 @@ pub(super) async fn complete(
 }
 
 /// `POST /v1/responses`.
-pub(super) async fn respond(
+pub(in crate::agents::api) async fn respond(
     runs: &Arc<ActiveRuns>,
     requests: &RequestCache,
     request: &RouteRequest,
@@ -131,7 +132,7 @@ async fn respond_to_duplicate(
 
 /// Replaces notices about suspended runs by the answers that these runs have by now, and drops those without one. The client
 /// writes the history, so a notice about a run that the caller may not see is dropped, too.
-pub(super) async fn resolve_suspended_notices(
+pub(in crate::agents::api) async fn resolve_suspended_notices(
     runs: &ActiveRuns,
     identity: &CallerIdentity,
     history: Vec<ModelMessage>,
@@ -162,13 +163,13 @@ pub(super) async fn resolve_suspended_notices(
 }
 
 /// `GET /v1/models`: agents are listed as models.
-pub(super) fn models(runs: &ActiveRuns, identity: &CallerIdentity) -> RouteResponse {
+pub(in crate::agents::api) fn models(runs: &ActiveRuns, identity: &CallerIdentity) -> RouteResponse {
     let models: Vec<Value> = runs.agent_names(Some(identity)).iter().map(|name| model_json(name)).collect();
     json_response(StatusCode::OK, &json!({"object": "list", "data": models}))
 }
 
 /// `GET /v1/models/NAME`.
-pub(super) fn model(
+pub(in crate::agents::api) fn model(
     runs: &ActiveRuns,
     name: &str,
     identity: &CallerIdentity,

@@ -9,12 +9,12 @@ use tokio::sync::mpsc;
 use toolyard_agent::{AgentError, CancelToken, RunEnd, RunUpdate};
 use toolyard_core::text::ChunkSanitizer;
 
-use super::{
-    answer::{AnswerFormat, AnsweringRun, FinishedAnswer, first_tokens},
-    error::ApiError,
-    run_state::RunTally,
+use super::answer::{AnswerFormat, AnsweringRun, FinishedAnswer, first_tokens};
+use crate::agents::{
+    api::{error::ApiError, runs::state::RunTally},
+    run_observer::RunMessage,
+    run_text::progress_line,
 };
-use crate::agents::{run_observer::RunMessage, run_text::progress_line};
 
 /// Text of up to this length may be what a model says before its tool calls, which is not part of the answer.
 const MAX_PREAMBLE_CHARS: usize = 240;

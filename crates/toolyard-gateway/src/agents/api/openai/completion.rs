@@ -8,9 +8,11 @@ use toolyard_model::Usage;
 use super::{
     answer::{AnswerFormat, AnswerRequest, AnsweringRun, FinishedAnswer},
     answer_stream::data_event,
+    parameters::{CompletionParameters, SharedParameters},
+};
+use crate::agents::api::{
     chat_message::{ChatMessage, question_and_history},
     error::ApiError,
-    parameters::{CompletionParameters, SharedParameters},
 };
 
 /// The body of a request.

@@ -11,11 +11,8 @@ use tokio::{
 use toolyard_agent::{RunEnd, RunEvent, RunUpdate, replay_updates};
 use toolyard_core::{RunId, text::ChunkSanitizer};
 
-use super::{
-    error::sanitized_json,
-    events::{ApiEventBody, RunEventMapper},
-};
-use crate::agents::active_runs::ActiveRuns;
+use super::events::{ApiEventBody, RunEventMapper};
+use crate::agents::{active_runs::ActiveRuns, api::error::sanitized_json};
 
 /// How often the log is polled if this process does not drive the run.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);

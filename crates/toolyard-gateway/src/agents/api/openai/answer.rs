@@ -6,8 +6,10 @@ use toolyard_agent::{O200k, RunEnd, TokenCounter as _};
 use toolyard_core::{RunId, SignInLink};
 use toolyard_model::{ModelErrorKind, ModelMessage, Usage};
 
-use super::{error::ApiError, run_state::RunTally};
-use crate::agents::run_text::suspended_notice;
+use crate::agents::{
+    api::{error::ApiError, runs::state::RunTally},
+    run_text::suspended_notice,
+};
 
 /// Characters of a word at most, where tokens are counted.
 const MAX_WORD_CHARS: usize = 32;

@@ -6,12 +6,12 @@ use tokio::time::Instant;
 use toolyard_agent::owner_of_run;
 use toolyard_core::{CallerIdentity, JournalError, RunId, RunRecord};
 
-use super::{
-    error::{ApiError, before},
-    run_state::READ_TIMEOUT,
-};
+use super::state::READ_TIMEOUT;
 use crate::{
-    agents::active_runs::ActiveRuns,
+    agents::{
+        active_runs::ActiveRuns,
+        api::error::{ApiError, before},
+    },
     api::{
         ApiState,
         extract::{Agents, ApiPath, AuthenticatedCaller},
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// A run in the path of a request, if the caller may see it.
-pub(super) struct OwnedRun(pub(super) RunId);
+pub(in crate::agents::api) struct OwnedRun(pub(in crate::agents::api) RunId);
 
 impl FromRequestParts<ApiState> for OwnedRun {
     type Rejection = ApiError;
@@ -37,12 +37,12 @@ impl FromRequestParts<ApiState> for OwnedRun {
 }
 
 /// Whether the run is the caller's. Runs that nobody owns are the operator's.
-pub(super) fn may_see(identity: &CallerIdentity, run: &RunRecord) -> bool {
+pub(in crate::agents::api) fn may_see(identity: &CallerIdentity, run: &RunRecord) -> bool {
     !identity.is_distinguished() || owner_of_run(run).is_some_and(|owner| identity.may_access(&owner))
 }
 
 /// An error as for a run that does not exist, if the caller may not see it.
-pub(super) async fn check_access(
+pub(in crate::agents::api) async fn check_access(
     runs: &ActiveRuns,
     identity: &CallerIdentity,
     run: &RunId,

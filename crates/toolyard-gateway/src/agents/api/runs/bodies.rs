@@ -5,126 +5,126 @@ use toolyard_core::{Resolution, StepRecord};
 use utoipa::ToSchema;
 
 use super::{
-    approval_handlers::PendingApproval,
-    chat_message::ChatMessage,
+    approvals::PendingApproval,
     events::{ApiPlannedStep, ApiResolution, ApiRunEvent, ApiUsage},
-    run_state::ApiRunState,
-    run_steps::RunStep,
+    state::ApiRunState,
+    steps::RunStep,
 };
+use crate::agents::api::chat_message::ChatMessage;
 
 /// The body of `POST /runs`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct StartRunBody {
+pub(in crate::agents::api) struct StartRunBody {
     /// What the agent shall do.
-    pub(super) question: String,
+    pub(in crate::agents::api) question: String,
     /// The agent; `assistant` by default.
     #[serde(default)]
-    pub(super) agent: Option<String>,
+    pub(in crate::agents::api) agent: Option<String>,
     /// Earlier messages of a conversation that the client keeps.
     #[serde(default)]
-    pub(super) history: Vec<ChatMessage>,
+    pub(in crate::agents::api) history: Vec<ChatMessage>,
     /// Name of a conversation that the gateway keeps.
     #[serde(default)]
-    pub(super) conversation: Option<String>,
+    pub(in crate::agents::api) conversation: Option<String>,
     /// Make a plan and call no tool.
     #[serde(default)]
-    pub(super) plan_only: bool,
+    pub(in crate::agents::api) plan_only: bool,
     /// Simulate calls of tools that change something.
     #[serde(default)]
-    pub(super) dry_run: bool,
+    pub(in crate::agents::api) dry_run: bool,
 }
 
 /// A run that was started.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct StartedRun {
-    pub(super) run: String,
-    pub(super) state: ApiRunState,
+pub(in crate::agents::api) struct StartedRun {
+    pub(in crate::agents::api) run: String,
+    pub(in crate::agents::api) state: ApiRunState,
     /// Where its events are.
-    pub(super) events: String,
+    pub(in crate::agents::api) events: String,
 }
 
 /// The body of `POST /runs/ID/resolve`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ResolutionBody {
+pub(in crate::agents::api) struct ResolutionBody {
     /// The step as `unknown_steps` names it: from the second attempt on with its number, such as `write#2`.
-    pub(super) step: String,
+    pub(in crate::agents::api) step: String,
     /// Whether the call took effect.
     #[schema(value_type = ApiResolution)]
-    pub(super) outcome: Resolution,
+    pub(in crate::agents::api) outcome: Resolution,
 }
 
 /// A run.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct RunDetails {
-    pub(super) run: String,
-    pub(super) state: ApiRunState,
-    pub(super) agent: Option<String>,
-    pub(super) question: Option<String>,
-    pub(super) conversation: Option<String>,
-    pub(super) created_at: i64,
-    pub(super) answer: Option<String>,
+pub(in crate::agents::api) struct RunDetails {
+    pub(in crate::agents::api) run: String,
+    pub(in crate::agents::api) state: ApiRunState,
+    pub(in crate::agents::api) agent: Option<String>,
+    pub(in crate::agents::api) question: Option<String>,
+    pub(in crate::agents::api) conversation: Option<String>,
+    pub(in crate::agents::api) created_at: i64,
+    pub(in crate::agents::api) answer: Option<String>,
     /// The tools and sources that the answer is based on.
-    pub(super) sources: Vec<String>,
+    pub(in crate::agents::api) sources: Vec<String>,
     /// Why there is no answer.
-    pub(super) message: Option<String>,
+    pub(in crate::agents::api) message: Option<String>,
     /// What to do about it.
-    pub(super) hint: Option<String>,
+    pub(in crate::agents::api) hint: Option<String>,
     /// The latest plan; its steps are those of the event `planned`.
-    pub(super) plan: Option<RunPlan>,
+    pub(in crate::agents::api) plan: Option<RunPlan>,
     /// The steps of all plans in their current state.
-    pub(super) steps: Vec<RunStep>,
-    pub(super) pending_approvals: Vec<PendingApproval>,
-    pub(super) unknown_steps: Vec<UnknownStep>,
+    pub(in crate::agents::api) steps: Vec<RunStep>,
+    pub(in crate::agents::api) pending_approvals: Vec<PendingApproval>,
+    pub(in crate::agents::api) unknown_steps: Vec<UnknownStep>,
     /// Tokens and cost.
-    pub(super) usage: ApiUsage,
-    pub(super) event_count: usize,
+    pub(in crate::agents::api) usage: ApiUsage,
+    pub(in crate::agents::api) event_count: usize,
 }
 
 /// A plan of a run.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct RunPlan {
-    pub(super) steps: Vec<ApiPlannedStep>,
+pub(in crate::agents::api) struct RunPlan {
+    pub(in crate::agents::api) steps: Vec<ApiPlannedStep>,
 }
 
 /// Events of a run.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct RunEventLog {
+pub(in crate::agents::api) struct RunEventLog {
     /// Oldest first, as in the event stream; see `/api/v1/events.schema.json`.
     #[schema(value_type = Vec<Object>)]
-    pub(super) events: Vec<ApiRunEvent>,
+    pub(in crate::agents::api) events: Vec<ApiRunEvent>,
     /// To be given back as `after`; null if no further events are logged so far.
-    pub(super) next: Option<String>,
+    pub(in crate::agents::api) next: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ResolvedStep {
-    pub(super) run: String,
-    pub(super) step: String,
+pub(in crate::agents::api) struct ResolvedStep {
+    pub(in crate::agents::api) run: String,
+    pub(in crate::agents::api) step: String,
     #[schema(value_type = ApiResolution)]
-    pub(super) outcome: Resolution,
+    pub(in crate::agents::api) outcome: Resolution,
     /// Whether this gateway continues the run.
-    pub(super) resumed: bool,
+    pub(in crate::agents::api) resumed: bool,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct CancelledRun {
-    pub(super) run: String,
-    pub(super) cancelled: bool,
+pub(in crate::agents::api) struct CancelledRun {
+    pub(in crate::agents::api) run: String,
+    pub(in crate::agents::api) cancelled: bool,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct UnknownSteps {
+pub(in crate::agents::api) struct UnknownSteps {
     /// Oldest first.
-    pub(super) steps: Vec<UnknownStep>,
+    pub(in crate::agents::api) steps: Vec<UnknownStep>,
     /// To be given back as `after`; null if this is the last page.
-    pub(super) next: Option<String>,
+    pub(in crate::agents::api) next: Option<String>,
 }
 
 /// A step whose outcome is unknown.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct UnknownStep {
+pub(in crate::agents::api) struct UnknownStep {
     run: String,
     /// The id of the step; from the second attempt on with the number of the attempt, such as `write#2`.
     step: String,
@@ -137,12 +137,12 @@ pub(super) struct UnknownStep {
 
 impl UnknownStep {
     /// Its place in the list of all.
-    pub(super) fn cursor(&self) -> String {
+    pub(in crate::agents::api) fn cursor(&self) -> String {
         // Padded, so that the order of texts is that of times.
         format!("{:020}/{}/{}", self.started_at.max(0), self.run, self.step)
     }
 
-    pub(super) fn of(step: &StepRecord) -> Self {
+    pub(in crate::agents::api) fn of(step: &StepRecord) -> Self {
         Self {
             run: step.run.to_string(),
             step: step.step.clone(),

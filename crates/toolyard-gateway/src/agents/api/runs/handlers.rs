@@ -15,24 +15,26 @@ use toolyard_core::{
 use toolyard_mcp_server::{RouteBody, RouteRequest, RouteResponse};
 
 use super::{
-    approval_handlers::pending_of_run,
-    chat_message::history,
-    error::{ApiError, before, json_of, json_response},
-    events::{RunEventMapper, run_event_schema},
-    requested_conversation,
-    run_access::check_access,
-    run_bodies::{
+    access::check_access,
+    approvals::pending_of_run,
+    bodies::{
         CancelledRun, ResolutionBody, ResolvedStep, RunDetails, RunEventLog, RunPlan, StartRunBody,
         StartedRun, UnknownStep, UnknownSteps,
     },
-    run_event_stream::run_events,
-    run_list::{EventLogQuery, UnknownStepQuery},
-    run_state::{ApiRunState, READ_TIMEOUT, RunSummary, logged_events, logged_updates, outcome},
-    run_steps::run_steps,
+    event_stream::run_events,
+    events::{RunEventMapper, run_event_schema},
+    list::{EventLogQuery, UnknownStepQuery},
+    state::{ApiRunState, READ_TIMEOUT, RunSummary, logged_events, logged_updates, outcome},
+    steps::run_steps,
 };
 use crate::{
     agents::{
         active_runs::{ActiveRuns, START_TIMEOUT},
+        api::{
+            chat_message::history,
+            error::{ApiError, before, json_of, json_response},
+            requested_conversation,
+        },
         conversation_owner::{http_owner, run_identity},
         idempotency::{RequestCache, RequestIdentity, RequestLookup},
     },
@@ -49,7 +51,7 @@ const CANCEL_GRACE: Duration = Duration::from_secs(5);
 const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// `POST /runs`. Repeating the request with the same idempotency key returns the same run.
-pub(super) async fn start(
+pub(in crate::agents::api) async fn start(
     runs: &Arc<ActiveRuns>,
     requests: &RequestCache,
     request: &RouteRequest,
@@ -90,7 +92,7 @@ pub(super) async fn start(
     Ok(started_response(&run.await?, ApiRunState::Running))
 }
 
-pub(super) fn started_response(run: &RunId, state: ApiRunState) -> RouteResponse {
+pub(in crate::agents::api) fn started_response(run: &RunId, state: ApiRunState) -> RouteResponse {
     let started = StartedRun { run: run.to_string(), state, events: format!("/api/v1/runs/{run}/events") };
     json_of(StatusCode::ACCEPTED, &started)
 }
@@ -103,7 +105,7 @@ async fn duplicate_response(log: &dyn RunLog, run: &RunId) -> Result<RouteRespon
 }
 
 /// `GET /runs/ID`.
-pub(super) async fn show(runs: &ActiveRuns, run: &RunId) -> Result<RouteResponse, ApiError> {
+pub(in crate::agents::api) async fn show(runs: &ActiveRuns, run: &RunId) -> Result<RouteResponse, ApiError> {
     // The state is read before the events, so that a run that is over is never shown without its end.
     let record = before(Instant::now() + READ_TIMEOUT, runs.config.log.run(run)).await?;
     let events = logged_events(runs.config.log.as_ref(), run).await?;
@@ -166,7 +168,7 @@ fn logged_with_time<'a>(
 }
 
 /// `GET /runs/ID/log`: the events after a number. Never waits for further ones.
-pub(super) async fn event_log(
+pub(in crate::agents::api) async fn event_log(
     runs: &ActiveRuns,
     run: &RunId,
     query: &EventLogQuery,
@@ -188,7 +190,7 @@ pub(super) async fn event_log(
 
 /// `GET /runs/ID/events`, from the event after `Last-Event-ID` or `?after=` on. If a finished run has no more events, the answer is
 /// 204, which tells the `EventSource` of a browser to stop reconnecting.
-pub(super) async fn follow(
+pub(in crate::agents::api) async fn follow(
     runs: &Arc<ActiveRuns>,
     run: &RunId,
     headers: &HeaderMap,
@@ -217,12 +219,12 @@ pub(super) async fn follow(
 }
 
 /// `GET /api/v1/events.schema.json`.
-pub(super) fn event_schema() -> RouteResponse {
+pub(in crate::agents::api) fn event_schema() -> RouteResponse {
     json_response(StatusCode::OK, run_event_schema().as_value())
 }
 
 /// `GET /runs/unknown`: all steps whose outcome is unknown, of agents and of single calls.
-pub(super) async fn unknown(
+pub(in crate::agents::api) async fn unknown(
     runs: &ActiveRuns,
     identity: &CallerIdentity,
     query: &UnknownStepQuery,
@@ -244,7 +246,7 @@ pub(super) async fn unknown(
 }
 
 /// `POST /runs/ID/resolve`: records whether a step with an unknown outcome took effect, and resumes the run.
-pub(super) async fn resolve(
+pub(in crate::agents::api) async fn resolve(
     runs: &Arc<ActiveRuns>,
     run: &RunId,
     body: ResolutionBody,
@@ -281,7 +283,10 @@ pub(super) async fn resolve(
 
 /// A run and the agent that continues it after a decision: none if this process may not take the run over, because its rules,
 /// profile or tools differ, or because `toolyard ask` started the run.
-pub(super) async fn run_to_resume(runs: &ActiveRuns, run: &RunId) -> Result<(Run, Option<Agent>), ApiError> {
+pub(in crate::agents::api) async fn run_to_resume(
+    runs: &ActiveRuns,
+    run: &RunId,
+) -> Result<(Run, Option<Agent>), ApiError> {
     let loading = load_run(runs.config.log.as_ref(), run);
     let (state, _) = before(Instant::now() + READ_TIMEOUT, loading).await?;
     let agent = state.request().and_then(|request| runs.agent(&request.agent).ok());
@@ -290,7 +295,7 @@ pub(super) async fn run_to_resume(runs: &ActiveRuns, run: &RunId) -> Result<(Run
 }
 
 /// `POST /runs/ID/cancel`, whichever process drives the run.
-pub(super) async fn cancel(
+pub(in crate::agents::api) async fn cancel(
     runs: &ActiveRuns,
     run: &RunId,
     requester: &Requester,
@@ -343,11 +348,11 @@ async fn is_cancelled_elsewhere(runs: &ActiveRuns, run: &RunId) -> Result<bool, 
     Ok(false)
 }
 
-pub(super) fn parse_body<'a, T: Deserialize<'a>>(body: &'a str) -> Result<T, ApiError> {
+pub(in crate::agents::api) fn parse_body<'a, T: Deserialize<'a>>(body: &'a str) -> Result<T, ApiError> {
     serde_json::from_str(body).map_err(|error| ApiError::bad_request(format!("invalid body: {error}")))
 }
 
-pub(super) async fn pending_approvals(
+pub(in crate::agents::api) async fn pending_approvals(
     runs: &ActiveRuns,
     run: &RunId,
 ) -> Result<Vec<ApprovalRecord>, ApiError> {

@@ -9,9 +9,11 @@ use toolyard_model::Usage;
 
 use super::{
     answer::{AnswerFormat, AnswerRequest, AnsweringRun, FinishedAnswer},
+    parameters::{ResponseParameters, SharedParameters},
+};
+use crate::agents::api::{
     chat_message::{ChatMessage, question_and_history},
     error::ApiError,
-    parameters::{ResponseParameters, SharedParameters},
 };
 
 /// Largest number of metadata entries, and of characters in their keys and values.

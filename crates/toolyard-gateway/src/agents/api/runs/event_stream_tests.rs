@@ -10,7 +10,7 @@ use toolyard_core::{RawJson, RunId, RunState};
 use toolyard_mcp_server::{HttpRoutes as _, RouteBody, RouteRequest, RouteResponse};
 use toolyard_model::{ModelMessage, Role, ScriptedModel, ToolCalling};
 
-use super::{events::run_event_schema, run_state::ApiRunState};
+use super::{events::run_event_schema, state::ApiRunState};
 use crate::{HttpApi, agents::testing::TestAgents};
 
 fn request(method: Method, path: &str, body: &Value) -> RouteRequest {

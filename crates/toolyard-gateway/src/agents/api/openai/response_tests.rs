@@ -4,10 +4,8 @@ use futures_util::{StreamExt as _, stream::BoxStream};
 use toolyard_agent::RunEnd;
 use toolyard_model::{ModelMessage, Role};
 
-use super::{
-    super::{answer_stream::finished_events, run_state::RunTally},
-    *,
-};
+use super::{super::answer_stream::finished_events, *};
+use crate::agents::api::runs::state::RunTally;
 
 fn run(max_tokens: Option<usize>) -> AnsweringRun {
     AnsweringRun { run: "01J".into(), agent: "assistant".to_owned(), created: 7, max_tokens }

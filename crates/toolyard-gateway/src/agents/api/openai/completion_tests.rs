@@ -3,8 +3,8 @@
 use toolyard_agent::RunEnd;
 use toolyard_model::Role;
 
-use super::{super::run_state::RunTally, *};
-use crate::agents::run_text::suspended_notice;
+use super::*;
+use crate::agents::{api::runs::state::RunTally, run_text::suspended_notice};
 
 fn error_message(body: &Value) -> String {
     parse_completion(&body.to_string()).unwrap_err().message
