@@ -41,8 +41,8 @@ mod surface;
 pub use admin::{
     AdminError, AdminProvider, AgentDefinition, AuditLogRecord, AuditLogVerification, CallStatistics,
     ClientConfigFile, ClusterGateway, ClusterMemberState, ClusterProvider, ClusterReport, ClusterSessions,
-    ClusterWorker, ClusterWorkerGroup, HeldTool, ImportReport, ImportState, ImportableServer,
-    OperatorSignIns, SettingOrigin, SettingValue, SettingsProvider, SettingsReport,
+    ClusterWorker, ClusterWorkerGroup, ImportReport, ImportState, ImportableServer, OperatorSignIns,
+    SettingOrigin, SettingValue, SettingsProvider, SettingsReport, ToolAwaitingApproval, WorkerGroupState,
 };
 pub use agents::{
     AgentLookupError, AgentProvider, AgentService, AgentServiceConfig, OrphanAdopter, OrphanedRuns,

@@ -11,7 +11,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A connection that is cut while it begins is tried again: one failure must not keep a process from starting.
 const CONNECT_ATTEMPTS: usize = 3;
 const CONNECT_RETRY_DELAY: Duration = Duration::from_millis(300);
-/// A connection that died without a word is noticed after two of these.
+/// A connection that broke without being closed is noticed after two of these.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 /// Messages that wait for one subscription. More are dropped, which exchanges notice.
 const SUBSCRIPTION_CAPACITY: usize = 64 << 10;

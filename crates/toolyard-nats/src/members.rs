@@ -31,8 +31,10 @@ const PROCESS: &str = "process";
 const NAME: &str = "name";
 /// Names and versions of processes are cut to this length.
 const MAX_NAME_CHARS: usize = 64;
-/// How long a process that fell silent is remembered, for people.
+/// How long a process that stopped answering is remembered, for people.
 const REMEMBER_LOST_FOR: Duration = Duration::from_mins(10);
+/// If there are more, lost processes are forgotten first, then new ones are ignored.
+const MAX_MEMBERS: usize = 4_096;
 
 /// A process of the cluster, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +47,7 @@ pub struct ClusterMember {
     pub version: String,
     /// Whether it is there.
     pub state: MemberState,
-    /// How long ago it was heard of.
+    /// How long ago it answered.
     pub silent_for: Duration,
 }
 
@@ -56,7 +58,7 @@ pub enum MemberState {
     Seen,
     /// It is shutting down.
     Leaving,
-    /// It fell silent without a word.
+    /// It stopped answering without leaving.
     Lost,
 }
 
@@ -65,14 +67,14 @@ pub enum MemberState {
 pub(crate) struct Members {
     own: u64,
     name: Arc<str>,
-    heard: Mutex<BTreeMap<u64, HeardMember>>,
+    heard: Mutex<BTreeMap<u64, KnownMember>>,
     answers: Mutex<Option<async_nats::Subscriber>>,
     /// Registered until it is stopped; dropping it does nothing.
     service: Mutex<Option<Service>>,
 }
 
 #[derive(Debug)]
-struct HeardMember {
+struct KnownMember {
     at: Instant,
     name: Option<String>,
     version: String,
@@ -81,7 +83,7 @@ struct HeardMember {
 
 /// What a process says that shuts down. Processes of earlier versions ignore it.
 #[derive(Debug, Serialize, Deserialize)]
-struct Farewell {
+struct LeaveNotice {
     leaving: String,
 }
 
@@ -123,7 +125,7 @@ impl Members {
         numbers
     }
 
-    /// The processes that are alive, this one included, and those that fell silent in the last minutes.
+    /// The processes that are alive, this one included, and those that were lost in the last minutes.
     pub(crate) fn all(&self) -> Vec<ClusterMember> {
         let now = Instant::now();
         let mut heard = lock(&self.heard);
@@ -149,7 +151,7 @@ impl Members {
         loop {
             let pause = PING_INTERVAL.mul_f64(0.75 + fastrand::f64() / 2.0);
             match tokio::time::timeout(pause, answers.next()).await {
-                Ok(Some(answer)) => self.hear(&answer.payload),
+                Ok(Some(answer)) => self.record(&answer.payload),
                 Ok(None) => return,
                 Err(_elapsed) if client.connection_state() != State::Connected => {}
                 // Nobody pinged lately.
@@ -164,22 +166,22 @@ impl Members {
     pub(crate) async fn leave(&self, client: &Client, subjects: &Subjects) {
         let service = lock(&self.service).take();
         if let Some(service) = service {
-            let farewell = Farewell { leaving: ProcessNumber(self.own).to_string() };
-            if let Ok(farewell) = serde_json::to_vec(&farewell)
+            let notice = LeaveNotice { leaving: ProcessNumber(self.own).to_string() };
+            if let Ok(notice) = serde_json::to_vec(&notice)
                 && client.connection_state() == State::Connected
             {
-                // May get lost: the process falls silent then.
-                let _ = client.publish(subjects.alive(), farewell.into()).await;
+                // May get lost: then the process counts as lost.
+                let _ = client.publish(subjects.alive(), notice.into()).await;
             }
             // An error means that it has ended.
             let _ = service.stop().await;
         }
     }
 
-    fn hear(&self, message: &[u8]) {
+    fn record(&self, message: &[u8]) {
         if let Ok(answer) = serde_json::from_slice::<PingResponse>(message) {
-            self.hear_answer(&answer);
-        } else if let Ok(Farewell { leaving }) = serde_json::from_slice(message)
+            self.record_answer(&answer);
+        } else if let Ok(LeaveNotice { leaving }) = serde_json::from_slice(message)
             && let Ok(number) = u64::from_str_radix(&leaving, 16)
             && let Some(member) = lock(&self.heard).get_mut(&number)
         {
@@ -187,7 +189,7 @@ impl Members {
         }
     }
 
-    fn hear_answer(&self, answer: &PingResponse) {
+    fn record_answer(&self, answer: &PingResponse) {
         let process = answer.metadata.get(PROCESS);
         let Some(number) = process.and_then(|number| u64::from_str_radix(number, 16).ok()) else { return };
         let now = Instant::now();
@@ -198,7 +200,13 @@ impl Members {
         }
         // Processes that restart again and again must not fill the memory.
         heard.retain(|_, member| !member.is_forgotten(now));
-        let member = HeardMember {
+        if heard.len() >= MAX_MEMBERS {
+            heard.retain(|_, member| !member.is_silent(now));
+        }
+        if heard.len() >= MAX_MEMBERS {
+            return;
+        }
+        let member = KnownMember {
             at: now,
             name: answer.metadata.get(NAME).map(|name| shorten(name)),
             version: shorten(&answer.version),
@@ -208,7 +216,7 @@ impl Members {
     }
 }
 
-impl HeardMember {
+impl KnownMember {
     fn is_silent(&self, now: Instant) -> bool {
         now.duration_since(self.at) >= SILENT_AFTER
     }

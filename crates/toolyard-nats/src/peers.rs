@@ -155,7 +155,7 @@ impl NatsPeers {
         self.members.leave(self.connection.client(), &self.subjects).await;
     }
 
-    /// The processes of the cluster, this one included, with those that fell silent in the last minutes.
+    /// The processes of the cluster, this one included, with those that were lost in the last minutes.
     pub fn all_members(&self) -> Vec<ClusterMember> {
         self.members.all()
     }

@@ -137,7 +137,7 @@ async fn people_see_which_processes_are_there_leaving_and_lost() {
     assert_eq!((named.name.as_deref(), named.version.as_str()), (Some("host:7"), env!("CARGO_PKG_VERSION")));
     three.leave().await;
     until(&[(1, MemberState::Seen), (2, MemberState::Seen), (3, MemberState::Leaving)]).await;
-    // Ends without a word, as a kill does.
+    // Ends without leaving, as a kill does.
     two.connection().close().await;
     drop(two);
     until(&[(1, MemberState::Seen), (2, MemberState::Lost)]).await;
@@ -152,7 +152,7 @@ async fn a_process_that_vanishes_is_lost_after_its_silence() {
     let mut exchange = one.open(2, "echo", b"repeat".to_vec()).await.unwrap();
     exchange.send(b"a".to_vec()).await.unwrap();
     assert_eq!(exchange.receive().await, Ok(Some(b"a".to_vec())));
-    // Ends its tasks without a word, as a kill does.
+    // Ends its tasks without leaving, as a kill does.
     two.connection().close().await;
     drop(two);
     let start = Instant::now();

@@ -229,9 +229,11 @@ async fn an_object_is_deleted_if_its_reader_stops_before_it_begins() {
     until_empty(&client, "toolyard_gateways").await;
     answer_with_object(&client, b"genuine", 7, sha256(b"genuine")).await;
     let mut exchange = gateway.open(99, "echo", b"a".to_vec()).await.unwrap();
-    // Time for the reference to arrive.
+    // The reference to the object arrives a moment after the object is stored.
+    while bucket_state(&client, "toolyard_gateways").await.0 != 1 {
+        tokio::time::sleep(SECOND / 20).await;
+    }
     tokio::time::sleep(SECOND).await;
-    assert_eq!(bucket_state(&client, "toolyard_gateways").await.0, 1, "the object is stored");
     assert_eq!(exchange.receive().now_or_never(), None);
     drop(exchange);
     until_empty(&client, "toolyard_gateways").await;

@@ -125,7 +125,7 @@ async fn a_worker_that_dies_leaves_an_unknown_outcome_and_no_second_call() {
     });
     until("the call begins", || dying.running.load(Ordering::SeqCst) == 1).await;
     let other = TestWorker::start(&nats.settings(), "office", 3, 8, &["A"]).await;
-    // Ends the connection without a word, as a kill does.
+    // Ends the connection without leaving, as a kill does.
     dying.transport.connection().close().await;
     let start = Instant::now();
     let lost = waiting.await.unwrap().unwrap_err();

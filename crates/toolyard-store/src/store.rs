@@ -22,7 +22,7 @@ const LIMIT_LOCKS: &str = "SELECT set_config('lock_timeout', '5s', true), \
                            set_config('idle_in_transaction_session_timeout', '10s', true)";
 
 /// How long the database may take for the answer to a query, or between two rows of it. Without an answer the connection is given up:
-/// its other end may be gone without a word.
+/// its other end may be gone and not have closed it.
 const MAX_READ_SILENCE: Duration = Duration::from_secs(60);
 
 /// Returns milliseconds since 1970; replaceable in tests.

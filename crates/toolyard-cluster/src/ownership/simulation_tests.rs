@@ -17,7 +17,9 @@ use toolyard_core::{
     SourceInfo, SourceKind, StorageError, Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec,
 };
 
-use super::{OWNED_CALL_SERVICE, OwnedCallService, OwnedTools, OwnershipSettings, SessionOwners};
+use super::{
+    OWNED_CALL_SERVICE, OwnedCallService, OwnedTools, OwnershipSettings, OwnershipStatistics, SessionOwners,
+};
 use crate::{
     ownership::owners::lock,
     testing::{Death, MemoryCluster, MemoryPeers},
@@ -336,7 +338,7 @@ async fn call_again_and_again(caller: usize, processes: Processes, world: Arc<Wo
                         assert!(!was_told, "told of a loss that did not happen");
                         assert!(count > counted, "{count} after {counted}");
                     }
-                    Some(_) => assert!(was_told || may_be_told, "the state was lost without a word"),
+                    Some(_) => assert!(was_told || may_be_told, "the state was lost and nobody was told"),
                     None => {}
                 }
                 seen = Some((instance, count));
@@ -467,4 +469,30 @@ fn without_trouble_every_call_succeeds() {
         let failed: Vec<&String> = log.iter().filter(|line| line.contains("Err(")).collect();
         assert!(failed.is_empty(), "seed {seed}: {failed:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_that_go_to_another_process_are_counted() {
+    let (cluster, leases) = (MemoryCluster::default(), Arc::new(MemoryLeases::default()));
+    let owners = |number| {
+        let settings = OwnershipSettings { lease: LEASE, idle: Duration::from_hours(1) };
+        let leases = Arc::clone(&leases) as Arc<dyn SessionLeases>;
+        SessionOwners::new(cluster.join(number) as _, leases, settings, |_| Box::pin(std::future::ready(())))
+    };
+    let (one, two) = (owners(1), owners(2));
+    let statistics = |owners: &SessionOwners| {
+        let OwnershipStatistics { owned, takeovers, losses } = owners.statistics();
+        (owned, takeovers, losses)
+    };
+    one.take("session").await.unwrap();
+    assert_eq!(
+        (statistics(&one), statistics(&two)),
+        ((1, 0, 0), (0, 0, 0)),
+        "the first owner takes over nothing"
+    );
+    // It does not renew its lease.
+    sleep(LEASE + Duration::from_secs(1)).await;
+    two.take("session").await.unwrap();
+    one.take("session").await.unwrap();
+    assert_eq!((statistics(&one), statistics(&two)), ((0, 0, 1), (1, 1, 0)));
 }

@@ -168,17 +168,16 @@ impl OwnedTool {
                 Ok(Location::Here(fence)) => {
                     match self.owners.admit(&envelope.session, fence, &envelope.user).await {
                         Ok(Admission::Admitted(_session_use)) => {
-                            if let Some(pending) = pending.take() {
-                                pending.dismiss();
-                            }
-                            return self.inner.call(request, context).await;
+                            return self.call_here(request, context, pending).await;
                         }
                         Ok(Admission::SessionLost(fence)) => {
                             return Err(self.session_lost(&envelope, fence).await);
                         }
                         Ok(Admission::Expired) => {}
                         Err(error) => {
-                            return self.call_without_store(&envelope, &error, request, context).await;
+                            return self
+                                .call_without_store(&envelope, &error, request, context, pending)
+                                .await;
                         }
                     }
                 }
@@ -207,13 +206,28 @@ impl OwnedTool {
                         }
                     }
                 }
-                Err(error) => return self.call_without_store(&envelope, &error, request, context).await,
+                Err(error) => {
+                    return self.call_without_store(&envelope, &error, request, context, pending).await;
+                }
             }
             if Instant::now() + RETRY_PAUSE >= give_up {
                 return Err(self.unreachable(problem.as_deref()));
             }
             sleep(RETRY_PAUSE).await;
         }
+    }
+
+    /// Calls the server from this process. An earlier attempt may have been forwarded; the call does not count as such.
+    async fn call_here(
+        &self,
+        request: &ToolCallRequest,
+        context: &CallContext,
+        pending: &mut Option<PendingOutcome<'_>>,
+    ) -> Result<ToolOutput, ToolError> {
+        if let Some(pending) = pending.take() {
+            pending.dismiss();
+        }
+        self.inner.call(request, context).await
     }
 
     fn envelope(&self, context: &CallContext) -> Envelope {
@@ -271,9 +285,10 @@ impl OwnedTool {
         error: &StorageError,
         request: &ToolCallRequest,
         context: &CallContext,
+        pending: &mut Option<PendingOutcome<'_>>,
     ) -> Result<ToolOutput, ToolError> {
         if envelope.is_read_only && self.owners.was_used_here(&envelope.session, &envelope.user) {
-            return self.inner.call(request, context).await;
+            return self.call_here(request, context, pending).await;
         }
         Err(self.store_unavailable(&error.to_string()))
     }

@@ -16,7 +16,7 @@ pub(super) const SILENT_AFTER: Duration = Duration::from_secs(30);
 /// More groups, and more processes of a group, are ignored.
 const MAX_GROUPS: usize = 256;
 const MAX_PROCESSES_PER_GROUP: usize = 1_024;
-/// How long a process that fell silent is remembered, for people.
+/// How long a process that stopped announcing itself is remembered, for people.
 const REMEMBER_LOST_FOR: Duration = Duration::from_mins(10);
 /// More lost processes are not remembered.
 const MAX_LOST_PROCESSES: usize = 1_024;
@@ -30,7 +30,7 @@ pub struct WorkerProcessStatus {
     pub process: u64,
     /// What it calls itself. Text from outside.
     pub name: Option<Arc<str>>,
-    /// Whether it fell silent without a word.
+    /// Whether it stopped announcing itself without leaving.
     pub is_lost: bool,
     /// How long ago it was heard of.
     pub silent_for: Duration,
@@ -48,8 +48,8 @@ pub(super) struct WorkerGroups {
     /// The names of the groups that it uses, with `*` as wildcard.
     patterns: Vec<String>,
     groups: BTreeMap<Arc<str>, BTreeMap<u64, WorkerProcess>>,
-    /// Processes that fell silent, by group and number.
-    lost: BTreeMap<(Arc<str>, u64), WorkerProcess>,
+    /// Processes that stopped announcing themselves, by group and number.
+    lost: BTreeMap<(Arc<str>, u64), LostProcess>,
 }
 
 #[derive(Debug)]
@@ -67,9 +67,17 @@ struct WorkerProcess {
     has_changed_since: bool,
 }
 
-/// What an announcement means.
+/// A process that stopped announcing itself, without its catalogue, which may be large.
+#[derive(Debug)]
+struct LostProcess {
+    last_heard: Instant,
+    /// As it was when it was lost.
+    status: WorkerProcessStatus,
+}
+
+/// What is to be done after an announcement.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum AnnouncementEffect {
     /// Nothing new.
     Nothing,
     /// The process serves something unknown and must be asked.
@@ -109,24 +117,33 @@ impl WorkerGroups {
         Self { patterns, groups: BTreeMap::new(), lost: BTreeMap::new() }
     }
 
-    pub(super) fn hear(&mut self, group: &str, announcement: &Announcement, now: Instant) -> Heard {
+    pub(super) fn record_announcement(
+        &mut self,
+        group: &str,
+        announcement: &Announcement,
+        now: Instant,
+    ) -> AnnouncementEffect {
         if !self.patterns.iter().any(|pattern| matches_wildcards(pattern, group)) {
-            return Heard::Nothing;
+            return AnnouncementEffect::Nothing;
         }
         let number = announcement.process;
         self.lost.remove(&(Arc::<str>::from(group), number));
         if announcement.is_leaving {
             let processes = self.groups.get_mut(group);
             let was_there = processes.is_some_and(|processes| processes.remove(&number).is_some());
-            return if was_there { Heard::Changed(group.into()) } else { Heard::Nothing };
+            return if was_there {
+                AnnouncementEffect::Changed(group.into())
+            } else {
+                AnnouncementEffect::Nothing
+            };
         }
         if !self.groups.contains_key(group) && self.groups.len() >= MAX_GROUPS {
-            return Heard::Nothing;
+            return AnnouncementEffect::Nothing;
         }
         let name: Arc<str> = group.into();
         let processes = self.groups.entry(Arc::clone(&name)).or_default();
         if !processes.contains_key(&number) && processes.len() >= MAX_PROCESSES_PER_GROUP {
-            return Heard::Nothing;
+            return AnnouncementEffect::Nothing;
         }
         let known = processes.values().filter_map(|process| process.catalogue.as_ref());
         let known = known.clone().find(|(hash, _)| *hash == announcement.catalogue).cloned();
@@ -146,16 +163,16 @@ impl WorkerGroups {
         process.announced = announcement.catalogue;
         let current = process.catalogue.as_ref().map(|(hash, _)| *hash);
         match known {
-            _ if current == Some(announcement.catalogue) => Heard::Nothing,
+            _ if current == Some(announcement.catalogue) => AnnouncementEffect::Nothing,
             // Another process of the group serves the same.
             Some(catalogue) => {
                 process.catalogue = Some(catalogue);
-                Heard::Changed(name)
+                AnnouncementEffect::Changed(name)
             }
-            None if process.is_being_asked => Heard::Nothing,
+            None if process.is_being_asked => AnnouncementEffect::Nothing,
             None => {
                 process.is_being_asked = true;
-                Heard::Ask(name, number)
+                AnnouncementEffect::Ask(name, number)
             }
         }
     }
@@ -180,7 +197,7 @@ impl WorkerGroups {
     }
 
     /// Moves processes that were silent too long to the lost ones. Returns the groups that they belonged to.
-    pub(super) fn forget_silent(&mut self, now: Instant) -> Vec<Arc<str>> {
+    pub(super) fn move_silent_to_lost(&mut self, now: Instant) -> Vec<Arc<str>> {
         let is_silent = |process: &WorkerProcess| now.duration_since(process.last_heard) >= SILENT_AFTER;
         self.lost.retain(|_, process| now.duration_since(process.last_heard) < REMEMBER_LOST_FOR);
         let mut changed = Vec::new();
@@ -197,7 +214,9 @@ impl WorkerGroups {
                 if let Some(process) = processes.remove(&number)
                     && self.lost.len() < MAX_LOST_PROCESSES
                 {
-                    self.lost.insert((Arc::clone(name), number), process);
+                    let status = process.status(number, true, now);
+                    let lost = LostProcess { last_heard: process.last_heard, status };
+                    self.lost.insert((Arc::clone(name), number), lost);
                 }
             }
         }
@@ -210,8 +229,10 @@ impl WorkerGroups {
         let present = self.groups.iter().flat_map(|(name, processes)| {
             processes.iter().map(move |(number, process)| (name, process.status(*number, false, now)))
         });
-        let lost =
-            self.lost.iter().map(|((name, number), process)| (name, process.status(*number, true, now)));
+        let lost = self.lost.iter().map(|((name, _), process)| {
+            let silent_for = now.duration_since(process.last_heard);
+            (name, WorkerProcessStatus { silent_for, ..process.status.clone() })
+        });
         let mut all: BTreeMap<Arc<str>, Vec<WorkerProcessStatus>> = BTreeMap::new();
         for (name, status) in present.chain(lost) {
             all.entry(Arc::clone(name)).or_default().push(status);
@@ -262,62 +283,88 @@ mod tests {
     async fn a_process_is_asked_once_for_what_is_unknown() {
         let (mut groups, now) =
             (WorkerGroups::new(vec!["office".into(), "reports-*".into()]), Instant::now());
-        assert_eq!(groups.hear("other", &announcement(1, "a"), now), Heard::Nothing, "not used here");
-        assert_eq!(groups.hear("office", &announcement(1, "a"), now), Heard::Ask("office".into(), 1));
-        assert_eq!(groups.hear("office", &announcement(1, "a"), now), Heard::Nothing, "is being asked");
+        assert_eq!(
+            groups.record_announcement("other", &announcement(1, "a"), now),
+            AnnouncementEffect::Nothing,
+            "not used here"
+        );
+        assert_eq!(
+            groups.record_announcement("office", &announcement(1, "a"), now),
+            AnnouncementEffect::Ask("office".into(), 1)
+        );
+        assert_eq!(
+            groups.record_announcement("office", &announcement(1, "a"), now),
+            AnnouncementEffect::Nothing,
+            "is being asked"
+        );
         assert!(!groups.record_answer("office", 1, Some((ContentHash::of("a"), tools(&["x"])))));
-        assert_eq!(groups.hear("office", &announcement(1, "a"), now), Heard::Nothing);
-        let same = groups.hear("office", &announcement(2, "a"), now);
-        assert_eq!(same, Heard::Changed("office".into()), "another process serves the same");
-        assert_eq!(groups.hear("office", &announcement(2, "b"), now), Heard::Ask("office".into(), 2));
+        assert_eq!(
+            groups.record_announcement("office", &announcement(1, "a"), now),
+            AnnouncementEffect::Nothing
+        );
+        let same = groups.record_announcement("office", &announcement(2, "a"), now);
+        assert_eq!(same, AnnouncementEffect::Changed("office".into()), "another process serves the same");
+        assert_eq!(
+            groups.record_announcement("office", &announcement(2, "b"), now),
+            AnnouncementEffect::Ask("office".into(), 2)
+        );
         assert!(!groups.record_answer("office", 2, Some((ContentHash::of("b"), tools(&["x", "y"])))));
         let (definitions, processes) = groups.definitions("office");
         assert_eq!((definitions.len(), processes), (2, 2));
-        assert_eq!(groups.hear("reports-1", &announcement(1, "a"), now), Heard::Ask("reports-1".into(), 1));
+        assert_eq!(
+            groups.record_announcement("reports-1", &announcement(1, "a"), now),
+            AnnouncementEffect::Ask("reports-1".into(), 1)
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_process_that_changes_while_it_is_asked_is_asked_again() {
         let (mut groups, now) = (WorkerGroups::new(vec!["*".into()]), Instant::now());
-        groups.hear("office", &announcement(1, "a"), now);
-        groups.hear("office", &announcement(1, "b"), now);
+        groups.record_announcement("office", &announcement(1, "a"), now);
+        groups.record_announcement("office", &announcement(1, "b"), now);
         assert!(groups.record_answer("office", 1, Some((ContentHash::of("a"), tools(&["x"])))));
         let lie = || Some((ContentHash::of("c"), tools(&["x"])));
         assert!(!groups.record_answer("office", 1, lie()), "not for ever");
-        assert_eq!(groups.hear("office", &announcement(1, "b"), now), Heard::Ask("office".into(), 1));
+        assert_eq!(
+            groups.record_announcement("office", &announcement(1, "b"), now),
+            AnnouncementEffect::Ask("office".into(), 1)
+        );
         groups.record_answer("office", 1, None);
         assert_eq!(groups.definitions("office").1, 1, "a failed question changes nothing");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn processes_leave_or_fall_silent() {
+    async fn processes_leave_or_are_lost() {
         let (mut groups, now) = (WorkerGroups::new(vec!["*".into()]), Instant::now());
         for process in [1, 2] {
-            groups.hear("office", &announcement(process, "a"), now);
+            groups.record_announcement("office", &announcement(process, "a"), now);
             groups.record_answer("office", process, Some((ContentHash::of("a"), tools(&["x"]))));
         }
         let leaving = Announcement { is_leaving: true, ..announcement(1, "a") };
-        assert_eq!(groups.hear("office", &leaving, now), Heard::Changed("office".into()));
-        assert_eq!(groups.hear("office", &leaving, now), Heard::Nothing);
-        assert_eq!(groups.forget_silent(now + SILENT_AFTER / 2), [] as [Arc<str>; 0]);
-        assert_eq!(groups.forget_silent(now + SILENT_AFTER), ["office".into()]);
+        assert_eq!(
+            groups.record_announcement("office", &leaving, now),
+            AnnouncementEffect::Changed("office".into())
+        );
+        assert_eq!(groups.record_announcement("office", &leaving, now), AnnouncementEffect::Nothing);
+        assert_eq!(groups.move_silent_to_lost(now + SILENT_AFTER / 2), [] as [Arc<str>; 0]);
+        assert_eq!(groups.move_silent_to_lost(now + SILENT_AFTER), ["office".into()]);
         assert_eq!(groups.definitions("office"), (Vec::new(), 0));
         assert!(!groups.record_answer("office", 2, None), "an answer that comes too late is ignored");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn people_see_who_serves_and_who_fell_silent() {
+    async fn people_see_who_serves_and_who_is_lost() {
         let (mut groups, now) = (WorkerGroups::new(vec!["*".into()]), Instant::now());
         for process in [1, 2, 3] {
-            groups.hear("office", &announcement(process, "a"), now);
+            groups.record_announcement("office", &announcement(process, "a"), now);
         }
         groups.record_answer("office", 1, Some((ContentHash::of("a"), tools(&["x", "y"]))));
         let leaving = Announcement { is_leaving: true, ..announcement(3, "a") };
-        groups.hear("office", &leaving, now);
+        groups.record_announcement("office", &leaving, now);
         let long = Announcement { name: Some("n".repeat(1_000)), ..announcement(1, "a") };
         let later = now + SILENT_AFTER;
-        groups.hear("office", &long, later);
-        groups.forget_silent(later);
+        groups.record_announcement("office", &long, later);
+        groups.move_silent_to_lost(later);
         let shown = groups.processes(later);
         let shown: Vec<_> = shown["office"]
             .iter()
@@ -328,10 +375,10 @@ mod tests {
         assert_eq!(one.name.as_ref().map(|name| name.len()), Some(MAX_NAME_CHARS));
         assert_eq!((one.concurrency, one.running_calls), (Some(4), Some(1)));
         assert_eq!(groups.process_count(), 1);
-        groups.hear("office", &announcement(2, "a"), later);
+        groups.record_announcement("office", &announcement(2, "a"), later);
         assert!(groups.processes(later)["office"].iter().all(|status| !status.is_lost), "it is back");
-        groups.forget_silent(later + SILENT_AFTER);
-        groups.forget_silent(later + REMEMBER_LOST_FOR);
+        groups.move_silent_to_lost(later + SILENT_AFTER);
+        groups.move_silent_to_lost(later + REMEMBER_LOST_FOR);
         assert!(groups.processes(later).is_empty(), "the lost ones are forgotten after a while");
     }
 
@@ -339,8 +386,8 @@ mod tests {
     async fn nobody_fills_the_memory_with_groups_or_processes() {
         let (mut groups, now) = (WorkerGroups::new(vec!["*".into()]), Instant::now());
         for number in 0..2 * u64::try_from(MAX_PROCESSES_PER_GROUP).unwrap() {
-            groups.hear("office", &announcement(number, "a"), now);
-            groups.hear(&format!("group-{number}"), &announcement(1, "a"), now);
+            groups.record_announcement("office", &announcement(number, "a"), now);
+            groups.record_announcement(&format!("group-{number}"), &announcement(1, "a"), now);
         }
         assert_eq!(groups.groups.len(), MAX_GROUPS);
         assert_eq!(groups.groups["office"].len(), MAX_PROCESSES_PER_GROUP);

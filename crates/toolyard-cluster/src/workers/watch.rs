@@ -15,7 +15,7 @@ use tokio::{
 use toolyard_core::{BoxFuture, ContentHash, PeerError, RawJson, WorkerNetwork, WorkerObserver};
 
 use super::{
-    groups::{Heard, WorkerGroups, WorkerProcessStatus},
+    groups::{AnnouncementEffect, WorkerGroups, WorkerProcessStatus},
     lock,
     message::{Announcement, CatalogueMessage},
 };
@@ -50,8 +50,8 @@ pub trait WorkerSink: Send + Sync {
 pub struct WorkerWatch {
     network: Arc<dyn WorkerNetwork>,
     groups: Mutex<WorkerGroups>,
-    heard: mpsc::UnboundedSender<Heard>,
-    events: Mutex<Option<mpsc::UnboundedReceiver<Heard>>>,
+    heard: mpsc::UnboundedSender<AnnouncementEffect>,
+    events: Mutex<Option<mpsc::UnboundedReceiver<AnnouncementEffect>>>,
 }
 
 type Answer = (Arc<str>, u64, Option<(ContentHash, Arc<[RawJson]>)>);
@@ -74,7 +74,7 @@ impl WorkerWatch {
         }
     }
 
-    /// The processes of each group that were heard of lately, with those that fell silent in the last minutes.
+    /// The processes of each group that were heard of lately, with those that were lost in the last minutes.
     pub fn processes(&self) -> BTreeMap<Arc<str>, Vec<WorkerProcessStatus>> {
         lock(&self.groups).processes(Instant::now())
     }
@@ -95,9 +95,9 @@ impl WorkerWatch {
         loop {
             tokio::select! {
                 Some(heard) = events.recv() => match heard {
-                    Heard::Nothing => {}
-                    Heard::Ask(group, process) => to_ask.push_back((group, process)),
-                    Heard::Changed(group) => drop(changed.insert(group)),
+                    AnnouncementEffect::Nothing => {}
+                    AnnouncementEffect::Ask(group, process) => to_ask.push_back((group, process)),
+                    AnnouncementEffect::Changed(group) => drop(changed.insert(group)),
                 },
                 Some(answer) = questions.join_next() => {
                     if let Ok((group, process, answer)) = answer {
@@ -108,7 +108,7 @@ impl WorkerWatch {
                     }
                 }
                 _ = ticks.tick() => {
-                    changed.extend(lock(&self.groups).forget_silent(Instant::now()));
+                    changed.extend(lock(&self.groups).move_silent_to_lost(Instant::now()));
                     sink.tick().await;
                 }
             }
@@ -137,8 +137,8 @@ impl WorkerObserver for WorkerWatch {
         let Some(announcement) = Announcement::decode(announcement) else {
             return tracing::debug!(group, "ignored a malformed announcement of a worker");
         };
-        let heard = lock(&self.groups).hear(group, &announcement, Instant::now());
-        if heard != Heard::Nothing {
+        let heard = lock(&self.groups).record_announcement(group, &announcement, Instant::now());
+        if heard != AnnouncementEffect::Nothing {
             // Fails only while the gateway ends.
             let _ = self.heard.send(heard);
         }

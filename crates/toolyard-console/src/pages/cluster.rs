@@ -234,8 +234,8 @@ impl SessionRow {
 impl StateLabel {
     fn of(state: &str, text: &ClusterText) -> Self {
         let class = match state {
-            "seen" => "state-ready",
-            "leaving" => "state-degraded",
+            "seen" | "available" => "state-ready",
+            "leaving" | "no_process" => "state-degraded",
             "lost" => "state-down",
             _ => "state-idle",
         };

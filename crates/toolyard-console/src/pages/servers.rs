@@ -94,7 +94,7 @@ async fn list(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
         Err(failure) => return render_failure(&visitor, Section::Servers, &failure),
     };
     let mut failures = PartFailures::default();
-    let cluster = failures.keep(state.api.get_if_offered(visitor.role(), "/cluster").await);
+    let cluster = failures.keep(state.api.get_if_offered(visitor.role(), "/cluster?sessions=false").await);
     let cluster_text = ClusterText::of(visitor.language());
     let cluster =
         cluster.map(|cluster: ClusterView| (cluster_text.title, cluster::summary(&cluster, cluster_text)));

@@ -13,7 +13,7 @@ fn cluster_api(_: &Method, path: &str) -> (StatusCode, Value) {
             "gateways": [
                 {"process": "0a", "name": "node-1:7", "version": "0.1.0", "state": "seen", "is_this": true, "last_seen_at": 1_000},
                 {"process": "0b", "name": "node-2:9", "version": "0.1.0", "state": "lost", "is_this": false, "last_seen_at": 1_000}],
-            "workers": [{"name": "office", "source": "worker:office", "state": "seen", "trusted": false, "tools": 12,
+            "workers": [{"name": "office", "source": "worker:office", "state": "available", "trusted": false, "tools": 12,
                 "awaiting_approval": [{"tool": "greet", "reason": "the definition changed"}],
                 "processes": [{"process": "0c", "name": "desk:5", "state": "seen", "last_seen_at": 1_000, "concurrency": 64, "running_calls": 3}]}],
             "sessions": [{"server": "notes", "gateway": "0b", "sessions": 4}],

@@ -7,7 +7,7 @@ texts! { ClusterText {
     not_offered_hint: "A cluster needs PostgreSQL, NATS and [cluster] in the settings.", "集群需要 PostgreSQL、NATS 以及设置中的 [cluster]。";
     nats_connected: "Connected to NATS", "已连接 NATS";
     nats_away: "Not connected to NATS", "未连接 NATS";
-    nats_away_hint: "This gateway hears of no other process, and forwarded calls fail.", "此网关收不到其他进程的消息，转发的调用会失败。";
+    nats_away_hint: "This gateway learns of no other process, and forwarded calls fail.", "此网关收不到其他进程的消息，转发的调用会失败。";
     summary_gateways: "Gateways: {}", "网关：{}";
     summary_workers: "Worker processes: {}", "工作进程：{}";
     gateways: "Gateways", "网关";
@@ -33,15 +33,19 @@ texts! { ClusterText {
     state_seen: "Seen", "在线";
     state_leaving: "Leaving", "正在退出";
     state_lost: "Lost", "失联";
+    state_available: "Available", "可用";
+    state_no_process: "No process", "没有进程";
 } }
 
 impl ClusterText {
-    /// The name of the state of a process.
+    /// The name of the state of a process or group.
     pub(crate) fn state(&self, state: &str) -> String {
         let known = match state {
             "seen" => self.state_seen,
             "leaving" => self.state_leaving,
             "lost" => self.state_lost,
+            "available" => self.state_available,
+            "no_process" => self.state_no_process,
             other => other,
         };
         known.to_owned()

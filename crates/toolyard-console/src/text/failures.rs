@@ -19,7 +19,7 @@ texts! { FailureText {
     invalid_request: "The gateway does not accept the request.", "网关不接受该请求。";
     model_not_found: "There is no agent with this name.", "没有该名称的智能体。";
     model_unavailable: "The language model cannot be reached.", "无法连接语言模型。";
-    no_random_numbers: "The system has no random numbers.", "系统无法生成随机数。";
+    no_random_numbers: "The operating system provides no random numbers.", "系统无法生成随机数。";
     no_store: "This gateway has no store.", "此网关没有配置存储。";
     not_offered: "This gateway does not offer this.", "此网关不提供该功能。";
     operator_only: "Only the operator may do this.", "只有管理员可以执行此操作。";

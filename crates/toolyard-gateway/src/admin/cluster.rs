@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 
 /// Knows the gateways and workers of the cluster.
 pub trait ClusterProvider: Send + Sync + fmt::Debug {
-    /// The cluster as this gateway sees it.
-    fn cluster(&self) -> BoxFuture<'_, ClusterReport>;
+    /// The cluster as this gateway sees it. Only the store knows the owners of sessions, so that `with_sessions` may wait for it.
+    fn cluster(&self, with_sessions: bool) -> BoxFuture<'_, ClusterReport>;
 
     /// What metrics show of it. Must not wait for anything.
     fn gauges(&self) -> ClusterGauges;
@@ -19,13 +19,13 @@ pub trait ClusterProvider: Send + Sync + fmt::Debug {
 /// The cluster as this gateway sees it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ClusterReport {
-    /// Whether this gateway is connected to NATS. Without a connection, it hears of nobody.
+    /// Whether this gateway is connected to NATS. Without a connection, it learns of no other process.
     pub nats_connected: bool,
     /// The gateways, by their process.
     pub gateways: Vec<ClusterGateway>,
     /// The groups of workers whose tools this gateway serves, by name.
     pub workers: Vec<ClusterWorkerGroup>,
-    /// Which gateway owns the sessions with stateful servers, by server; null if the store does not answer.
+    /// Which gateway owns the sessions with stateful servers, by server; null if they were not asked for, or the store does not answer.
     pub sessions: Option<Vec<ClusterSessions>>,
 }
 
@@ -38,24 +38,34 @@ pub struct ClusterGateway {
     pub name: Option<String>,
     /// Its version; null if it is known by its sessions only.
     pub version: Option<String>,
-    /// Whether it was heard of lately.
+    /// Whether it answers.
     pub state: ClusterMemberState,
     /// Whether it is the gateway that answers.
     pub is_this: bool,
-    /// When it was heard of; null if it is known by its sessions only.
+    /// When it answered last; null if it is known by its sessions only.
     pub last_seen_at: Option<i64>,
 }
 
-/// Whether a process of the cluster was heard of lately.
+/// Whether a process of the cluster answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClusterMemberState {
-    /// It was.
+    /// It answered lately.
     Seen,
     /// It is shutting down.
     Leaving,
-    /// It fell silent without a word.
+    /// It stopped answering without leaving.
     Lost,
+}
+
+/// Whether a group of workers has processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkerGroupState {
+    /// A process serves its tools.
+    Available,
+    /// Its processes were stopped or lost, or none was started yet.
+    NoProcess,
 }
 
 /// A group of workers.
@@ -65,14 +75,14 @@ pub struct ClusterWorkerGroup {
     pub name: String,
     /// The source of its tools.
     pub source: String,
-    /// `seen` if any process of the group was heard of lately, else `lost`.
-    pub state: ClusterMemberState,
+    /// Whether it has processes.
+    pub state: WorkerGroupState,
     /// Whether its declarations about the effects of its tools are believed.
     pub trusted: bool,
     /// Number of tools that may be used.
     pub tools: usize,
     /// Tools that await approval because their definitions are new or changed.
-    pub awaiting_approval: Vec<HeldTool>,
+    pub awaiting_approval: Vec<ToolAwaitingApproval>,
     /// What is wrong with some of its tools.
     pub problem: Option<String>,
     /// Its processes.
@@ -81,10 +91,10 @@ pub struct ClusterWorkerGroup {
 
 /// A tool that awaits approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct HeldTool {
+pub struct ToolAwaitingApproval {
     /// Its name.
     pub tool: String,
-    /// Why it is held.
+    /// Why it needs an approval.
     pub reason: String,
 }
 
@@ -95,9 +105,9 @@ pub struct ClusterWorker {
     pub process: String,
     /// Host and process id, as it says; null if it is of an earlier version.
     pub name: Option<String>,
-    /// Whether it was heard of lately. A process that shuts down is not listed.
+    /// Whether it announces itself. A process that shuts down is not listed.
     pub state: ClusterMemberState,
-    /// When it was heard of.
+    /// When it announced itself last.
     pub last_seen_at: i64,
     /// Number of tools that it offers; null until it was asked.
     pub tools: Option<usize>,

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 pub use cluster::{
     ClusterGateway, ClusterMemberState, ClusterProvider, ClusterReport, ClusterSessions, ClusterWorker,
-    ClusterWorkerGroup, HeldTool,
+    ClusterWorkerGroup, ToolAwaitingApproval, WorkerGroupState,
 };
 pub use settings::{
     ClientConfigFile, ImportReport, ImportState, ImportableServer, SettingOrigin, SettingValue,

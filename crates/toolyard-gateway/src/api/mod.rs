@@ -9,30 +9,21 @@
 //! request_id.rs  numbers requests for logs; trace.rs reports them to telemetry
 //! pagination.rs  pages of long lists; queries.rs has the parameters in queries
 //! openapi.rs     the OpenAPI document
-//! servers.rs, cluster.rs, tools.rs, tool_calls.rs, agents.rs, audit.rs, settings.rs, import.rs, overview.rs   the handlers of
-//!                /api/v1, besides those of runs and approvals
+//! handlers/      the handlers of /api/v1, besides those of runs and approvals
 //! metrics.rs     /metrics for Prometheus
 //! ```
 
-mod agents;
-mod audit;
 mod caller_access;
-mod cluster;
 pub(crate) mod extract;
+mod handlers;
 mod http_caller;
-mod import;
 mod metrics;
 pub(crate) mod openapi;
-mod overview;
 pub(crate) mod pagination;
 mod queries;
 mod request_id;
 pub(crate) mod response;
 mod router;
-mod servers;
-mod settings;
-mod tool_calls;
-mod tools;
 mod trace;
 
 use std::{fmt, sync::Arc};

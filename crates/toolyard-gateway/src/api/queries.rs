@@ -34,3 +34,11 @@ pub(super) struct AuditPageQuery {
     /// `next` of the previous page.
     pub(super) after: Option<i64>,
 }
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ClusterQuery {
+    /// Whether the owners of sessions are read from the store: `true` by default. `false` answers without waiting for it.
+    pub(super) sessions: Option<bool>,
+}

@@ -20,14 +20,12 @@ use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 
 use super::{
-    ApiState, agents, audit,
+    ApiState,
     caller_access::check_caller,
-    cluster, import,
+    handlers::{agents, audit, cluster, import, overview, servers, settings, tool_calls, tools},
     metrics::{self, METRICS_PATH},
     openapi::{self, DOCUMENT_PATH, Document},
-    overview,
     request_id::RequestNumbers,
-    servers, settings, tool_calls, tools,
     trace::{RequestTelemetry, span_of, trace_request},
 };
 use crate::agents::{ApiError, approval_routes, openai_routes, run_routes, schema_routes};

@@ -206,6 +206,6 @@ impl fmt::Debug for OidcSignIn {
 fn random_text() -> Result<String, PersonSignInError> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)
-        .map_err(|_| PersonSignInError("the operating system has no random numbers".to_owned()))?;
+        .map_err(|_| PersonSignInError("the operating system provides no random numbers".to_owned()))?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }

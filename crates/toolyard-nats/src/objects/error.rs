@@ -51,10 +51,10 @@ pub(crate) enum ObjectError {
     /// Remedy: let the tool return less, or a reference to the data.
     #[error("an object is longer than 64 MiB")]
     TooLong,
-    /// The operating system gives no random numbers.
+    /// The operating system provides no random numbers.
     ///
     /// Remedy: check `/dev/urandom` and the sandbox of the process.
-    #[error("the system has no random numbers")]
+    #[error("the operating system provides no random numbers")]
     NoRandomness,
 }
 

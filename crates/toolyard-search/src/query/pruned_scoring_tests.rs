@@ -135,6 +135,8 @@ fn a_search_of_many_postings_finds_the_same_as_one_that_scores_all_documents() {
         let best = index.best_of_all(&query, 1).first().and_then(|(id, _)| index.document(*id));
         let share = index.concept_share(&query, best);
         let all = index.best_of_all(&query.clone().with_concepts(share), 100);
+        let max_addition = index.concept_share(&query, None) * index.max_score(&query.concepts);
+        assert!(index.possible_best(&query, 100, max_addition).is_some(), "concepts do not prevent it");
         let (_, found) = index.with_concepts(query, 100);
         assert_eq!(bits(found), bits(all));
     }

@@ -89,8 +89,8 @@ pub(crate) async fn open(location: &Location) -> Result<AnyPool, StoreError> {
     Ok(pool)
 }
 
-/// Tests idle connections like the pool itself, which however would wait for ever if the other end is gone without a word. A
-/// connection that was released a moment ago was tested then.
+/// Tests idle connections like the pool itself, which however would wait for ever if the other end is gone and did not close
+/// the connection. One that was released a moment ago was tested then.
 fn test_connections(options: AnyPoolOptions) -> AnyPoolOptions {
     options
         .test_before_acquire(false)

@@ -16,7 +16,7 @@ use crate::{
 };
 
 const MAX_WRITES_PER_COMMIT: usize = 256;
-/// A connection that does not answer a commit for this long is given up: its other end may be gone without a word.
+/// A connection that does not answer a commit for this long is given up: its other end may be gone and not have closed it.
 const MAX_SILENCE: Duration = Duration::from_secs(30);
 /// Callers wait when this many writes are queued.
 const MAX_QUEUED_WRITES: usize = 4_096;

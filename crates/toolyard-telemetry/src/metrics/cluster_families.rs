@@ -16,10 +16,14 @@ pub(super) fn cluster_families(cluster: &ClusterGauges) -> [Family; 8] {
         ),
         gauge(
             "toolyard_cluster_gateways",
-            "Gateways that were heard of lately, this one included",
+            "Gateways that answered in the last 3.5 seconds, this one included",
             cluster.gateways,
         ),
-        gauge("toolyard_cluster_workers", "Worker processes that were heard of lately", cluster.workers),
+        gauge(
+            "toolyard_cluster_workers",
+            "Worker processes that announced themselves in the last 30 seconds",
+            cluster.workers,
+        ),
         gauge(
             "toolyard_cluster_sessions_owned",
             "Sessions with stateful servers that this gateway owns",

@@ -86,9 +86,9 @@ pub struct StoreGauges {
 pub struct ClusterGauges {
     /// Whether the gateway is connected to NATS.
     pub is_connected: bool,
-    /// Gateways that were heard of lately, this one included.
+    /// Gateways that answered lately, this one included.
     pub gateways: u64,
-    /// Worker processes that were heard of lately, of the groups that this gateway uses.
+    /// Worker processes that announced themselves lately, of the groups that this gateway uses.
     pub workers: u64,
     /// Sessions with stateful servers that this gateway owns.
     pub owned_sessions: u64,

@@ -114,7 +114,7 @@ async fn the_gateways_workers_and_sessions_of_a_cluster_are_shown() {
     assert_eq!(this["version"], env!("CARGO_PKG_VERSION"));
     let group = &report["workers"][0];
     assert_eq!((&group["name"], &group["source"]), (&json!("office"), &json!("worker:office")));
-    assert_eq!((&group["state"], &group["trusted"]), (&json!("seen"), &json!(false)));
+    assert_eq!((&group["state"], &group["trusted"]), (&json!("available"), &json!(false)));
     assert_eq!(group["awaiting_approval"], json!([]));
     let process = &group["processes"][0];
     assert_eq!((&process["state"], &process["concurrency"]), (&json!("seen"), &json!(4)), "{process}");
@@ -152,22 +152,47 @@ async fn the_gateways_workers_and_sessions_of_a_cluster_are_shown() {
     let page = console_page(&one, "/console/cluster").await;
     assert!(page.contains("office") && page.contains(this["process"].as_str().unwrap()), "{page}");
 
+    let _worker = show_changed_worker(&one, worker, &machine, &nats).await;
+    let (owner, survivor) = if owns { (one, two) } else { (two, one) };
+    drop(owner);
+    show_losses(&survivor, &mut nats).await;
+}
+
+/// The owner of the session was killed, and this gateway takes the session over; then NATS goes away.
+async fn show_losses(survivor: &HttpGateway, nats: &mut NatsServer) {
+    until(survivor, "a gateway was killed", |report| gateway_states(report) == ["lost", "seen"]).await;
+    assert_eq!(metric(survivor, "toolyard_cluster_gateways").await, 1);
+    let start = Instant::now();
+    while call(survivor, "note").await.0 != 200 {
+        assert!(start.elapsed() < Duration::from_secs(60), "{}", survivor.stderr());
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    assert_eq!(metric(survivor, "toolyard_cluster_session_takeovers_total").await, 1);
+    nats.kill();
+    until(survivor, "NATS is away", |report| report["nats_connected"] == false).await;
+    assert_eq!(metric(survivor, "toolyard_cluster_nats_connected").await, 0);
+}
+
+/// A group whose worker was stopped has no process; one that is started with another definition awaits approval.
+async fn show_changed_worker(
+    gateway: &HttpGateway,
+    worker: WorkerProcess,
+    machine: &TestHome,
+    nats: &NatsServer,
+) -> WorkerProcess {
     assert!(worker.stop());
     machine.set_tools("fake", &[greet_tool("Greets somebody and tells everybody")]);
     machine.run(&["servers", "approve", "fake", "--yes"]);
-    until(&one, "the worker has left", |report| report["workers"][0]["state"] == "lost").await;
-    assert_eq!(metric(&one, "toolyard_cluster_workers").await, 0);
-    let _worker = WorkerProcess::start(&machine, &nats);
-    let held = until(&one, "the changed definition is held", |report| {
+    until(gateway, "the worker has left", |report| report["workers"][0]["state"] == "no_process").await;
+    assert_eq!(metric(gateway, "toolyard_cluster_workers").await, 0);
+    let worker = WorkerProcess::start(machine, nats);
+    let held = until(gateway, "the changed definition is held", |report| {
         report["workers"][0]["awaiting_approval"][0]["tool"] == "greet"
     })
     .await;
-    assert_eq!((&held["workers"][0]["state"], &held["workers"][0]["tools"]), (&json!("seen"), &json!(0)));
-
-    drop(two);
-    until(&one, "a gateway was killed", |report| gateway_states(report) == ["lost", "seen"]).await;
-    assert_eq!(metric(&one, "toolyard_cluster_gateways").await, 1);
-    nats.kill();
-    until(&one, "NATS is away", |report| report["nats_connected"] == false).await;
-    assert_eq!(metric(&one, "toolyard_cluster_nats_connected").await, 0);
+    assert_eq!(
+        (&held["workers"][0]["state"], &held["workers"][0]["tools"]),
+        (&json!("available"), &json!(0))
+    );
+    worker
 }

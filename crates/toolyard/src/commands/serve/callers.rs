@@ -115,7 +115,7 @@ fn group_access(groups: &BTreeMap<String, CallerGroupSettings>) -> GroupAccess {
     GroupAccess::new(groups.iter().map(|(name, settings)| (name.clone(), limits(settings))))
 }
 
-/// A misspelled profile would lock its callers out without a word.
+/// A misspelled profile would lock its callers out, and nobody would be told.
 fn check_profiles(
     table: &str,
     groups: &BTreeMap<String, CallerGroupSettings>,

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use toolyard::gateway::{
     ClusterGateway, ClusterGauges, ClusterMemberState, ClusterProvider, ClusterReport, ClusterSessions,
-    ClusterWorker, ClusterWorkerGroup, HeldTool,
+    ClusterWorker, ClusterWorkerGroup, ToolAwaitingApproval, WorkerGroupState,
 };
 use toolyard_cluster::{ownership::SessionOwners, workers::WorkerProcessStatus};
 use toolyard_core::{BoxFuture, LeaseCount, Peers as _, SourceId, redact, unix_millis};
@@ -32,15 +32,8 @@ impl ClusterStatus {
         Self { peers, owners, workers }
     }
 
-    async fn report(&self) -> ClusterReport {
-        let sessions = tokio::time::timeout(STORE_TIMEOUT, self.owners.count_sessions()).await;
-        let sessions = sessions.ok().and_then(|counted| match counted {
-            Ok(sessions) => Some(sessions),
-            Err(error) => {
-                tracing::warn!(%error, "the owners of sessions cannot be read");
-                None
-            }
-        });
+    async fn report(&self, with_sessions: bool) -> ClusterReport {
+        let sessions = if with_sessions { self.sessions().await } else { None };
         ClusterReport {
             nats_connected: self.peers.connection().is_connected(),
             gateways: gateways(
@@ -52,6 +45,18 @@ impl ClusterStatus {
             workers: self.worker_groups(),
             sessions: sessions.map(|sessions| sessions.into_iter().map(session_view).collect()),
         }
+    }
+
+    /// The sessions of each gateway, if the store answers in time.
+    async fn sessions(&self) -> Option<Vec<LeaseCount>> {
+        match tokio::time::timeout(STORE_TIMEOUT, self.owners.count_sessions()).await {
+            Ok(Ok(sessions)) => return Some(sessions),
+            Ok(Err(error)) => tracing::warn!(%error, "the owners of sessions cannot be read"),
+            Err(_elapsed) => {
+                tracing::warn!(timeout = ?STORE_TIMEOUT, "the store does not say in time who owns sessions");
+            }
+        }
+        None
     }
 
     fn worker_groups(&self) -> Vec<ClusterWorkerGroup> {
@@ -79,8 +84,8 @@ impl fmt::Debug for ClusterStatus {
 }
 
 impl ClusterProvider for ClusterStatus {
-    fn cluster(&self) -> BoxFuture<'_, ClusterReport> {
-        Box::pin(self.report())
+    fn cluster(&self, with_sessions: bool) -> BoxFuture<'_, ClusterReport> {
+        Box::pin(self.report(with_sessions))
     }
 
     fn gauges(&self) -> ClusterGauges {
@@ -100,7 +105,7 @@ impl ClusterProvider for ClusterStatus {
     }
 }
 
-/// The members, and processes that own sessions and were not heard of: their leases end soon.
+/// The members, and processes that own sessions and do not answer: their leases end soon.
 fn gateways(members: Vec<ClusterMember>, own: u64, sessions: &[LeaseCount], now: i64) -> Vec<ClusterGateway> {
     let silent = sessions.iter().map(|count| count.holder.clone());
     let silent = silent.map(|process| ClusterGateway {
@@ -134,18 +139,18 @@ fn worker_group(
     processes: &[WorkerProcessStatus],
     now: i64,
 ) -> ClusterWorkerGroup {
-    let is_seen = processes.iter().any(|process| !process.is_lost);
-    let held = |tool: &toolyard_mcp_client::QuarantinedTool| HeldTool {
+    let has_process = processes.iter().any(|process| !process.is_lost);
+    let awaiting = |tool: &toolyard_mcp_client::QuarantinedTool| ToolAwaitingApproval {
         tool: tool.name.clone(),
         reason: redact(&tool.reason).into_owned(),
     };
     ClusterWorkerGroup {
         source: format!("{}{name}", SourceId::WORKER_PREFIX),
         name,
-        state: member_state(!is_seen),
+        state: if has_process { WorkerGroupState::Available } else { WorkerGroupState::NoProcess },
         trusted,
         tools: approvals.approved().len(),
-        awaiting_approval: approvals.quarantined.iter().map(held).collect(),
+        awaiting_approval: approvals.quarantined.iter().map(awaiting).collect(),
         problem: approvals.problem_summary(),
         processes: processes.iter().map(|process| worker_view(process, now)).collect(),
     }
@@ -155,7 +160,7 @@ fn worker_view(status: &WorkerProcessStatus, now: i64) -> ClusterWorker {
     ClusterWorker {
         process: format!("{:016x}", status.process),
         name: status.name.as_deref().map(str::to_owned),
-        state: member_state(status.is_lost),
+        state: if status.is_lost { ClusterMemberState::Lost } else { ClusterMemberState::Seen },
         last_seen_at: time_ago(now, status.silent_for),
         tools: status.tools,
         concurrency: status.concurrency,
@@ -167,10 +172,6 @@ fn session_view(count: LeaseCount) -> ClusterSessions {
     ClusterSessions { server: count.subject, gateway: count.holder, sessions: count.leases }
 }
 
-fn member_state(is_lost: bool) -> ClusterMemberState {
-    if is_lost { ClusterMemberState::Lost } else { ClusterMemberState::Seen }
-}
-
 fn time_ago(now: i64, ago: Duration) -> i64 {
     now.saturating_sub(i64::try_from(ago.as_millis()).unwrap_or(i64::MAX))
 }
@@ -180,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_owner_that_nobody_hears_of_is_lost() {
+    fn an_owner_that_does_not_answer_is_lost() {
         let member = ClusterMember {
             number: 1,
             name: Some("host:7".to_owned()),

@@ -3,15 +3,17 @@
 use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{
-    ApiState,
-    extract::{OperatorOnly, Settings},
-    openapi::ErrorBody,
-    response::{ApiResult, json_of},
+use crate::{
+    admin::SettingsReport,
+    api::{
+        ApiState,
+        extract::{OperatorOnly, Settings},
+        openapi::ErrorBody,
+        response::{ApiResult, json_of},
+    },
 };
-use crate::admin::SettingsReport;
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
+pub(in crate::api) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(show_settings))
 }
 

@@ -11,14 +11,19 @@ use toolyard_hub::{NameTarget, Snapshot, ToolCandidate, ToolHub};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{
-    ApiState,
-    extract::{ApiPath, ApiQuery, AuthenticatedCaller},
-    pagination::{cut_page, page_limit},
-    queries::{SourceQuery, ToolQuery},
-    response::{ApiResult, json_of},
+use crate::{
+    admin::CallStatistics,
+    agents::ApiError,
+    api::{
+        ApiState,
+        extract::{ApiPath, ApiQuery, AuthenticatedCaller},
+        openapi::ErrorBody,
+        pagination::{cut_page, page_limit},
+        queries::{SourceQuery, ToolQuery},
+        response::{ApiResult, json_of},
+    },
+    surface::VisibleTools,
 };
-use crate::{admin::CallStatistics, agents::ApiError, surface::VisibleTools};
 
 /// A tool.
 #[derive(Debug, Serialize, ToSchema)]
@@ -70,7 +75,7 @@ struct ToolDetails {
     statistics: Option<CallStatistics>,
 }
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
+pub(in crate::api) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(list_tools)).routes(routes!(show_tool))
 }
 
@@ -141,8 +146,8 @@ fn cursor(tool: &ToolCandidate) -> String {
 
 /// Shows a tool.
 #[utoipa::path(get, path = "/tools/{name}", tag = "tools", params(("name" = String, Path), SourceQuery),
-    responses((status = 200, body = ToolDetails), (status = 404, body = super::openapi::ErrorBody),
-        (status = 409, body = super::openapi::ErrorBody, description = "several sources have a tool of this name")))]
+    responses((status = 200, body = ToolDetails), (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody, description = "several sources have a tool of this name")))]
 async fn show_tool(
     State(state): State<ApiState>,
     caller: AuthenticatedCaller,

@@ -8,12 +8,16 @@ use toolyard_mcp_server::{RouteBody, RouteResponse};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{
-    ApiState,
-    extract::{Admin, ApiPath, JsonBody, Requester},
-    response::{ApiResult, json_of},
+use crate::{
+    admin::AgentDefinition,
+    agents::ApiError,
+    api::{
+        ApiState,
+        extract::{Admin, ApiPath, JsonBody, Requester},
+        openapi::ErrorBody,
+        response::{ApiResult, json_of},
+    },
 };
-use crate::{admin::AgentDefinition, agents::ApiError};
 
 #[derive(Debug, Serialize, ToSchema)]
 struct AgentList {
@@ -45,7 +49,7 @@ fn empty_object() -> Value {
     Value::Object(serde_json::Map::new())
 }
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
+pub(in crate::api) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(list_agents, add_agent)).routes(routes!(
         show_agent,
         replace_agent,
@@ -61,7 +65,7 @@ async fn list_agents(Admin(admin): Admin) -> ApiResult {
 
 /// Shows an agent.
 #[utoipa::path(get, path = "/agents/{name}", tag = "agents", params(("name" = String, Path)),
-    responses((status = 200, body = AgentDefinition), (status = 404, body = super::openapi::ErrorBody)))]
+    responses((status = 200, body = AgentDefinition), (status = 404, body = ErrorBody)))]
 async fn show_agent(Admin(admin): Admin, ApiPath(name): ApiPath<String>) -> ApiResult {
     let agent = admin.agents().await?.into_iter().find(|agent| agent.name == name);
     let unknown = || ApiError::not_found("agent_not_found", format!("agent `{name}` does not exist"));
@@ -70,8 +74,8 @@ async fn show_agent(Admin(admin): Admin, ApiPath(name): ApiPath<String>) -> ApiR
 
 /// Adds an agent to the store.
 #[utoipa::path(post, path = "/agents", tag = "agents", request_body = NewAgent,
-    responses((status = 201, body = AgentDefinition), (status = 400, body = super::openapi::ErrorBody),
-        (status = 403, body = super::openapi::ErrorBody), (status = 409, body = super::openapi::ErrorBody)))]
+    responses((status = 201, body = AgentDefinition), (status = 400, body = ErrorBody),
+        (status = 403, body = ErrorBody), (status = 409, body = ErrorBody)))]
 async fn add_agent(
     State(state): State<ApiState>,
     requester: Requester,
@@ -88,9 +92,9 @@ async fn add_agent(
 /// Replaces the configuration of an agent in the store. Runs under way keep the one they began with.
 #[utoipa::path(put, path = "/agents/{name}", tag = "agents", params(("name" = String, Path)),
     request_body = ChangedAgent,
-    responses((status = 200, body = AgentDefinition), (status = 400, body = super::openapi::ErrorBody),
-        (status = 403, body = super::openapi::ErrorBody), (status = 404, body = super::openapi::ErrorBody),
-        (status = 409, body = super::openapi::ErrorBody)))]
+    responses((status = 200, body = AgentDefinition), (status = 400, body = ErrorBody),
+        (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody)))]
 async fn replace_agent(
     State(state): State<ApiState>,
     requester: Requester,
@@ -104,8 +108,8 @@ async fn replace_agent(
 
 /// Removes an agent from the store. Runs under way go on.
 #[utoipa::path(delete, path = "/agents/{name}", tag = "agents", params(("name" = String, Path)),
-    responses((status = 204), (status = 403, body = super::openapi::ErrorBody),
-        (status = 404, body = super::openapi::ErrorBody), (status = 409, body = super::openapi::ErrorBody)))]
+    responses((status = 204), (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 async fn remove_agent(
     State(state): State<ApiState>,
     requester: Requester,

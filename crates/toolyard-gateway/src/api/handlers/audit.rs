@@ -6,14 +6,17 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{
-    ApiState,
-    extract::{Admin, ApiQuery},
-    pagination::{cut_page, page_limit},
-    queries::AuditPageQuery,
-    response::{ApiResult, json_of},
+use crate::{
+    admin::{AuditLogRecord, AuditLogVerification, CallStatistics},
+    api::{
+        ApiState,
+        extract::{Admin, ApiQuery},
+        openapi::ErrorBody,
+        pagination::{cut_page, page_limit},
+        queries::AuditPageQuery,
+        response::{ApiResult, json_of},
+    },
 };
-use crate::admin::{AuditLogRecord, AuditLogVerification, CallStatistics};
 
 #[derive(Debug, Serialize, ToSchema)]
 struct AuditPage {
@@ -28,7 +31,7 @@ struct StatisticsList {
     statistics: Vec<CallStatistics>,
 }
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
+pub(in crate::api) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .routes(routes!(list_audit))
         .routes(routes!(verify_audit))
@@ -37,7 +40,7 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
 
 /// Lists audit records, newest first.
 #[utoipa::path(get, path = "/audit", tag = "audit", params(AuditPageQuery),
-    responses((status = 200, body = AuditPage), (status = 404, body = super::openapi::ErrorBody)))]
+    responses((status = 200, body = AuditPage), (status = 404, body = ErrorBody)))]
 async fn list_audit(Admin(admin): Admin, ApiQuery(query): ApiQuery<AuditPageQuery>) -> ApiResult {
     let limit = page_limit(query.limit)?;
     let mut records = admin.audit(query.after, limit.saturating_add(1)).await?;
@@ -47,7 +50,7 @@ async fn list_audit(Admin(admin): Admin, ApiQuery(query): ApiQuery<AuditPageQuer
 
 /// Verifies the hash chain of the audit log.
 #[utoipa::path(get, path = "/audit/verify", tag = "audit",
-    responses((status = 200, body = AuditLogVerification), (status = 404, body = super::openapi::ErrorBody)))]
+    responses((status = 200, body = AuditLogVerification), (status = 404, body = ErrorBody)))]
 async fn verify_audit(Admin(admin): Admin) -> ApiResult {
     Ok(json_of(StatusCode::OK, &admin.verify_audit().await?))
 }

@@ -10,12 +10,14 @@ use toolyard_telemetry::metrics::{Activity, SourceActivity, ToolActivity};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{
-    ApiState,
-    openapi::ErrorBody,
-    response::{ApiResult, json_of},
+use crate::{
+    agents::ApiError,
+    api::{
+        ApiState,
+        openapi::ErrorBody,
+        response::{ApiResult, json_of},
+    },
 };
-use crate::agents::ApiError;
 
 /// The activity of this gateway since its start. Tool calls are those of all clients and agents.
 #[derive(Debug, Serialize, ToSchema)]
@@ -95,7 +97,7 @@ struct ToolOverview {
     mean_ms: f64,
 }
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
+pub(in crate::api) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(show_overview))
 }
 

@@ -11,12 +11,15 @@ use toolyard_mcp_client::{
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{
-    ApiState,
-    extract::{ApiPath, OperatorOnly},
-    response::{ApiResult, json_of},
+use crate::{
+    agents::ApiError,
+    api::{
+        ApiState,
+        extract::{ApiPath, OperatorOnly},
+        openapi::ErrorBody,
+        response::{ApiResult, json_of},
+    },
 };
-use crate::agents::ApiError;
 
 /// What the failure of a server says that requires credentials.
 const UNAUTHORIZED: &str = "HTTP status 401";
@@ -57,7 +60,7 @@ struct ServerList {
     servers: Vec<ServerView>,
 }
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
+pub(in crate::api) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .routes(routes!(list_servers))
         .routes(routes!(show_server))
@@ -75,7 +78,7 @@ async fn list_servers(State(state): State<ApiState>) -> ApiResult {
 
 /// Shows an upstream MCP server.
 #[utoipa::path(get, path = "/servers/{name}", tag = "servers", params(("name" = String, Path)),
-    responses((status = 200, body = ServerView), (status = 404, body = super::openapi::ErrorBody)))]
+    responses((status = 200, body = ServerView), (status = 404, body = ErrorBody)))]
 async fn show_server(State(state): State<ApiState>, ApiPath(name): ApiPath<String>) -> ApiResult {
     let server = state.servers.as_ref().and_then(|manager| manager.server(&name));
     let unknown = || ApiError::not_found("server_not_found", format!("server `{name}` does not exist"));
@@ -85,8 +88,8 @@ async fn show_server(State(state): State<ApiState>, ApiPath(name): ApiPath<Strin
 
 /// Begins a sign-in of the operator at a server, whose tokens all callers share. Operator only.
 #[utoipa::path(post, path = "/servers/{name}/sign-in", tag = "servers", params(("name" = String, Path)),
-    responses((status = 200, body = SignInPage), (status = 403, body = super::openapi::ErrorBody),
-        (status = 404, body = super::openapi::ErrorBody)))]
+    responses((status = 200, body = SignInPage), (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody)))]
 async fn sign_in_to_server(
     _: OperatorOnly,
     State(state): State<ApiState>,

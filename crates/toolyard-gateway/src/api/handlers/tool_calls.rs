@@ -11,16 +11,16 @@ use toolyard_core::{ErrorKind, RawJson, ServiceCall, ToolCallRequest, ToolError,
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{
-    ApiState,
-    extract::{ApiPath, JsonBody, Requester},
-    http_caller::HttpCaller,
-    openapi::ErrorBody,
-    response::{ApiResult, json_of},
-    trace::span_of,
-};
 use crate::{
     agents::{ApiError, DEFAULT_RETRY_AFTER},
+    api::{
+        ApiState,
+        extract::{ApiPath, JsonBody, Requester},
+        http_caller::HttpCaller,
+        openapi::ErrorBody,
+        response::{ApiResult, json_of},
+        trace::span_of,
+    },
     surface::HubService,
 };
 
@@ -57,7 +57,7 @@ struct ToolCallResult {
     result_id: Option<String>,
 }
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
+pub(in crate::api) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(call_tool))
 }
 

@@ -5,13 +5,16 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{
-    ApiState,
-    extract::{JsonBody, OperatorOnly, Settings},
-    openapi::ErrorBody,
-    response::{ApiResult, json_of},
+use crate::{
+    admin::ImportReport,
+    agents::ApiError,
+    api::{
+        ApiState,
+        extract::{JsonBody, OperatorOnly, Settings},
+        openapi::ErrorBody,
+        response::{ApiResult, json_of},
+    },
 };
-use crate::{admin::ImportReport, agents::ApiError};
 
 /// More than anybody has.
 const MAX_IMPORTED_SERVERS: usize = 500;
@@ -24,7 +27,7 @@ struct ImportBody {
     servers: Vec<String>,
 }
 
-pub(super) fn routes() -> OpenApiRouter<ApiState> {
+pub(in crate::api) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(list_importable, import_servers))
 }
 

@@ -17,7 +17,7 @@ use crate::{
 struct FakeCluster;
 
 impl ClusterProvider for FakeCluster {
-    fn cluster(&self) -> BoxFuture<'_, ClusterReport> {
+    fn cluster(&self, with_sessions: bool) -> BoxFuture<'_, ClusterReport> {
         let gateway = ClusterGateway {
             process: "0a".to_owned(),
             name: None,
@@ -31,7 +31,7 @@ impl ClusterProvider for FakeCluster {
             nats_connected: true,
             gateways: vec![gateway],
             workers: Vec::new(),
-            sessions: Some(vec![sessions]),
+            sessions: with_sessions.then(|| vec![sessions]),
         }))
     }
 

@@ -1,0 +1,11 @@
+//! The handlers of `/api/v1`, besides those of runs and approvals.
+
+pub(super) mod agents;
+pub(super) mod audit;
+pub(super) mod cluster;
+pub(super) mod import;
+pub(super) mod overview;
+pub(super) mod servers;
+pub(super) mod settings;
+pub(super) mod tool_calls;
+pub(super) mod tools;
