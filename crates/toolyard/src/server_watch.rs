@@ -37,7 +37,7 @@ type ReadServers = dyn Fn() -> Result<Vec<McpServerConfig>, ServerFileError> + S
 pub enum ServerFileError {
     /// A settings file or `mcp.json` that is watched cannot be read.
     ///
-    /// Remedy: restore the file or its permissions; the servers of before stay in use.
+    /// Remedy: restore the file or its permissions; the servers that were loaded before stay in use.
     #[error("failed to read {}: {error}", path.display())]
     Unreadable {
         /// The file.
@@ -50,7 +50,7 @@ pub enum ServerFileError {
     Settings(#[from] SettingsError),
     /// An `mcp.json` has invalid JSON, or no servers.
     ///
-    /// Remedy: correct the file at the place that the text names; the servers of before stay in use.
+    /// Remedy: correct the file at the place that the text names; the servers that were loaded before stay in use.
     #[error("failed to parse {}: {error}", path.display())]
     McpJson {
         /// The file.

@@ -14,7 +14,8 @@ Examples:
   toolyard service uninstall               remove the file
 
 The service runs `toolyard serve --http` as you: with systemd on Linux, with launchd on macOS. No command needs root. The file \
-contains the PATH of this terminal, so that servers that start with npx or uvx are found; run `install` again after PATH or \
+contains the PATH of this terminal, so that servers that start with npx or uvx are found, and the places of your settings and \
+data if the terminal has XDG_CONFIG_HOME or XDG_DATA_HOME; run `install` again after PATH or \
 the place of the program changed. Other variables of your terminal are not known to the service: store secrets with `toolyard \
 secrets set`, or on Linux write variables into service.env beside your toolyard.toml. A gateway for a whole machine comes with \
 the .deb and .rpm packages.")]

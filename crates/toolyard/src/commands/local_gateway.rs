@@ -1,4 +1,4 @@
-//! [`LocalGateway`]: a running gateway of these settings on this machine, and the HTTP client for its secrets.
+//! [`LocalGateway`]: a running gateway of this operator on this machine, and the HTTP client for its secrets.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use reqwest::{Client, Url, redirect::Policy};
 use crate::{
     config::{
         CliContext,
-        running_hubs::{OperatorSecret, running_hubs},
+        running_hubs::{OperatorSecret, RunningHub, running_hubs},
     },
     error::CliError,
 };
 
-/// A gateway on this machine that serves HTTP and has the settings of this invocation.
+/// A gateway on this machine that serves HTTP.
 #[derive(Debug)]
 pub(super) struct LocalGateway {
     /// The URL of its main endpoint.
@@ -24,20 +24,33 @@ pub(super) struct LocalGateway {
 }
 
 impl LocalGateway {
+    /// The gateway of a hub, if it serves HTTP.
+    fn of_hub(hub: RunningHub) -> Option<Self> {
+        Some(Self { mcp_url: hub.url?, needs_token: hub.needs_token, operator_secret: hub.operator_secret })
+    }
+
     /// The URL without a path.
     pub(super) fn origin(&self) -> &str {
         origin(&self.mcp_url)
     }
 }
 
-/// The gateways that run now.
-pub(super) fn local_gateways(context: &CliContext) -> Vec<LocalGateway> {
+/// The gateways that run now with the settings and the project of this invocation, so that they have the same tools.
+pub(super) fn gateways_of_project(context: &CliContext) -> Vec<LocalGateway> {
     let hubs = running_hubs(context).into_iter().filter(|hub| hub.has_settings_of(context));
-    let gateway = |hub: crate::config::running_hubs::RunningHub| {
-        let (needs_token, operator_secret) = (hub.needs_token, hub.operator_secret);
-        Some(LocalGateway { mcp_url: hub.url?, needs_token, operator_secret })
-    };
-    hubs.filter_map(gateway).collect()
+    hubs.filter_map(LocalGateway::of_hub).collect()
+}
+
+/// All gateways of this operator that run now, such as one that runs as a service.
+pub(super) fn gateways_of_operator(context: &CliContext) -> Vec<LocalGateway> {
+    let hubs = running_hubs(context).into_iter().filter(|hub| hub.has_operator_of(context));
+    hubs.filter_map(LocalGateway::of_hub).collect()
+}
+
+/// The gateways that a command without an address means: those of this project, or all if it has none.
+pub(super) fn usual_gateways(context: &CliContext) -> Vec<LocalGateway> {
+    let of_project = gateways_of_project(context);
+    if of_project.is_empty() { gateways_of_operator(context) } else { of_project }
 }
 
 /// The address of a gateway, whether or not it is given with the path of its main endpoint.

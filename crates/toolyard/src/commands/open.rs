@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 use toolyard_console::{OPERATOR_HEADER, SIGN_IN_CODE_PATH, SIGN_IN_PATH};
 
-use super::local_gateway::{LocalGateway, http_client, local_gateways, origin};
+use super::local_gateway::{LocalGateway, gateways_of_operator, http_client, origin, usual_gateways};
 use crate::{
     cli::OpenArgs,
     config::{CliContext, running_hubs::OperatorSecret},
@@ -24,7 +24,10 @@ struct SignInCode {
 }
 
 pub(super) async fn run(arguments: &OpenArgs, context: &CliContext, output: &Output) -> Result<(), CliError> {
-    let gateways = local_gateways(context);
+    let gateways = match &arguments.url {
+        Some(_) => gateways_of_operator(context),
+        None => usual_gateways(context),
+    };
     let gateway = select(&gateways, arguments.url.as_deref())?;
     let Some(secret) = &gateway.operator_secret else { return Err(not_running()) };
     let origin = gateway.origin();
@@ -52,13 +55,13 @@ fn select<'g>(gateways: &'g [LocalGateway], url: Option<&str>) -> Result<&'g Loc
         (_, []) => Err(not_running()),
         (None, [gateway]) => Ok(gateway),
         (None, several) => {
-            let message = format!("{} gateways with these settings run: {}", several.len(), addresses());
+            let message = format!("{} gateways of yours run: {}", several.len(), addresses());
             Err(CliError::usage(message).with_hint("choose one: toolyard open --url URL"))
         }
         (Some(url), gateways) => {
             let found = gateways.iter().find(|gateway| gateway.origin() == origin(url));
             found.ok_or_else(|| {
-                CliError::usage(format!("no gateway with these settings runs at {url}"))
+                CliError::usage(format!("no gateway of yours runs at {url}"))
                     .with_hint(format!("these run: {}", addresses()))
             })
         }
@@ -66,7 +69,7 @@ fn select<'g>(gateways: &'g [LocalGateway], url: Option<&str>) -> Result<&'g Loc
 }
 
 fn not_running() -> CliError {
-    CliError::unreachable("no gateway with these settings runs on this machine over HTTP")
+    CliError::unreachable("no gateway of yours runs on this machine over HTTP")
         .with_hint("start it with toolyard serve --http")
 }
 
@@ -130,10 +133,7 @@ mod tests {
         let (one, two) = ([gateway(1)], [gateway(1), gateway(2)]);
         assert_eq!(select(&one, None).unwrap().origin(), "http://127.0.0.1:1");
         let refused = select(&two, None).unwrap_err();
-        assert_eq!(
-            refused.message(),
-            "2 gateways with these settings run: http://127.0.0.1:1, http://127.0.0.1:2"
-        );
+        assert_eq!(refused.message(), "2 gateways of yours run: http://127.0.0.1:1, http://127.0.0.1:2");
         assert_eq!(select(&two, Some("http://127.0.0.1:2/")).unwrap().origin(), "http://127.0.0.1:2");
         assert!(select(&two, Some("http://127.0.0.1:3")).is_err() && select(&[], None).is_err());
     }

@@ -1,6 +1,9 @@
 //! The path of this program, for files that start it later.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
 use crate::error::CliError;
 
@@ -12,11 +15,11 @@ pub(super) fn installed_program() -> Result<PathBuf, CliError> {
     })?;
     if is_in_cache_of_runner(&program) {
         let message = format!(
-            "this program is in a cache that may be emptied at any time ({}); what is set up now would then not start",
+            "this program is in a cache that may be emptied at any time; it could not be started again then: {}",
             program.display()
         );
         return Err(CliError::usage(message).with_hint(
-            "install Toolyard (`uv tool install`, `pip install` or `npm install --global`), then run the command again",
+            "install Toolyard (uv tool install toolyard, or npm install --global toolyard), then run the command again",
         ));
     }
     Ok(program)
@@ -24,10 +27,11 @@ pub(super) fn installed_program() -> Result<PathBuf, CliError> {
 
 /// Whether uvx, npx or pnpm dlx has put the program there.
 fn is_in_cache_of_runner(program: &Path) -> bool {
-    program.components().filter_map(|component| component.as_os_str().to_str()).any(|folder| {
-        matches!(folder, "_npx" | "dlx")
-            || folder.starts_with("archive-v")
-            || folder.starts_with("environments-v")
+    let folders: Vec<&str> = program.iter().filter_map(OsStr::to_str).collect();
+    folders.iter().zip(folders.iter().skip(1)).any(|(parent, folder)| match *parent {
+        "uv" => folder.starts_with("archive-v") || folder.starts_with("environments-v"),
+        "pnpm" => *folder == "dlx",
+        _ => *folder == "_npx",
     })
 }
 
@@ -48,7 +52,8 @@ mod tests {
         for path in [
             "/usr/bin/toolyard",
             "/home/ada/.local/share/uv/tools/toolyard/bin/toolyard",
-            "/opt/archive/toolyard",
+            "/srv/archive-v1/toolyard",
+            "/home/dlx/bin/toolyard",
             "/usr/lib/node_modules/toolyard/node_modules/@toolyard/linux-x64/bin/toolyard",
         ] {
             assert!(!is_in_cache_of_runner(Path::new(path)), "{path}");

@@ -1,13 +1,17 @@
 //! The context of one invocation. This module alone looks at the home folder and finds settings files.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io::ErrorKind,
     path::{Path, PathBuf},
 };
 
 use etcetera::{AppStrategy, AppStrategyArgs};
-use toolyard::{Settings, SettingsError, SkillEnvironment, gateway::SettingsReport, settings::SettingsLayer};
+use toolyard::{
+    Settings, SettingsError, SkillEnvironment,
+    gateway::SettingsReport,
+    settings::{ModelSettings, SettingsLayer},
+};
 use toolyard_mcp_client::config::{McpServerConfig, ServerSettings};
 use toolyard_store::{Location, Store};
 use toolyard_tools::skill::{SkillFolder, SkillScope};
@@ -50,6 +54,8 @@ pub(crate) struct CliContext {
     pub(crate) server_notes: Vec<String>,
     /// Servers of settings files, with unresolved variables.
     pub(crate) server_settings: BTreeMap<String, ServerSettings>,
+    /// Variables that the user's own servers and models need, apart from those of the project.
+    pub(crate) own_variables: BTreeSet<String>,
     pub(crate) skill_environment: SkillEnvironment,
     /// The project's root folder.
     pub(crate) project: PathBuf,
@@ -135,13 +141,12 @@ impl CliContext {
         let settings_files = [operator_file.as_deref(), project_path];
         let skills = skill_folders(&user_folders.config_dir(), &project);
         let mut paths = SettingsPaths { skills, ..SettingsPaths::default() };
-        own.layers.iter().for_each(|layer| paths.add(layer.settings(), Some(&own.file), SkillScope::User));
+        own.add_paths(&mut paths);
         paths.add(project_layer.settings(), project_path, SkillScope::Project);
         settings.policy.files = std::mem::take(&mut paths.policies);
-        let environment = skill_variables(&settings.skills.environment);
         let skill_environment = SkillEnvironment {
             skill_folders: std::mem::take(&mut paths.skills),
-            environment,
+            environment: skill_variables(&settings.skills.environment),
             working_directory: current_folder,
             trust_store: operator_store.clone(),
         };
@@ -156,6 +161,7 @@ impl CliContext {
             server_problems: collected.problems,
             server_notes: collected.notes,
             server_settings: collected.server_settings,
+            own_variables: collected.own_variables,
             skill_environment,
             project,
             operator_file: operator_file.unwrap_or_else(|| user_folders.config_dir().join(SETTINGS_FILE)),
@@ -255,7 +261,13 @@ impl OwnSettings {
             collected.add_mcp_json(file);
         }
         collected.add_settings(operator.settings(), Some(&self.file));
+        let models = self.layers.iter().flat_map(|layer| layer.settings().models.values());
+        collected.own_variables.extend(models.flat_map(ModelSettings::variables));
         collected.mark_as_own();
+    }
+
+    fn add_paths(&self, paths: &mut SettingsPaths) {
+        self.layers.iter().for_each(|layer| paths.add(layer.settings(), Some(&self.file), SkillScope::User));
     }
 }
 

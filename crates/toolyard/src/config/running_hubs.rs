@@ -78,6 +78,11 @@ impl RunningHub {
         (&self.settings_files, &self.project) == (&own.settings_files, &own.project)
     }
 
+    /// Whether the hub belongs to the operator of this invocation, whatever its project.
+    pub(crate) fn has_operator_of(&self, context: &CliContext) -> bool {
+        self.operator_file == absolute(&context.operator_file)
+    }
+
     /// Announces this hub until the result is dropped. Without a writable data folder, the hub is not announced.
     pub(crate) fn announce(&self, context: &CliContext) -> Option<HubAnnouncement> {
         let path = context.data_folder.join(HUB_FOLDER).join(format!("{}.json", std::process::id()));
@@ -135,8 +140,7 @@ fn read_hub(path: &Path) -> Option<RunningHub> {
 
 /// Says that running hubs reload the changed settings of the operator; `None` if there are none.
 pub(crate) fn reload_note(context: &CliContext) -> Option<String> {
-    let operator_file = absolute(&context.operator_file);
-    let count = running_hubs(context).iter().filter(|hub| hub.operator_file == operator_file).count();
+    let count = running_hubs(context).iter().filter(|hub| hub.has_operator_of(context)).count();
     match count {
         0 => None,
         1 => Some("  the running gateway reloads its settings".to_owned()),

@@ -29,6 +29,15 @@ pub struct ResolvedServer {
 impl McpServerConfig {
     /// The environment variables whose values this server receives.
     pub fn variables(&self) -> BTreeSet<String> {
+        self.referenced_variables(|_| true)
+    }
+
+    /// Those of its [`variables`](Self::variables) that have no default.
+    pub fn required_variables(&self) -> BTreeSet<String> {
+        self.referenced_variables(|has_default| !has_default)
+    }
+
+    fn referenced_variables(&self, is_selected: impl Fn(bool) -> bool) -> BTreeSet<String> {
         let mut texts: Vec<&str> = Vec::new();
         let mut inherited: &[String] = &[];
         for transport in std::iter::once(&self.transport).chain(&self.program) {
@@ -48,8 +57,10 @@ impl McpServerConfig {
         let oauth = self.oauth.iter().flat_map(OauthSettings::template_texts);
         texts.extend(oauth.map(|(_, text)| text.as_str()));
         let templates = texts.into_iter().filter_map(|text| Template::parse(text).ok());
-        let names =
-            |template: Template| template.variables().map(|(name, _)| name.to_owned()).collect::<Vec<_>>();
+        let names = |template: Template| {
+            let selected = template.variables().filter(|(_, has_default)| is_selected(*has_default));
+            selected.map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
+        };
         let is_variable = |name: &String| !name.starts_with(CALLER_PREFIX);
         templates.flat_map(names).filter(is_variable).chain(inherited.iter().cloned()).collect()
     }

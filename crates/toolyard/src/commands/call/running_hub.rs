@@ -12,7 +12,7 @@ use toolyard_mcp_client::{
 use crate::{
     cli::CallArgs,
     commands::{
-        local_gateway::{LocalGateway, local_gateways},
+        local_gateway::{LocalGateway, gateways_of_project},
         serve::{CALL_ENDPOINT, stored_token},
     },
     config::CliContext,
@@ -42,7 +42,7 @@ pub(super) async fn open(call: &CallArgs, context: &CliContext) -> Option<Toolya
     if awaits_approval(name, context).await {
         return None;
     }
-    let LocalGateway { mcp_url: url, needs_token, .. } = local_gateways(context).into_iter().next()?;
+    let LocalGateway { mcp_url: url, needs_token, .. } = gateways_of_project(context).into_iter().next()?;
     let token = if needs_token { Some(stored_token(context)?) } else { None };
     let settings = Settings { call: context.settings.call.clone(), ..Settings::default() };
     let mut setup = ServersSetup::new(

@@ -42,11 +42,11 @@ pub(super) async fn set_trusted(
     output: &Output,
 ) -> Result<(), CliError> {
     if is_trusted && !yes {
-        let question = format!(
-            "Trust {name}? The effects that it states for its tools are then believed (tools that it calls read-only run \
-             without approval), and its tools may replace equivalent ones of other trusted servers"
+        output.message(
+            "The effects that a trusted server states for its tools are believed (tools that it calls read-only run without \
+             approval), and its tools may replace equivalent ones of other trusted servers.",
         );
-        if !confirm(&question, "the server was not trusted")? {
+        if !confirm(&format!("Trust {name}?"), "the server was not trusted")? {
             return Err(CliError::denied("the server was not trusted"));
         }
     }

@@ -6,25 +6,34 @@ mod definition;
 
 use std::{
     collections::BTreeSet,
+    ffi::OsString,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use serde_json::json;
-use toolyard_mcp_client::config::{ServerSettings, is_private_reference};
+use toolyard_mcp_client::config::is_private_reference;
 
 use self::definition::{Manager, OWN_MARK, ServiceDefinition};
 use super::{
-    import::client_files::home_folder, local_gateway::local_gateways, own_program::installed_program,
+    import::client_files::home_folder, local_gateway::gateways_of_operator, own_program::installed_program,
 };
 use crate::{
     cli::{InstallServiceArgs, ServiceCommand},
-    config::{CliContext, files},
+    config::{CliContext, files, secrets::KEY_VARIABLE},
     error::CliError,
     terminal::Output,
 };
 
 /// Variables of the service, in the format of systemd, beside the settings.
 const ENVIRONMENT_FILE: &str = "service.env";
+/// Where programs look for their settings; systemd also looks there for units.
+const CONFIG_VARIABLE: &str = "XDG_CONFIG_HOME";
+/// Variables that every service of a user has, or that its file sets.
+const KNOWN_VARIABLES: [&str; 9] =
+    ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "USER", CONFIG_VARIABLE, "XDG_DATA_HOME"];
+/// How long a gateway may take to end, besides the drain period of the settings: calls may finish, then servers end.
+const STOP_TIME: Duration = Duration::from_secs(60);
 
 pub(super) fn run(
     command: &ServiceCommand,
@@ -71,6 +80,7 @@ fn install(
     context: &CliContext,
     output: &Output,
 ) -> Result<(), CliError> {
+    check_address(&arguments.http)?;
     let definition = describe_service(arguments, config, context)?;
     let content = definition.render(manager)?;
     let before = files::read_if_exists(file)?;
@@ -86,12 +96,12 @@ fn install(
     if !arguments.dry_run && action != "unchanged" {
         files::write(file, &content, files::Access::Default)?;
     }
-    let commands = manager.start_commands(file);
-    let missing = unknown_variables(context);
+    let commands = manager.start_commands(file, before.is_some());
+    let missing = missing_variables(manager, context)?;
     if output.is_json() {
         output.json(&json!({
             "file": file, "action": action, "dry_run": arguments.dry_run, "content": content,
-            "commands": commands, "variables_of_terminal": missing,
+            "commands": commands, "missing_variables": missing,
         }));
         return Ok(());
     }
@@ -103,19 +113,49 @@ fn install(
     }
     output.message("start the service now and at every sign-in:");
     print_commands(&commands, output);
-    if manager == Manager::Systemd {
-        output.message("  hint: to keep it running while you are signed out: loginctl enable-linger");
+    match manager {
+        Manager::Systemd => {
+            output.message("  hint: to keep it running while you are signed out: loginctl enable-linger");
+            if std::env::var_os(CONFIG_VARIABLE).is_some() {
+                output.message(&format!(
+                    "note: systemd finds the file only if its own {CONFIG_VARIABLE} is that of this terminal"
+                ));
+                output.message("  hint: compare: systemctl --user show-environment");
+            }
+        }
+        Manager::Launchd if commands.len() > 1 => {
+            output.message("  hint: if the last command fails, the old service is still ending: repeat it");
+        }
+        Manager::Launchd => {}
     }
     if !missing.is_empty() {
-        let names = missing.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-        output.message(&format!("note: servers need variables that only your terminal has: {names}"));
-        output.message("  hint: store them: toolyard secrets set NAME, and refer to them as ${secret:NAME}");
-    }
-    if is_in_cache(&definition.program) {
-        output.message(&format!("note: {} is in a cache, which may be cleaned", definition.program));
-        output.message("  hint: install Toolyard permanently, then run this command again");
+        print_missing_variables(manager, &missing, &environment_file(context), output);
     }
     Ok(())
+}
+
+fn print_missing_variables(manager: Manager, names: &BTreeSet<String>, file: &Path, output: &Output) {
+    let names = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    output
+        .message(&format!("note: servers or models need variables that the service does not have: {names}"));
+    let store = "store them: toolyard secrets set NAME, and refer to them as ${secret:NAME}";
+    output.message(&match manager {
+        Manager::Systemd => format!("  hint: {store}; or write NAME=VALUE into {}", file.display()),
+        Manager::Launchd => format!("  hint: {store}"),
+    });
+}
+
+/// Checked now, because nobody watches when the service starts.
+fn check_address(address: &str) -> Result<(), CliError> {
+    let is_host = |host: &str| {
+        !host.is_empty()
+            && host.chars().all(|letter| letter.is_ascii_alphanumeric() || "-.:[]".contains(letter))
+    };
+    match address.rsplit_once(':') {
+        Some((host, port)) if is_host(host) && port.parse::<u16>().is_ok() => Ok(()),
+        _ => Err(CliError::usage(format!("`{address}` is not an address"))
+            .with_hint("an address is a port or HOST:PORT, such as 127.0.0.1:7300")),
+    }
 }
 
 fn describe_service(
@@ -123,41 +163,68 @@ fn describe_service(
     config: Option<&Path>,
     context: &CliContext,
 ) -> Result<ServiceDefinition, CliError> {
-    let text = |path: PathBuf| {
-        let not_text = || {
-            CliError::failed(format!("{} is not valid UTF-8", path.display()))
-                .with_hint("move it to a path of valid UTF-8")
-        };
-        path.to_str().map(str::to_owned).ok_or_else(not_text)
-    };
-    let program = installed_program()?;
     let config = config
         .map(|file| file.canonicalize().map_err(|error| CliError::file("find", file, error)))
         .transpose()?;
+    let drain = context.settings.serve.drain.map_or(Duration::ZERO, |period| period.0);
     Ok(ServiceDefinition {
-        program: text(program)?,
-        config: config.map(text).transpose()?,
+        program: text_of("the path of this program", installed_program()?.into())?,
+        config: config.map(|file| text_of("the path of the settings", file.into())).transpose()?,
         address: arguments.http.clone(),
-        search_path: absolute_folders(&std::env::var("PATH").unwrap_or_default()),
-        environment_file: text(context.config_folder.join(ENVIRONMENT_FILE))?,
+        environment: service_environment()?,
+        environment_file: text_of("the path of the settings", environment_file(context).into())?,
+        log_file: text_of("the path of the data folder", log_file(context).into())?,
+        stop_seconds: (drain + STOP_TIME).as_secs(),
     })
 }
 
-/// The folders of a PATH that mean the same wherever a program starts.
-fn absolute_folders(search_path: &str) -> String {
-    search_path.split(':').filter(|folder| folder.starts_with('/')).collect::<Vec<_>>().join(":")
+/// The variables of this terminal by which the service finds programs, settings and data.
+fn service_environment() -> Result<Vec<(&'static str, String)>, CliError> {
+    let mut environment = Vec::new();
+    for name in ["PATH", CONFIG_VARIABLE, "XDG_DATA_HOME"] {
+        let Some(value) = std::env::var_os(name) else { continue };
+        let value = absolute_folders(&text_of(name, value)?);
+        if !value.is_empty() {
+            environment.push((name, value));
+        }
+    }
+    Ok(environment)
 }
 
-/// Whether the program was started by npx or uvx, which keep it in a cache.
-fn is_in_cache(program: &str) -> bool {
-    program.contains("/_npx/") || program.contains("/uv/archive-")
+/// Service files contain text only.
+fn text_of(what: &str, value: OsString) -> Result<String, CliError> {
+    value.into_string().map_err(|value| {
+        CliError::failed(format!("{what} is not valid UTF-8: {}", value.display()))
+            .with_hint("rename the folder, or remove it from the variable")
+    })
 }
 
-/// Variables that servers need and that no settings give them.
-fn unknown_variables(context: &CliContext) -> BTreeSet<String> {
-    let known = ["HOME", "PATH", "USER"];
-    let required = context.server_settings.values().flat_map(ServerSettings::required_variables);
-    required.filter(|name| !is_private_reference(name) && !known.contains(&name.as_str())).collect()
+fn environment_file(context: &CliContext) -> PathBuf {
+    context.config_folder.join(ENVIRONMENT_FILE)
+}
+
+fn log_file(context: &CliContext) -> PathBuf {
+    context.data_folder.join("service.log")
+}
+
+/// The folders of a list that mean the same wherever a program starts.
+fn absolute_folders(folders: &str) -> String {
+    folders.split(':').filter(|folder| folder.starts_with('/')).collect::<Vec<_>>().join(":")
+}
+
+/// Variables that the user's servers and models need and that the service does not have.
+fn missing_variables(manager: Manager, context: &CliContext) -> Result<BTreeSet<String>, CliError> {
+    let given = match manager {
+        Manager::Systemd => files::read_if_exists(&environment_file(context))?.unwrap_or_default(),
+        Manager::Launchd => String::new(),
+    };
+    let given: BTreeSet<&str> =
+        given.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name.trim()).collect();
+    // Without it, the service cannot read the stored secrets.
+    let key = std::env::var_os(KEY_VARIABLE).is_some().then(|| KEY_VARIABLE.to_owned());
+    let needed = context.own_variables.iter().filter(|name| !is_private_reference(name)).cloned().chain(key);
+    let is_known = |name: &str| KNOWN_VARIABLES.contains(&name) || given.contains(name);
+    Ok(needed.filter(|name| !is_known(name)).collect())
 }
 
 fn uninstall(manager: Manager, file: &Path, dry_run: bool, output: &Output) -> Result<(), CliError> {
@@ -169,9 +236,9 @@ fn uninstall(manager: Manager, file: &Path, dry_run: bool, output: &Output) -> R
         return Err(CliError::denied(format!("{} was not written by Toolyard", file.display()))
             .with_hint("remove it yourself if it is not needed"));
     }
-    let removed: Vec<PathBuf> = std::iter::once(file.to_owned())
-        .chain(manager.enabling_link(file).filter(|link| link.is_symlink()))
-        .collect();
+    // The link first: without the file, another try would not get here.
+    let link = manager.enabling_link(file).filter(|link| link.is_symlink());
+    let removed: Vec<PathBuf> = link.into_iter().chain([file.to_owned()]).collect();
     if !dry_run {
         for file in &removed {
             std::fs::remove_file(file).map_err(|error| CliError::file("remove", file, error))?;
@@ -200,18 +267,17 @@ fn status(manager: Manager, file: &Path, context: &CliContext, output: &Output) 
         Some(_) => "not written by Toolyard",
     };
     let gateways: Vec<String> =
-        local_gateways(context).iter().map(|gateway| gateway.origin().to_owned()).collect();
+        gateways_of_operator(context).iter().map(|gateway| gateway.origin().to_owned()).collect();
     if output.is_json() {
         output.json(&json!({"file": file, "state": state, "gateways": gateways}));
         return Ok(());
     }
     output.line(&format!("service   {state}: {}", file.display()));
-    let running =
-        if gateways.is_empty() { "none runs with these settings".to_owned() } else { gateways.join(", ") };
+    let running = if gateways.is_empty() { "none of yours runs".to_owned() } else { gateways.join(", ") };
     output.line(&format!("gateway   {running}"));
     output.message(&match &content {
         None => "  hint: toolyard service install".to_owned(),
-        Some(_) => format!("  hint: {}", manager.status_command()),
+        Some(_) => format!("  hint: {}", manager.status_commands(&log_file(context))),
     });
     Ok(())
 }
@@ -233,9 +299,11 @@ mod tests {
     }
 
     #[test]
-    fn programs_in_caches_of_npx_and_uvx_are_noticed() {
-        assert!(is_in_cache("/home/a/.npm/_npx/1f/node_modules/@toolyard/linux-x64/bin/toolyard"));
-        assert!(is_in_cache("/home/a/.cache/uv/archive-v0/x/bin/toolyard"));
-        assert!(!is_in_cache("/home/a/.cargo/bin/toolyard"));
+    #[cfg(unix)]
+    fn a_path_that_is_not_text_is_refused() {
+        use std::os::unix::ffi::OsStringExt as _;
+
+        let error = text_of("PATH", OsString::from_vec(b"/opt/\xff".to_vec())).unwrap_err();
+        assert!(error.message().starts_with("PATH is not valid UTF-8: /opt/"), "{}", error.message());
     }
 }

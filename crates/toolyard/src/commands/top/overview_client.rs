@@ -9,7 +9,7 @@ use super::overview::Overview;
 use crate::{
     commands::{
         connect::entry::TOKEN_VARIABLE,
-        local_gateway::{http_client, local_gateways, origin},
+        local_gateway::{http_client, origin, usual_gateways},
         serve::stored_token,
     },
     config::CliContext,
@@ -34,8 +34,8 @@ impl OverviewClient {
         match url {
             Some(url) => Self::new(url, std::env::var(TOKEN_VARIABLE).ok()),
             None => {
-                let gateway = local_gateways(context).into_iter().next().ok_or_else(|| {
-                    CliError::unreachable("no gateway with these settings runs on this machine over HTTP")
+                let gateway = usual_gateways(context).into_iter().next().ok_or_else(|| {
+                    CliError::unreachable("no gateway of yours runs on this machine over HTTP")
                         .with_hint("start one: toolyard serve --http; or name one: toolyard top --url URL")
                 })?;
                 Self::new(&gateway.mcp_url, if gateway.needs_token { stored_token(context) } else { None })

@@ -30,9 +30,12 @@ use toolyard_mcp_client::{
 
 use self::{
     encrypted_file::EncryptedFile,
-    keys::{KEY_VARIABLE, KeyStore, OLD_KEY_VARIABLE, SecretKeys},
+    keys::{KeyStore, OLD_KEY_VARIABLE, SecretKeys},
 };
-pub(crate) use self::{error::SecretsError, keys::KeyPlace};
+pub(crate) use self::{
+    error::SecretsError,
+    keys::{KEY_VARIABLE, KeyPlace},
+};
 use super::files;
 
 const FILE_NAME: &str = "secrets.json";
