@@ -198,12 +198,7 @@ impl Members {
             member.at = now;
             return;
         }
-        // Processes that restart again and again must not fill the memory.
-        heard.retain(|_, member| !member.is_forgotten(now));
-        if heard.len() >= MAX_MEMBERS {
-            heard.retain(|_, member| !member.is_silent(now));
-        }
-        if heard.len() >= MAX_MEMBERS {
+        if !make_room(&mut heard, now) {
             return;
         }
         let member = KnownMember {
@@ -214,6 +209,15 @@ impl Members {
         };
         heard.insert(number, member);
     }
+}
+
+/// Forgets members so that processes that restart again and again do not fill the memory. Returns whether there is room for one more.
+fn make_room(members: &mut BTreeMap<u64, KnownMember>, now: Instant) -> bool {
+    members.retain(|_, member| !member.is_forgotten(now));
+    if members.len() >= MAX_MEMBERS {
+        members.retain(|_, member| !member.is_silent(now));
+    }
+    members.len() < MAX_MEMBERS
 }
 
 impl KnownMember {
@@ -244,4 +248,22 @@ impl KnownMember {
 
 fn shorten(text: &str) -> String {
     text.chars().take(MAX_NAME_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_members_make_room_before_new_ones_are_ignored() {
+        let member = |at| KnownMember { at, name: None, version: String::new(), is_leaving: false };
+        let start = Instant::now();
+        let later = start + SILENT_AFTER;
+        let mut members: BTreeMap<u64, KnownMember> =
+            (0..MAX_MEMBERS as u64).map(|number| (number, member(start))).collect();
+        assert!(!make_room(&mut members, start), "all of them answer");
+        members.insert(0, member(later));
+        assert!(make_room(&mut members, later));
+        assert_eq!(members.into_keys().collect::<Vec<_>>(), [0], "the lost ones are forgotten");
+    }
 }

@@ -128,7 +128,7 @@ fn variables_that_the_service_does_not_have_are_named() {
     let home = TestHome::new();
     home.write(
         "config/toolyard/toolyard.toml",
-        "[servers.x]\ncommand = \"x\"\nenv = { KEY = \"${X_KEY}\", S = \"${secret:S}\", D = \"${D_KEY:-none}\" }\n\
+        "[serve]\ntoken = \"${TOKEN}\"\n[servers.x]\ncommand = \"x\"\nenv = { KEY = \"${X_KEY}\", S = \"${secret:S}\", D = \"${D_KEY:-none}\" }\n\
          [servers.y]\ncommand = \"y\"\nenv = { KEY = \"${GIVEN}\" }\n\
          [models.m]\nurl = \"http://127.0.0.1:1/v1\"\nmodel = \"m\"\nkey = \"${MODEL_KEY}\"\n",
     );
@@ -140,15 +140,16 @@ fn variables_that_the_service_does_not_have_are_named() {
     // The service has no project.
     home.write("toolyard.toml", "[servers.p]\ncommand = \"p\"\nenv = { KEY = \"${PROJECT_KEY}\" }\n");
     let report = home.run(&["service", "install"]);
-    let note =
-        "note: servers or models need variables that the service does not have: MODEL_KEY, X_KEY, Z_TOKEN\n";
+    let note = "note: the settings need variables that the service does not have: MODEL_KEY, TOKEN, X_KEY, Z_TOKEN\n";
     assert!(report.contains(note), "{report}");
 }
 
 #[test]
 fn an_address_that_nobody_can_serve_at_is_refused() {
     let home = TestHome::new();
-    for address in ["not an address", "7411x", ":", "host:99999", "a b:80"] {
+    for address in
+        ["not an address", "7411x", ":", "host:99999", "a b:80", "[::1:80", "a:b:80", "127.0.0.1:+80", "0"]
+    {
         let refused = home.run(&["service", "install", "--http", address]);
         assert!(refused.contains("HOST:PORT") && refused.ends_with("--- exit 2"), "{refused}");
     }

@@ -34,7 +34,7 @@ pub(crate) struct WorkerGroupView {
     pub(crate) state: String,
     pub(crate) trusted: bool,
     pub(crate) tools: u64,
-    pub(crate) awaiting_approval: Vec<HeldToolView>,
+    pub(crate) awaiting_approval: Vec<ToolAwaitingApprovalView>,
     pub(crate) problem: Option<String>,
     pub(crate) processes: Vec<WorkerView>,
 }
@@ -42,7 +42,7 @@ pub(crate) struct WorkerGroupView {
 /// A tool of a group that awaits approval.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct HeldToolView {
+pub(crate) struct ToolAwaitingApprovalView {
     pub(crate) tool: String,
 }
 

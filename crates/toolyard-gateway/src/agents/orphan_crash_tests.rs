@@ -203,7 +203,14 @@ async fn end_and_adopt(location: Location, end: End, after: Duration) -> usize {
                     unknown.fetch_add(1, Ordering::Relaxed);
                 }
             }
-            assert!(ended.elapsed() < MAX_TIME, "{end:?} after {after:?}: {record:?} is not finished");
+            if ended.elapsed() > MAX_TIME {
+                let (events, active) = (store.events(run, 0).await, service.0.find(run).is_some());
+                let is_adopting = !adopting.is_finished();
+                panic!(
+                    "{end:?} after {after:?}: {record:?} is not finished; driven here: {active}, adopting: {is_adopting}, \
+                     events: {events:?}"
+                );
+            }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

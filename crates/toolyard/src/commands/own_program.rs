@@ -19,7 +19,7 @@ pub(super) fn installed_program() -> Result<PathBuf, CliError> {
             program.display()
         );
         return Err(CliError::usage(message).with_hint(
-            "install Toolyard (uv tool install toolyard, or npm install --global toolyard), then run the command again",
+            "install the package (uv tool install FILE, or npm install --global FILE…), then run the command again",
         ));
     }
     Ok(program)
@@ -27,11 +27,13 @@ pub(super) fn installed_program() -> Result<PathBuf, CliError> {
 
 /// Whether uvx, npx or pnpm dlx has put the program there.
 fn is_in_cache_of_runner(program: &Path) -> bool {
-    let folders: Vec<&str> = program.iter().filter_map(OsStr::to_str).collect();
-    folders.iter().zip(folders.iter().skip(1)).any(|(parent, folder)| match *parent {
-        "uv" => folder.starts_with("archive-v") || folder.starts_with("environments-v"),
-        "pnpm" => *folder == "dlx",
-        _ => *folder == "_npx",
+    program.ancestors().any(|folder| {
+        let name = |path: &Path| path.file_name().and_then(OsStr::to_str).unwrap_or_default().to_owned();
+        let (folder_name, parent) = (name(folder), folder.parent().unwrap_or(folder));
+        // `archive-v0`, in a folder that is called uv, or anywhere if it is marked as a cache, as uv does.
+        let is_of_uv = ["archive-v", "environments-v"].iter().any(|prefix| folder_name.starts_with(prefix))
+            && (parent.iter().any(|part| part == "uv") || parent.join("CACHEDIR.TAG").is_file());
+        is_of_uv || folder_name == "_npx" || (folder_name == "dlx" && name(parent).starts_with("pnpm"))
     })
 }
 
@@ -46,6 +48,8 @@ mod tests {
             "/home/ada/.cache/uv/environments-v2/toolyard-1a2b/bin/toolyard",
             "/home/ada/.npm/_npx/1f3c/node_modules/@toolyard/linux-x64/bin/toolyard",
             "/home/ada/.cache/pnpm/dlx/1f3c/node_modules/@toolyard/linux-x64/bin/toolyard",
+            "/home/ada/pnpm-cache/dlx/1f3c/node_modules/@toolyard/linux-x64/bin/toolyard",
+            "/home/ada/uv/cache/archive-v0/PTW5wLeYCtGkNVdT/bin/toolyard",
         ] {
             assert!(is_in_cache_of_runner(Path::new(path)), "{path}");
         }

@@ -7,11 +7,7 @@ use std::{
 };
 
 use etcetera::{AppStrategy, AppStrategyArgs};
-use toolyard::{
-    Settings, SettingsError, SkillEnvironment,
-    gateway::SettingsReport,
-    settings::{ModelSettings, SettingsLayer},
-};
+use toolyard::{Settings, SettingsError, SkillEnvironment, gateway::SettingsReport, settings::SettingsLayer};
 use toolyard_mcp_client::config::{McpServerConfig, ServerSettings};
 use toolyard_store::{Location, Store};
 use toolyard_tools::skill::{SkillFolder, SkillScope};
@@ -54,7 +50,7 @@ pub(crate) struct CliContext {
     pub(crate) server_notes: Vec<String>,
     /// Servers of settings files, with unresolved variables.
     pub(crate) server_settings: BTreeMap<String, ServerSettings>,
-    /// Variables that the user's own servers and models need, apart from those of the project.
+    /// Variables that the user's own settings need, apart from those of the project.
     pub(crate) own_variables: BTreeSet<String>,
     pub(crate) skill_environment: SkillEnvironment,
     /// The project's root folder.
@@ -261,8 +257,7 @@ impl OwnSettings {
             collected.add_mcp_json(file);
         }
         collected.add_settings(operator.settings(), Some(&self.file));
-        let models = self.layers.iter().flat_map(|layer| layer.settings().models.values());
-        collected.own_variables.extend(models.flat_map(ModelSettings::variables));
+        collected.own_variables.extend(self.layers.iter().flat_map(SettingsLayer::required_variables));
         collected.mark_as_own();
     }
 

@@ -33,7 +33,7 @@ pub(crate) struct ServerCollection {
     pub(crate) untrusted_files: Vec<UntrustedFile>,
     /// The user's own servers, apart from those of a project.
     own_servers: BTreeSet<SourceId>,
-    /// Variables without a default in the user's own servers and models.
+    /// Variables without a default in the user's own settings and servers.
     pub(crate) own_variables: BTreeSet<String>,
     /// Whether servers that are added now are those of a project.
     is_project: bool,
@@ -82,7 +82,8 @@ impl ServerCollection {
     /// Declares the servers added so far to be the user's own.
     pub(crate) fn mark_as_own(&mut self) {
         self.own_servers = self.servers.keys().cloned().collect();
-        self.own_variables.extend(self.servers.values().flat_map(McpServerConfig::required_variables));
+        let variables = self.servers.values().flat_map(McpServerConfig::required_variables);
+        self.own_variables.extend(variables.filter(|name| !is_private_reference(name)));
         self.is_project = true;
     }
 

@@ -1,8 +1,12 @@
 //! Merges settings in layers: defaults < store < user < trusted project. An untrusted project is below the store.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use toml::{Table, Value};
+use toolyard_mcp_client::config::Template;
 
 use super::{Settings, SettingsError};
 
@@ -74,6 +78,13 @@ impl SettingsLayer {
         let settings = Settings::parse(text, path)?;
         let table = toml::from_str(text).map_err(|error| invalid(path, error))?;
         Ok(Self { path: path.to_owned(), is_stored: false, table, settings })
+    }
+
+    /// The environment variables without a default to which its texts refer.
+    pub fn required_variables(&self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        self.table.values().for_each(|value| add_variables(value, &mut names));
+        names
     }
 
     /// Parses a version of the settings in the store.
@@ -155,6 +166,21 @@ impl SettingsLayer {
     fn from_table(table: Table, path: PathBuf) -> Result<Self, SettingsError> {
         let settings = table.clone().try_into().map_err(|error| invalid(&path, error))?;
         Ok(Self { path, is_stored: false, table, settings })
+    }
+}
+
+/// Adds the environment variables that the texts of a value need. A name with `:` refers to something else, such as a stored secret.
+fn add_variables(value: &Value, names: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) => {
+            let Ok(template) = Template::parse(text) else { return };
+            let needed =
+                template.variables().filter(|(name, has_default)| !has_default && !name.contains(':'));
+            names.extend(needed.map(|(name, _)| name.to_owned()));
+        }
+        Value::Array(items) => items.iter().for_each(|item| add_variables(item, names)),
+        Value::Table(table) => table.values().for_each(|value| add_variables(value, names)),
+        _ => {}
     }
 }
 

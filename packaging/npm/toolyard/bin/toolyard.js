@@ -22,7 +22,8 @@ function findProgram() {
 const program = spawn(findProgram(), process.argv.slice(2), { stdio: 'inherit' });
 
 // The terminal sends Ctrl-C to both processes. Passing it on as well would count as a second one, which stops at once. A process
-// whose input is no terminal gets these signals from `kill` or a service manager, which send them to the launcher only.
+// whose input is no terminal is usually sent signals by `kill` or a service manager, to the launcher only, so they are passed on;
+// in a terminal with redirected input, Ctrl-C therefore counts twice.
 // (Not `process.stdin.isTTY`: looking at `process.stdin` makes the pipe that the program inherits non-blocking.)
 const isAtTerminal = isatty(0);
 for (const signal of ['SIGINT', 'SIGQUIT', 'SIGHUP', 'SIGTERM', 'SIGUSR1', 'SIGUSR2']) {

@@ -43,8 +43,8 @@ impl ClusterProvider for FakeCluster {
 async fn get(config: HttpApiConfig, path: &str, identity: CallerIdentity) -> (u16, String) {
     let request = RouteRequest {
         method: Method::GET,
-        path: path.to_owned(),
-        query: String::new(),
+        path: path.split('?').next().unwrap_or_default().to_owned(),
+        query: path.split_once('?').map(|(_, query)| query.to_owned()).unwrap_or_default(),
         headers: HeaderMap::new(),
         identity: Arc::new(identity),
         body: String::new(),
@@ -69,6 +69,9 @@ async fn the_gateways_own_token_shows_the_cluster_and_callers_do_not_see_it() {
     assert_eq!(status, 200, "{text}");
     assert_eq!(report["gateways"][0]["state"], "lost");
     assert_eq!(report["sessions"], json!([{"server": "notes", "gateway": "0a", "sessions": 2}]));
+    let (_, text) =
+        get(config(), "/api/v1/cluster?sessions=false", CallerIdentity::local_token([7; 32])).await;
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["sessions"], Value::Null, "{text}");
     let caller = CallerIdentity::principal("https://id.example", "eve");
     assert_eq!(get(config(), "/api/v1/cluster", caller).await.0, 403);
 }

@@ -125,6 +125,11 @@ fn parse_inline_list(text: &str) -> Option<(Value, &str)> {
         return Some((list, text.get(stream.byte_offset()..)?.trim_start().strip_prefix(')')?));
     }
     let (inside, after) = text.split_once(')')?;
+    // Commas with and without spaces: those without may separate thousands, as in `sum(1,234, 5,678)`.
+    let spaced = inside.split(',').skip(1).filter(|item| item.starts_with(' ')).count();
+    if spaced > 0 && spaced < inside.matches(',').count() {
+        return None;
+    }
     let list: Value = serde_json::from_str(&format!("[{inside}]")).ok()?;
     let is_list =
         list.as_array().is_some_and(|items| !items.is_empty() && items.iter().all(Value::is_number));

@@ -76,6 +76,7 @@ async fn invalid_expressions_fail_with_a_reason() {
         "\u{0}",
         "🦀 * 2",
         "(2+3",
+        "sum(1,234, 5,678)",
         "1,5 * 2",
     ] {
         let error = calculate(nonsense).await.unwrap_err();

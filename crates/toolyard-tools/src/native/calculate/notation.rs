@@ -1,13 +1,16 @@
 //! Refuses expressions to which the calculator gives a result that their writer hardly meant: it ignores commas within
-//! numbers, closes brackets by itself, and skips an operator before `/`.
+//! numbers, closes brackets by itself, and takes a division sign after another operator for a reciprocal.
 
 use toolyard_core::ToolError;
 
 /// Fails if the expression is ambiguous or incomplete.
 pub(super) fn check_notation(expression: &str) -> Result<(), ToolError> {
-    check_brackets(expression)?;
-    check_operators(expression)?;
-    check_digit_groups(expression)
+    // A comment goes from `#` to the end of the line.
+    let without_comment = |line: &'_ str| line.split('#').next().unwrap_or_default().to_owned();
+    let expression = expression.lines().map(without_comment).collect::<Vec<_>>().join("\n");
+    check_brackets(&expression)?;
+    check_operators(&expression)?;
+    check_digit_groups(&expression)
 }
 
 fn check_brackets(expression: &str) -> Result<(), ToolError> {
@@ -31,17 +34,17 @@ fn check_brackets(expression: &str) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// `2 * / 3` would be `2 / 3`.
+/// The calculator reads `7 // 2` as 7 / (1/2), and `2 * / 3` as 2 * (1/3).
 fn check_operators(expression: &str) -> Result<(), ToolError> {
-    let mut previous = None;
+    let is_division = |character| matches!(character, '/' | '÷' | '∕');
+    let mut follows_operator = false;
     for character in expression.chars().filter(|character| !character.is_whitespace()) {
-        if character == '/' && matches!(previous, Some('*' | '+' | '-' | '^')) {
-            return Err(ToolError::failed(
-                "the expression has an operator before `/`, and no number between",
-            )
-            .with_hint("write the missing number, or remove one of the operators"));
+        if follows_operator && is_division(character) {
+            return Err(ToolError::failed(format!("the expression has an operator before `{character}`, and no number between"))
+                .with_hint("write the missing number, or remove one of the operators; floor(7/2) leaves out the fraction"));
         }
-        previous = Some(character);
+        follows_operator =
+            is_division(character) || matches!(character, '*' | '×' | '✕' | '+' | '-' | '−' | '^');
     }
     Ok(())
 }
@@ -49,7 +52,10 @@ fn check_operators(expression: &str) -> Result<(), ToolError> {
 /// Commas separate thousands. Other commas may be decimal ones: the calculator reads `1,5` as 15.
 fn check_digit_groups(expression: &str) -> Result<(), ToolError> {
     let is_number_part = |character: char| character.is_ascii_digit() || matches!(character, ',' | '.');
-    match expression.split(|character| !is_number_part(character)).find(|number| !has_usual_groups(number)) {
+    let mut numbers = expression
+        .split(|character| !is_number_part(character))
+        .filter(|part| part.contains(|character: char| character.is_ascii_digit()));
+    match numbers.find(|number| !has_usual_groups(number)) {
         None => Ok(()),
         Some(number) => Err(ToolError::failed(format!(
             "`{number}` may be a number with a decimal comma, or several numbers"
@@ -89,6 +95,9 @@ mod tests {
             "--2",
             "f = x: 2x; f 3",
             "10 % 3",
+            "12 * 4 # hours, per week (as usual",
+            "5'11\"",
+            "@2024-01-31",
         ] {
             assert!(check_notation(expression).is_ok(), "{expression}");
         }
@@ -101,6 +110,8 @@ mod tests {
             ("2+3)", "no `(`"),
             (")(", "no `(`"),
             ("2 * / 3", "before `/`"),
+            ("7 // 2", "before `/`"),
+            ("2 × ÷ 3", "before `÷`"),
             ("1,5", "decimal comma"),
             ("1,2", "decimal comma"),
             ("3 * 0,125,5", "decimal comma"),

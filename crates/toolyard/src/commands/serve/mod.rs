@@ -187,15 +187,16 @@ async fn run_http(
         routes: Some(Arc::new(api)),
         ..HttpConfig::new(Access::Open)
     };
+    let own_address = own_address(address);
+    // Before it says that it serves: other commands find it from then on.
+    let hub = RunningHub::new(Some(format!("http://{own_address}/mcp")), !arguments.no_auth, context);
+    let _announcement = hub.with_operator_secret(console.operator_secret.clone()).announce(context);
     banner::print(address, arguments, serve, &secrets, output);
     print_replica_notes(serve, arguments, context, output);
     if agents.is_some() {
         banner::print_agents(address, &toolyard, output);
     }
-    let own_address = own_address(address);
     banner::print_console(own_address, &console, output);
-    let hub = RunningHub::new(Some(format!("http://{own_address}/mcp")), !arguments.no_auth, context);
-    let _announcement = hub.with_operator_secret(console.operator_secret).announce(context);
     let gateway = RunningGateway {
         arguments,
         context,

@@ -50,12 +50,14 @@ impl Manager {
     /// The commands that start the service. `is_update` if it may run already, with an older file.
     pub(super) fn start_commands(self, file: &Path, is_update: bool) -> Vec<String> {
         match self {
-            Self::Systemd => vec![
-                "systemctl --user daemon-reload".to_owned(),
-                "systemctl --user enable toolyard".to_owned(),
-                // Also if an older one runs.
-                "systemctl --user restart toolyard".to_owned(),
-            ],
+            Self::Systemd => {
+                // After too many failed starts, it would not be started otherwise.
+                let reset = is_update.then_some("reset-failed toolyard");
+                // Restarted, because an older one may run.
+                let commands =
+                    ["daemon-reload", "enable toolyard"].into_iter().chain(reset).chain(["restart toolyard"]);
+                commands.map(|command| format!("systemctl --user {command}")).collect()
+            }
             Self::Launchd => {
                 let load =
                     format!("launchctl bootstrap gui/$(id -u) {}", shell_quoted(&file.to_string_lossy()));

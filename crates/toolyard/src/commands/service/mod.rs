@@ -7,12 +7,12 @@ mod definition;
 use std::{
     collections::BTreeSet,
     ffi::OsString,
+    net::SocketAddr,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use serde_json::json;
-use toolyard_mcp_client::config::is_private_reference;
 
 use self::definition::{Manager, OWN_MARK, ServiceDefinition};
 use super::{
@@ -136,8 +136,7 @@ fn install(
 
 fn print_missing_variables(manager: Manager, names: &BTreeSet<String>, file: &Path, output: &Output) {
     let names = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-    output
-        .message(&format!("note: servers or models need variables that the service does not have: {names}"));
+    output.message(&format!("note: the settings need variables that the service does not have: {names}"));
     let store = "store them: toolyard secrets set NAME, and refer to them as ${secret:NAME}";
     output.message(&match manager {
         Manager::Systemd => format!("  hint: {store}; or write NAME=VALUE into {}", file.display()),
@@ -147,12 +146,14 @@ fn print_missing_variables(manager: Manager, names: &BTreeSet<String>, file: &Pa
 
 /// Checked now, because nobody watches when the service starts.
 fn check_address(address: &str) -> Result<(), CliError> {
-    let is_host = |host: &str| {
-        !host.is_empty()
-            && host.chars().all(|letter| letter.is_ascii_alphanumeric() || "-.:[]".contains(letter))
+    let is_name = |host: &str| {
+        !host.is_empty() && host.chars().all(|letter| letter.is_ascii_alphanumeric() || "-.".contains(letter))
     };
+    let is_port = |port: &str| !port.starts_with('+') && port.parse::<u16>().is_ok_and(|port| port > 0);
     match address.rsplit_once(':') {
-        Some((host, port)) if is_host(host) && port.parse::<u16>().is_ok() => Ok(()),
+        Some((host, port)) if is_port(port) && (is_name(host) || address.parse::<SocketAddr>().is_ok()) => {
+            Ok(())
+        }
         _ => Err(CliError::usage(format!("`{address}` is not an address"))
             .with_hint("an address is a port or HOST:PORT, such as 127.0.0.1:7300")),
     }
@@ -163,9 +164,12 @@ fn describe_service(
     config: Option<&Path>,
     context: &CliContext,
 ) -> Result<ServiceDefinition, CliError> {
-    let config = config
-        .map(|file| file.canonicalize().map_err(|error| CliError::file("find", file, error)))
-        .transpose()?;
+    // Links are kept: by this path, other commands recognize the gateway of their settings.
+    let find = |file: &Path| {
+        let found = file.metadata().and_then(|_| std::path::absolute(file));
+        found.map_err(|error| CliError::file("find", file, error))
+    };
+    let config = config.map(find).transpose()?;
     let drain = context.settings.serve.drain.map_or(Duration::ZERO, |period| period.0);
     Ok(ServiceDefinition {
         program: text_of("the path of this program", installed_program()?.into())?,
@@ -183,8 +187,10 @@ fn service_environment() -> Result<Vec<(&'static str, String)>, CliError> {
     let mut environment = Vec::new();
     for name in ["PATH", CONFIG_VARIABLE, "XDG_DATA_HOME"] {
         let Some(value) = std::env::var_os(name) else { continue };
-        let value = absolute_folders(&text_of(name, value)?);
-        if !value.is_empty() {
+        let value = text_of(name, value)?;
+        let value = if name == "PATH" { absolute_folders(&value) } else { value };
+        // Relative paths mean something else elsewhere, and programs ignore them in the other two.
+        if value.starts_with('/') {
             environment.push((name, value));
         }
     }
@@ -212,7 +218,7 @@ fn absolute_folders(folders: &str) -> String {
     folders.split(':').filter(|folder| folder.starts_with('/')).collect::<Vec<_>>().join(":")
 }
 
-/// Variables that the user's servers and models need and that the service does not have.
+/// Variables that the user's settings need and that the service does not have.
 fn missing_variables(manager: Manager, context: &CliContext) -> Result<BTreeSet<String>, CliError> {
     let given = match manager {
         Manager::Systemd => files::read_if_exists(&environment_file(context))?.unwrap_or_default(),
@@ -222,7 +228,7 @@ fn missing_variables(manager: Manager, context: &CliContext) -> Result<BTreeSet<
         given.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name.trim()).collect();
     // Without it, the service cannot read the stored secrets.
     let key = std::env::var_os(KEY_VARIABLE).is_some().then(|| KEY_VARIABLE.to_owned());
-    let needed = context.own_variables.iter().filter(|name| !is_private_reference(name)).cloned().chain(key);
+    let needed = context.own_variables.iter().cloned().chain(key);
     let is_known = |name: &str| KNOWN_VARIABLES.contains(&name) || given.contains(name);
     Ok(needed.filter(|name| !is_known(name)).collect())
 }

@@ -29,11 +29,12 @@ pub(super) struct OverviewClient {
 }
 
 impl OverviewClient {
-    /// The gateway at `url`, or the running one of these settings.
+    /// The gateway at `url`, or a running one of this user.
     pub(super) fn find(url: Option<&str>, context: &CliContext) -> Result<Self, CliError> {
         match url {
             Some(url) => Self::new(url, std::env::var(TOKEN_VARIABLE).ok()),
             None => {
+                // Of several, the first: its address is shown.
                 let gateway = usual_gateways(context).into_iter().next().ok_or_else(|| {
                     CliError::unreachable("no gateway of yours runs on this machine over HTTP")
                         .with_hint("start one: toolyard serve --http; or name one: toolyard top --url URL")
