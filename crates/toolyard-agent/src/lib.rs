@@ -89,7 +89,7 @@ pub use run::{
     RunUpdate, RunUsage, StepEnd, StepPhase, StepRun, Task, Verification,
 };
 pub use run_log::{
-    AGENT_RUN_KIND, MemoryRunLog, cancel_run, decide_approval, load_run, replay_updates,
+    AGENT_RUN_KIND, MemoryRunLog, cancel_run, close_run, decide_approval, load_run, replay_updates,
     request_cancellation, request_fingerprint,
 };
 pub use token_counter::{O200k, TokenCounter};

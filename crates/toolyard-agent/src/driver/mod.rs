@@ -45,7 +45,7 @@ pub(crate) use steps::resolved_tool::{ResolvedTool, agent_profile, stricter};
 use self::{lease::LeaseGuard, operation::RunOperation, run_driver::RunDriver};
 use crate::{
     Agent, AgentError, RunEnd, RunEvent, RunRequest, RunWatcher,
-    run_log::{load_for_driver, run_state, to_json},
+    run_log::{close_run, load_for_driver, run_state, to_json},
 };
 
 impl Agent {
@@ -62,6 +62,7 @@ impl Agent {
     ) -> Result<RunEnd, AgentError> {
         let loaded = load_for_driver(&*self.parts.log, run).await?;
         if let (true, Some(end)) = (loaded.run.is_finished(), loaded.run.end()) {
+            self.close_if_open(run, end).await?;
             return Ok(end.clone());
         }
         if loaded.is_discarded {
@@ -79,6 +80,17 @@ impl Agent {
                 return Ok(end);
             }
         }
+    }
+
+    /// Closes a finished run that its process left open.
+    async fn close_if_open(&self, run: &RunId, end: &RunEnd) -> Result<(), AgentError> {
+        if self.parts.log.run(run).await?.state == RunState::Open
+            && let Err(error) = close_run(&*self.parts.log, run, end, &self.parts.owner).await
+        {
+            // Its process may be about to close it.
+            tracing::debug!(%run, %error, "a finished run was not closed");
+        }
+        Ok(())
     }
 
     /// Creates a run and drives it.

@@ -6,7 +6,8 @@ mod memory;
 use std::{collections::BTreeSet, time::Duration};
 
 use toolyard_core::{
-    ApprovalKind, ApprovalOutcome, Approvals, LoggedEvent, RawJson, RunId, RunLog, RunRecord, RunState,
+    ApprovalKind, ApprovalOutcome, Approvals, JournalError, LoggedEvent, RawJson, RunId, RunLog, RunRecord,
+    RunState,
 };
 
 pub use memory::MemoryRunLog;
@@ -181,6 +182,15 @@ pub(crate) fn run_state(end: &RunEnd) -> RunState {
         RunEnd::Suspended { .. } => RunState::Open,
         RunEnd::Cancelled => RunState::Cancelled,
     }
+}
+
+/// Closes a run whose end is logged: the process that logged it may have died before it closed the run.
+///
+/// # Errors
+/// If a process drives the run, or the store fails.
+pub async fn close_run(log: &dyn RunLog, run: &RunId, end: &RunEnd, owner: &str) -> Result<(), JournalError> {
+    let lease = log.claim(run, owner, CANCEL_LEASE_DURATION).await?;
+    log.release(&lease, run_state(end)).await
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use std::{
 use futures_util::future::join_all;
 use tokio::time::{Instant, timeout_at};
 use toolyard_agent::{
-    AGENT_RUN_KIND, Agent, AgentError, RunEnd, RunEvent, RunUpdate, discard_run, is_being_created, load_run,
-    replay_updates,
+    AGENT_RUN_KIND, Agent, AgentError, RunEnd, RunEvent, RunUpdate, close_run, discard_run, is_being_created,
+    load_run, replay_updates,
 };
 use toolyard_core::{JournalError, RunId, RunRecord, RunState};
 
@@ -270,6 +270,10 @@ impl OrphanAdopter {
                 return Ok(Verdict::LeaveToUser);
             }
         };
+        if let (true, Some(end)) = (run.is_finished(), run.end()) {
+            self.close(&record.id, end).await;
+            return Ok(Verdict::Wait);
+        }
         if events.is_empty() && age > milliseconds(MAX_CREATION_TIME) {
             self.discard(&record.id).await;
         }
@@ -293,6 +297,13 @@ impl OrphanAdopter {
             Ok(false) => Ok(Verdict::Wait),
             Err(AgentError::Journal(error)) => Err(error),
             Err(error) => Err(JournalError::Storage(error.to_string())),
+        }
+    }
+
+    /// Closes a run whose process died after it logged the end.
+    async fn close(&self, run: &RunId, end: &RunEnd) {
+        if let Err(error) = close_run(&*self.runs.config.log, run, end, &self.runs.config.owner).await {
+            tracing::debug!(%run, %error, "failed to close a run that has ended");
         }
     }
 

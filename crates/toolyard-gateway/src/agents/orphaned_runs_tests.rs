@@ -83,6 +83,28 @@ async fn a_run_of_a_killed_process_is_taken_over_when_its_lease_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_run_whose_process_was_killed_after_it_logged_the_end_is_closed() {
+    let agents = TestAgents::in_memory();
+    let first = agents.in_process("first");
+    let (run, lease) = run_of(&first, true).await;
+    let ended = RunEvent::Ended { end: RunEnd::Cancelled };
+    let ended = toolyard_core::RawJson::from_serialize(&ended).unwrap();
+    first.log().append(&lease, 1, &ended).await.unwrap();
+    let mut adopter = agents.in_process("second").service().orphan_adopter();
+    tokio::time::sleep(LEASE + Duration::from_secs(1)).await;
+    assert_eq!(adopter.scan().await.unwrap(), OrphanedRuns::default(), "nothing is resumed");
+    assert_eq!(state(&agents, &run).await, RunState::Cancelled);
+
+    // A process that is asked to drive such a run closes it, too.
+    let (run, lease) = run_of(&first, false).await;
+    first.log().append(&lease, 1, &ended).await.unwrap();
+    tokio::time::sleep(LEASE + Duration::from_secs(1)).await;
+    let agent = agents.in_process("second").service().0.agent("assistant").unwrap();
+    let end = agent.drive(&run, &NoWatcher, &CancelToken::default()).await.unwrap();
+    assert_eq!((end, state(&agents, &run).await), (RunEnd::Cancelled, RunState::Cancelled));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_released_run_is_taken_over_by_the_next_scan() {
     let agents = TestAgents::in_memory();
     let (run, lease) = run_of(&agents.in_process("first"), true).await;
