@@ -8,7 +8,7 @@
 
 mod crashing_log;
 mod ledger;
-#[path = "../../tests/support/wrapped_log.rs"]
+#[path = "../../src/driver/tests/wrapped_log.rs"]
 mod wrapped_log;
 
 use std::{

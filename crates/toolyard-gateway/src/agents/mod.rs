@@ -44,7 +44,7 @@ mod testing;
 mod unix_time;
 mod with_ask_agent;
 #[cfg(test)]
-#[path = "../../../toolyard-agent/tests/support/wrapped_log.rs"]
+#[path = "../../../toolyard-agent/src/driver/tests/wrapped_log.rs"]
 mod wrapped_log;
 
 pub use config::{AgentLookupError, AgentProvider, AgentServiceConfig};

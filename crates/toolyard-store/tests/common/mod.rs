@@ -1,6 +1,6 @@
 //! A fresh store on either engine for each test.
 
-#![expect(dead_code, reason = "each test file uses a part of this")]
+#![expect(dead_code, reason = "each test binary uses a part of it")]
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! `toolyard serve`: on stdio, started by a client, and over HTTP.
+//! `toolyard serve`: on stdio, started by a client, and over HTTP; also restarted replicas, and traces.
 
 #![expect(
     clippy::unwrap_used,
@@ -11,6 +11,7 @@
 mod access;
 mod audit;
 mod callers;
+#[path = "../common/client.rs"]
 mod client;
 mod cluster_status;
 mod console;
@@ -18,17 +19,22 @@ mod draining;
 mod http_upstream;
 mod isolation;
 mod logging;
+#[path = "../common/model_server.rs"]
+#[expect(dead_code, reason = "only a part of it is needed here")]
+mod model_server;
 mod names;
 mod private_instances;
 mod reload;
 mod replicas;
+mod rolling_restart;
 mod running_hub;
 mod settings_api;
 mod stdio;
 mod stopping;
 mod stored_policies;
 mod stored_settings;
-#[path = "../servers/test_home.rs"]
+mod telemetry;
+#[path = "../common/test_home.rs"]
 mod test_home;
 mod tool_calls;
 mod upstreams;

@@ -20,7 +20,6 @@ mod store_failures;
 mod take_over;
 mod telemetry;
 mod tool_search;
-#[path = "../../../tests/support/wrapped_log.rs"]
 mod wrapped_log;
 
 pub(crate) use fixture::{Behavior, Fixture, RecordingWatcher, failing, plan, replying, request, tool};

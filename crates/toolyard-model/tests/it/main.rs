@@ -1,0 +1,15 @@
+//! The parser of tool calls with a corpus of outputs, and the OpenAI-compatible client with scripted and real servers.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a panic in a test helper fails the test, as intended"
+)]
+
+mod corpus;
+mod fuzz_parser;
+mod local_model;
+mod openai;
+mod scripted_server;

@@ -1,0 +1,4 @@
+//! Decisions of policies: single ones, and many beside a second evaluator.
+
+mod decisions;
+mod oracle;

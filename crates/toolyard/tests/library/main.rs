@@ -1,6 +1,0 @@
-//! What a program that embeds Toolyard relies on: the builder, servers, runs as streams, its own MCP server.
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
-mod builder;
-mod mcp_endpoint;
-mod runs;
