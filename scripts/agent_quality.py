@@ -17,6 +17,9 @@ from typing import Any
 from agent_quality_cases import SINGLES, TASKS, Single, Task, cells, is_right_call, problem_with, write_workbooks
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "bench/common"))
+from processes import free_port  # noqa: E402
+
 PARTS = pathlib.Path(os.environ["TOOLYARD_PARTS"])
 TOOLS = [
     "read_data_from_excel",
@@ -102,12 +105,6 @@ class TestBed:
         finished = subprocess.run([*command, *options, request], env=self.environment, capture_output=True, text=True)
         events = [json.loads(line) for line in finished.stdout.splitlines() if line.startswith("{")]
         return AgentRun(finished.returncode, time.monotonic() - start, events, finished.stderr)
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 @contextlib.contextmanager
@@ -247,7 +244,7 @@ def measure_smol(bed: TestBed) -> list[str]:
 def main() -> None:
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target"))
     parser = argparse.ArgumentParser(prog="scripts/agent-quality", description=__doc__)
-    parser.add_argument("--toolyard", type=pathlib.Path, default=target / "release" / "toolyard", help="the binary")
+    parser.add_argument("--toolyard", type=pathlib.Path, default=os.environ.get("TOOLYARD_BIN", target / "release" / "toolyard"), help="the binary")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="for the model; 1 on a busy machine")
     parser.add_argument("--only", nargs="+", choices=["singles", "tasks", "text", "smol"], help="only these parts")
     parser.add_argument("--text", type=int, default=len(SINGLES), help="number of single calls that are requested as text")

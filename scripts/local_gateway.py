@@ -1,6 +1,6 @@
 """Starts `toolyard serve --http` with a scripted model and a real MCP server, in a temporary home folder, for scripts that try its HTTP API.
 
-TOOLYARD is the binary and SCRIPTED_MODEL_SERVER the model server; by default, they are those of the target folder.
+TOOLYARD_BIN is the binary and SCRIPTED_MODEL_SERVER the model server; by default, they are those of the target folder.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from types import TracebackType
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-TOOLYARD = os.environ.get("TOOLYARD", str(TARGET / "release/toolyard"))
+TOOLYARD = os.environ.get("TOOLYARD_BIN", str(TARGET / "release/toolyard"))
 MODEL_SERVER = os.environ.get("SCRIPTED_MODEL_SERVER", str(TARGET / "debug/examples/scripted_model_server"))
 PARTS = Path(os.environ.get("TOOLYARD_PARTS", Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "toolyard-parts"))
 TOKEN = "a-token-of-more-than-thirty-two-characters"
@@ -113,6 +113,8 @@ remote_approval = true
 def build_typescript_client() -> Path:
     """Compiles clients/typescript and returns its module."""
     folder = ROOT / "clients/typescript"
+    if (folder / "dist/index.js").exists():
+        return folder / "dist/index.js"
     if not (folder / "node_modules/.bin/tsc").exists():
         subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], cwd=folder, check=True, stdout=sys.stderr)
     subprocess.run(["node_modules/.bin/tsc"], cwd=folder, check=True, stdout=sys.stderr)

@@ -21,6 +21,7 @@ from blocking_http import modern_request
 from gateway_process import GatewayProcess, create_home, stopping
 from http_client import TOKEN
 from nats import start_nats
+from processes import block_until
 
 # Seconds: the longest time between two polls, and some for a busy machine.
 POLL = 6 + 2
@@ -113,7 +114,8 @@ def main():
 
             nats.kill()
             nats.wait()
-            time.sleep(1)
+            for gateway in gateways:
+                block_until(lambda: "connection to NATS lost" in gateway.latest_log(), 10, f"{gateway.home.name} notices that NATS is away")
             offer(alpha="Another definition", beta="The second tool", gamma="The third tool")
             after = wait_for_all(gateways, lambda found: "gamma" in found, POLL + 10)
             check("without NATS", after is not None and after <= POLL, f"both list another tool {described(after)} (wanted ≤ {POLL} s)")

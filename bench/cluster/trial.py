@@ -23,7 +23,7 @@ FOLDER = Path(__file__).resolve().parent
 sys.path.append(str(FOLDER.parent / "common"))
 
 from blocking_http import messages_of, modern_request, open_response
-from gateway_process import GatewayProcess, create_home, stopping
+from gateway_process import GatewayProcess, create_home, start_cluster, stopping
 from mcp_messages import ACCEPT, LEGACY, answer_text, initialize_message, legacy_headers
 from nats import start_nats
 
@@ -37,6 +37,7 @@ nats = "nats://127.0.0.1:{nats}"
 lease = "{lease}s"
 
 [serve]
+token = "${{SERVE_TOKEN}}"
 session_keys = ["${{SESSION_KEY}}"]
 drain = "0s"
 
@@ -67,8 +68,10 @@ class Counting:
         self.outcomes, self.problems, self.lock = Counter(), [], threading.Lock()
         self.seen = {}
         self.told_after, self.served_after = {}, {}
+        self.after_lease = Counter()
 
     def run(self, seconds, killed_at=None):
+        """For some seconds; after a kill, until each caller has counted twice since the lease ended."""
         until = time.monotonic() + seconds
         threads = [threading.Thread(target=self.count, args=(f"caller-{number}", until, killed_at)) for number in range(self.callers)]
         for thread in threads:
@@ -76,9 +79,13 @@ class Counting:
         for thread in threads:
             thread.join()
 
+    def are_all_served(self):
+        with self.lock:
+            return len(self.after_lease) == self.callers and min(self.after_lease.values()) >= 2
+
     def count(self, caller, until, killed_at):
         told = False
-        while time.monotonic() < until:
+        while time.monotonic() < until and not self.are_all_served():
             gateway = random.choice([gateway for gateway in self.gateways if gateway.process.poll() is None])
             try:
                 answer = call_tool(gateway.port, caller, "count")
@@ -108,6 +115,8 @@ class Counting:
                     self.outcomes["crossed"] += 1
                 self.outcomes["counted"] += 1
                 self.seen[caller] = (process, count)
+                if killed_at and time.monotonic() - killed_at > LEASE:
+                    self.after_lease[caller] += 1
                 if killed_at and before and before[0] != process:
                     self.served_after.setdefault(caller, time.monotonic() - killed_at)
                 told = False
@@ -212,10 +221,7 @@ def main():
         with stopping(gateways, nats):
             gateways[0].command("servers", "test")
             print("doctor:", next(line.strip() for line in gateways[0].command("doctor").splitlines() if "NATS" in line))
-            for gateway in gateways:
-                gateway.spawn()
-                gateway.wait_until_serving()
-            time.sleep(2)
+            start_cluster(gateways, ["count", "ask"])
 
             counting = Counting(gateways, options.callers)
             counting.run(options.seconds)

@@ -7,6 +7,7 @@ import subprocess
 from contextlib import contextmanager
 from pathlib import Path
 
+from blocking_http import request_json
 from http_client import TOKEN, Broken, Connection
 from processes import block_until, spawn, tail, wait_until
 
@@ -87,6 +88,22 @@ class GatewayProcess:
         """kill -9; returns once the process is gone."""
         self.process.kill()
         self.process.wait()
+
+
+def start_cluster(gateways, tools, seconds=60):
+    """Starts gateways at once, and waits until each of them sees all others and has the tools. Their token is that of trials."""
+
+    def has_all(gateway):
+        status, cluster = request_json(gateway.port, "GET", "/api/v1/cluster?sessions=false")
+        seen = [other for other in cluster["gateways"] if other["state"] == "seen"] if status == 200 else []
+        return len(seen) == len(gateways) and all(request_json(gateway.port, "GET", f"/api/v1/tools/{tool}")[0] == 200 for tool in tools)
+
+    for gateway in gateways:
+        gateway.spawn()
+    for gateway in gateways:
+        gateway.wait_until_serving()
+    for gateway in gateways:
+        block_until(lambda: has_all(gateway), seconds, f"{gateway.home.name} sees the cluster and its tools")
 
 
 @contextmanager

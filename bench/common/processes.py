@@ -10,9 +10,7 @@ POLL_SECONDS = 0.05
 
 
 def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    return free_ports(1)[0]
 
 
 def free_ports(count):

@@ -11,16 +11,22 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tools")]
+sys.path.append(str(HERE.parents[1] / "bench/common"))
 
 import documents  # noqa: E402
 import installs  # noqa: E402
 import systems  # noqa: E402
 from targets import TARGETS  # noqa: E402
 
+#: Checks that run at the same time, in processes: one must not have a program open for writing while another starts processes.
+CONCURRENT_CHECKS = 3
 CHECKS = [
     ("checksums", documents.check_sums),
     ("SBOM", documents.check_sbom),
@@ -61,29 +67,37 @@ class Context:
         return json.loads(installs.run(self.tools / "python3", "-c", script, file).stdout)
 
 
+def run_check(out: Path, version: str, target: str, named: tuple[str, Callable]) -> tuple[str, bool]:
+    """A row about the check, and whether it succeeded."""
+    name, check = named
+    start = time.monotonic()
+    scratch = Path(tempfile.mkdtemp(prefix="toolyard-packages-"))
+    # Other users start programs in there.
+    os.chmod(scratch, 0o755)
+    context = Context(out, version, target, scratch)
+    outcome, is_ok = "ok", True
+    try:
+        check(context)
+    except Exception as error:
+        outcome, is_ok = f"FAILED: {error}", False
+        if not isinstance(error, AssertionError):
+            traceback.print_exc()
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    notes = f" ({', '.join(context.notes)})" if context.notes else ""
+    return f"{time.monotonic() - start:6.1f} s  {name}: {outcome}{notes}", is_ok
+
+
 def main() -> None:
     out, version, target, *wanted = sys.argv[1:]
+    chosen = [(name, check) for name, check in CHECKS if not wanted or any(word in name for word in wanted)]
     failed = []
-    for name, check in CHECKS:
-        if wanted and not any(word in name for word in wanted):
-            continue
-        start = time.monotonic()
-        scratch = Path(tempfile.mkdtemp(prefix="toolyard-packages-"))
-        # Other users start programs in there.
-        os.chmod(scratch, 0o755)
-        context = Context(Path(out).resolve(), version, target, scratch)
-        try:
-            check(context)
-            outcome = "ok"
-        except Exception as error:
-            outcome = f"FAILED: {error}"
-            if not isinstance(error, AssertionError):
-                traceback.print_exc()
-            failed.append(name)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
-        notes = f" ({', '.join(context.notes)})" if context.notes else ""
-        print(f"{time.monotonic() - start:6.1f} s  {name}: {outcome}{notes}", flush=True)
+    with ProcessPoolExecutor(CONCURRENT_CHECKS) as pool:
+        rows = pool.map(partial(run_check, Path(out).resolve(), version, target), chosen)
+        for (name, _), (row, is_ok) in zip(chosen, rows):
+            print(row, flush=True)
+            if not is_ok:
+                failed.append(name)
     sys.exit(f"{len(failed)} checks failed: {', '.join(failed)}" if failed else 0)
 
 

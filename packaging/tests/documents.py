@@ -1,5 +1,6 @@
 """Files that are checked and not started: checksums, SBOM, man pages, completions, licences, scripts, manifests, workflows."""
 
+import gzip
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import subprocess
 import tarfile
 import tomllib
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from installs import run
@@ -46,11 +48,15 @@ def check_manual(context) -> None:
     pages = sorted((stage / "man").glob("*.1.gz"))
     expect(len(pages) > 90, f"{len(pages)} man pages")
     text = context.folder("man")
-    for page in pages:
+
+    def check_page(page: Path) -> None:
         unpacked = text / page.stem
-        unpacked.write_bytes(subprocess.run(["gzip", "-dc", page], capture_output=True, check=True).stdout)
+        unpacked.write_bytes(gzip.decompress(page.read_bytes()))
         warnings = run("groff", "-k", "-man", "-Tutf8", "-ww", "-z", unpacked).stderr
         expect(not warnings, f"{page.name}: {warnings}")
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(check_page, pages))
     run("bash", "-n", stage / "completions/toolyard.bash")
     for file in (stage / "completions").iterdir():
         script = file.read_text()

@@ -3,13 +3,14 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+
+from processes import free_port
 
 TIMEOUT_SECONDS = 30
 INITIALIZE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "packages", "version": "1"}}
@@ -141,12 +142,6 @@ def check_all(program: Program, version: str) -> None:
     check_version(program, version)
     check_stdio(program)
     check_http(program)
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def expect(holds: object, message: str) -> None:

@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 
 from installs import chroot, run
-from mcp import Gateway, Program, check_all, check_stdio, check_version, expect, free_port
+from mcp import Gateway, Program, check_all, check_stdio, check_version, expect
+from processes import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 UNIT = "usr/lib/systemd/system/toolyard.service"

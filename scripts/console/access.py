@@ -6,10 +6,9 @@ import re
 from urllib.parse import urlencode, urlsplit
 
 from console.browser import run_in_browser
-from console.csrf import SECTIONS, api, sign_in_with_token, wait_for_approval
+from console.csrf import SECTIONS, api, sign_in_with_token
 from console.gateway import TOKEN, ConsoleGateway, wait_until
 from console.http_probe import SESSION_COOKIE, Answer, Form, Visitor, sign_in
-from console.pages import PagesGateway
 from console.report import Report
 
 DIRECTIVES = {
@@ -125,38 +124,36 @@ def check_redirections(report: Report, gateway: ConsoleGateway) -> None:
     report.add("sign-in leads to our own pages only", not followed, str(followed)[:300] or f"{len(targets)} targets")
 
 
-def check_roles(report: Report) -> None:
-    with PagesGatewayWithoutRemoteApproval() as gateway:
-        operator, _ = sign_in(gateway.sign_in_link())
-        caller = Visitor(gateway.url)
-        caller.session = sign_in_with_token(caller)
-        report.add("a caller signs in with the access token", bool(caller.session) and caller.get("/").status == 200, "")
-        report.add("a wrong token is refused", sign_in_with_token(Visitor(gateway.url), "wrong") is None, "")
-        run_id = api(gateway, "/runs", {"question": gateway.questions()["write"]})["run"]
-        wait_for_approval(gateway, run_id)
-        forms = operator.forms(["/console/approvals", f"/console/runs/{run_id}", "/console/agents", "/console/add-agent", "/console/welcome", "/console/servers"])
-        csrf = next(value for form in caller.forms(["/"]) for name, value in form.fields if name == "csrf")
-        results = {}
-        for form in forms:
-            if not re.search(r"approv|agent|import|server|welcome", form.action):
-                continue
-            fields = {**pressed_first(form), "csrf": csrf}
-            if "name" in fields:
-                fields["name"] = "intruder"
-            answer = caller.request("POST", form.action, list(fields.items()), {"Origin": gateway.url})
-            results[form.kind()] = answer.status
-        pending = api(gateway, "/approvals")["approvals"]
-        agents = [agent["origin"] for agent in api(gateway, "/agents")["agents"]]
-        servers = [server["name"] for server in api(gateway, "/servers")["servers"]]
-        is_unchanged = len(pending) == 1 and "store" not in agents and "git" not in servers
-        is_refused = len(results) >= 3 and set(results.values()) == {403}
-        report.add("a caller cannot approve, import or change agents", is_unchanged and is_refused, f"{results}; {len(pending)} pending, servers {servers}")
-        decide = next((form for form in operator.forms(["/console/approvals"]) if "approv" in form.action), None)
-        if decide:
-            answer = operator.request("POST", decide.action, list(pressed_first(decide).items()), {"Origin": gateway.url})
-            wait_until("run goes on", lambda: api(gateway, f"/runs/{run_id}")["state"] != "suspended")
-            state = api(gateway, f"/runs/{run_id}")["state"]
-            report.add("the operator can approve, although clients may not", state in ("running", "answered"), f"status {answer.status}, run {state}")
+def check_roles(report: Report, gateway: ConsoleGateway, run_id: str) -> None:
+    """With a run that waits for an approval, at a gateway where clients may not approve."""
+    operator, _ = sign_in(gateway.sign_in_link())
+    caller = Visitor(gateway.url)
+    caller.session = sign_in_with_token(caller)
+    report.add("a caller signs in with the access token", bool(caller.session) and caller.get("/").status == 200, "")
+    report.add("a wrong token is refused", sign_in_with_token(Visitor(gateway.url), "wrong") is None, "")
+    forms = operator.forms(["/console/approvals", f"/console/runs/{run_id}", "/console/agents", "/console/add-agent", "/console/welcome", "/console/servers"])
+    csrf = next(value for form in caller.forms(["/"]) for name, value in form.fields if name == "csrf")
+    results = {}
+    for form in forms:
+        if not re.search(r"approv|agent|import|server|welcome", form.action):
+            continue
+        fields = {**pressed_first(form), "csrf": csrf}
+        if "name" in fields:
+            fields["name"] = "intruder"
+        answer = caller.request("POST", form.action, list(fields.items()), {"Origin": gateway.url})
+        results[form.kind()] = answer.status
+    pending = api(gateway, "/approvals")["approvals"]
+    agents = [agent["origin"] for agent in api(gateway, "/agents")["agents"]]
+    servers = [server["name"] for server in api(gateway, "/servers")["servers"]]
+    is_unchanged = len(pending) == 1 and "store" not in agents and "git" not in servers
+    is_refused = len(results) >= 3 and set(results.values()) == {403}
+    report.add("a caller cannot approve, import or change agents", is_unchanged and is_refused, f"{results}; {len(pending)} pending, servers {servers}")
+    decide = next((form for form in operator.forms(["/console/approvals"]) if "approv" in form.action), None)
+    if decide:
+        answer = operator.request("POST", decide.action, list(pressed_first(decide).items()), {"Origin": gateway.url})
+        wait_until("run goes on", lambda: api(gateway, f"/runs/{run_id}")["state"] != "suspended")
+        state = api(gateway, f"/runs/{run_id}")["state"]
+        report.add("the operator can approve, although clients may not", state in ("running", "answered"), f"status {answer.status}, run {state}")
 
 
 def pressed_first(form: Form) -> dict[str, str]:
@@ -165,12 +162,6 @@ def pressed_first(form: Form) -> dict[str, str]:
     for name, value in form.fields:
         fields.setdefault(name, value)
     return fields
-
-
-class PagesGatewayWithoutRemoteApproval(PagesGateway):
-    def __init__(self) -> None:
-        super().__init__()
-        self._serve = ""
 
 
 def check_secrets(report: Report, gateway: ConsoleGateway, operator: Visitor, code: str) -> None:
@@ -196,4 +187,3 @@ def run(report: Report) -> None:
         check_headers(report, operator, "01NOSUCHRUN")
         check_secrets(report, gateway, operator, link.rpartition("code=")[2])
         check_sign_out(report, operator)
-    check_roles(report)

@@ -105,21 +105,23 @@ def check_forms(report: Report, gateway: ConsoleGateway, operator: Visitor, othe
     report.add("a forged sign-out leaves the session", still.status == 200, f"status {still.status}")
 
 
-def run(report: Report) -> None:
-    with PagesGateway() as gateway, ConsoleGateway([], is_testing_servers=False) as foreign:
+def run(report: Report, gateway: PagesGateway, run_id: str) -> None:
+    """With a run that waits for an approval, and goes on waiting."""
+    with ConsoleGateway([], is_testing_servers=False) as foreign:
         operator, _ = sign_in(gateway.sign_in_link())
         other = Visitor(gateway.url)
         other.session = sign_in_with_token(other)
         stranger, _ = sign_in(foreign.sign_in_link())
-        run_id = api(gateway, "/runs", {"question": gateway.questions()["write"]})["run"]
-        wait_for_approval(gateway, run_id)
         check_forms(report, gateway, operator, other, stranger.session or "")
         run_in_browser(report, "cross_origin", gateway.url, session=operator.session, run=run_id)
         report.add("requests of a page of another port change nothing", len(api(gateway, "/approvals")["approvals"]) == 1, "the approval is still pending")
 
 
-def wait_for_approval(gateway: ConsoleGateway, run_id: str) -> None:
+def start_waiting_run(gateway: PagesGateway) -> str:
+    """Starts a run that waits for an approval."""
+    run_id = api(gateway, "/runs", {"question": gateway.questions()["write"]})["run"]
     wait_until("run is suspended", lambda: api(gateway, f"/runs/{run_id}")["state"] == "suspended")
+    return run_id
 
 
 def sign_in_with_token(visitor: Visitor, token: str = TOKEN) -> str | None:

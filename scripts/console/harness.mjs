@@ -96,10 +96,17 @@ export async function recorded(page, probe) {
   return { violations, executed: [...executed, ...probe.dialogs] };
 }
 
+/** In the page: waits until fonts are there and scripts that ran at the load are drawn, or for the time limit, should nothing be drawn. */
+async function waitUntilDrawn(limitMs) {
+  const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+  const drawn = document.fonts.ready.then(frame).then(frame);
+  await Promise.race([drawn, new Promise((resolve) => setTimeout(resolve, limitMs))]);
+}
+
 /** Opens a path and waits until the page is at rest; pages with an event stream are never idle, so not for the network. */
 export async function visit(page, path) {
   const response = await page.goto(new URL(path, task.url).href, { waitUntil: "load" });
-  await page.waitForTimeout(task.quick ? 120 : 250);
+  await page.evaluate(waitUntilDrawn, task.quick ? 120 : 250);
   return response;
 }
 

@@ -88,6 +88,13 @@ async function visitVariant(variant) {
       const expected = path === "/console/no-such-page" ? 404 : 200;
       if (response.status() !== expected) problem(`status ${response.status()}`);
       (await page.evaluate(inspect, variant)).forEach(problem);
+      await screenshot(page, `${fileName(path)}-${language}-${theme}-${width}`);
+      const { violations: axe } = await new AxeBuilder({ page }).analyze();
+      for (const { id, impact, nodes } of axe) {
+        if (impact === "serious" || impact === "critical") problem(`axe ${impact} ${id}: ${nodes[0].target.join(" ")} (${nodes.length})`);
+        else result.axe++;
+      }
+      // Last: what a page does a moment after it was drawn counts, too.
       const { violations } = await recorded(page, probe);
       violations.forEach((text) => problem(`CSP: ${text}`));
       const errors = probe.errors.filter((text) => !(expected === 404 && text.includes("404")));
@@ -95,12 +102,6 @@ async function visitVariant(variant) {
       probe.foreign.forEach((url) => problem(`request to ${url}`));
       if (probe.bytes > MAX_PAGE_BYTES) problem(`${probe.bytes} bytes`);
       result.bytes = Math.max(result.bytes, probe.bytes);
-      await screenshot(page, `${fileName(path)}-${language}-${theme}-${width}`);
-      const { violations: axe } = await new AxeBuilder({ page }).analyze();
-      for (const { id, impact, nodes } of axe) {
-        if (impact === "serious" || impact === "critical") problem(`axe ${impact} ${id}: ${nodes[0].target.join(" ")} (${nodes.length})`);
-        else result.axe++;
-      }
       result.visits++;
     } catch (error) {
       problem(String(error.message).split("\n")[0]);
@@ -194,8 +195,8 @@ await attempt("sign-in page", async () => {
   const context = await openContext([], { language: "zh", theme: "dark" });
   const { page, probe } = await openProbedPage(context);
   const response = await visit(page, "/console/runs");
-  const { violations } = await recorded(page, probe);
   const { violations: axe } = await new AxeBuilder({ page }).analyze();
+  const { violations } = await recorded(page, probe);
   const serious = axe.filter(({ impact }) => /serious|critical/.test(impact));
   const isSignIn = new URL(page.url()).pathname === "/console/sign-in";
   await screenshot(page, "sign-in-zh-dark");

@@ -5,11 +5,21 @@ from __future__ import annotations
 from console import access, csrf
 from console.browser import run_in_browser
 from console.hostile import HostileGateway
+from console.pages import PagesGateway
 from console.report import Report
 
 
+class PagesGatewayWithoutRemoteApproval(PagesGateway):
+    def __init__(self) -> None:
+        super().__init__()
+        self._serve = ""
+
+
 def run(report: Report) -> None:
-    csrf.run(report)
+    with PagesGatewayWithoutRemoteApproval() as gateway:
+        run_id = csrf.start_waiting_run(gateway)
+        csrf.run(report, gateway, run_id)
+        access.check_roles(report, gateway, run_id)
     access.run(report)
     with HostileGateway(is_quick=report.is_quick) as gateway:
         fields = {
