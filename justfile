@@ -10,9 +10,13 @@ default:
 check BASE="HEAD":
     scripts/check-changed {{ BASE }}
 
-# Everything CI does, with the time of each step
-ci:
-    .ci/run
+# What must pass before a change lands: .ci/steps.toml (--plan, --list, --all; or names of steps)
+ci *ARGS:
+    scripts/steps {{ ARGS }}
+
+# Every step of .ci/steps.toml in full; writes the result file that documents quote
+nightly *ARGS:
+    scripts/steps --tier nightly --result docs/nightly/$(date +%F).json {{ ARGS }}
 
 # Format, and apply the fixes that clippy suggests
 fix:
@@ -77,9 +81,9 @@ bench-journal:
 crash KILLS="2000" CONTESTS="500" WRITER_KILLS="300" AUDIT_CASES="150" SUSPENDED="10000":
     TOOLYARD_RANDOM_KILLS={{ KILLS }} TOOLYARD_LEASE_CONTESTS={{ CONTESTS }} TOOLYARD_WRITER_KILLS={{ WRITER_KILLS }} \
         TOOLYARD_AUDIT_CASES={{ AUDIT_CASES }} \
-        scripts/with-postgres cargo nextest run -p toolyard-store --test crash --test audit --no-capture
+        scripts/with-postgres cargo nextest run --profile campaign -p toolyard-store --test crash --test it --no-capture -E 'test(/^(kills|audit)::/)'
     TOOLYARD_EVERY_WRITE=1 TOOLYARD_SUSPENDED_RUNS={{ SUSPENDED }} \
-        cargo nextest run -p toolyard-agent --test crash --test suspended --no-capture
+        cargo nextest run --profile campaign -p toolyard-agent --test it --no-capture -E 'test(/^(crash|suspended)::/)'
 
 # Our search index beside tantivy, from 1,000 tools up
 bench-search *ARGS:
@@ -143,7 +147,7 @@ sign-in-flow:
 replicas CLIENTS="1000" CALLS="100":
     cargo build --release -p toolyard
     TOOLYARD_BIN="${CARGO_TARGET_DIR:-target}/release/toolyard" TOOLYARD_CLIENTS={{ CLIENTS }} TOOLYARD_CALLS={{ CALLS }} \
-        cargo nextest run -p toolyard --test replicas --no-capture
+        cargo nextest run --profile campaign -p toolyard --test serve --no-capture rolling_restart::
 
 # Attack the release binary as an outsider would; prints what held
 attacks *ARGS:
@@ -152,12 +156,12 @@ attacks *ARGS:
 
 # A server that is down for some time: how soon it is used again
 outage SECONDS="45":
-    TOOLYARD_OUTAGE_SECONDS={{ SECONDS }} cargo nextest run -p toolyard --test serve --no-capture soon_after_its_return
+    TOOLYARD_OUTAGE_SECONDS={{ SECONDS }} cargo nextest run --profile campaign -p toolyard --test serve --no-capture soon_after_its_return
 
 # Calls of one client beside many slow calls of another
 fairness HOG_CALLS="1024" CALLS="20":
     TOOLYARD_HOG_CALLS={{ HOG_CALLS }} TOOLYARD_MEASURED_CALLS={{ CALLS }} \
-        cargo nextest run -p toolyard --test serve --no-capture at_most_twice_as_slow
+        cargo nextest run --profile campaign -p toolyard --test serve --no-capture at_most_twice_as_slow
 
 # Two replicas with PostgreSQL, driven beyond a quota of calls for more than a minute
 quota-trial *ARGS:
@@ -202,7 +206,7 @@ leak-trial *ARGS:
 
 # Fuzz the tool-call parser for some minutes
 fuzz-parser MINUTES="10":
-    TOOLYARD_FUZZ_SECONDS=$(({{ MINUTES }} * 60)) cargo nextest run -p toolyard-model --test fuzz_parser --no-capture any_text
+    TOOLYARD_FUZZ_SECONDS=$(({{ MINUTES }} * 60)) cargo nextest run --profile campaign -p toolyard-model --test it --no-capture fuzz_parser::any_text
 
 # Agent with a real small model (Qwen, 1.1 GB) at real servers and workbooks: all single calls and tasks
 agent-quality *ARGS:

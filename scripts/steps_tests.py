@@ -1,0 +1,162 @@
+"""Tests of scripts/steps: in a small repository of their own, with a table of their own.
+
+usage: PYTHONPATH=scripts python3 -m unittest -q steps_tests
+"""
+
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+SCRIPT = Path(__file__).resolve().parent / "steps"
+TABLE = """
+[paths]
+code = ["src", "!src/notes"]
+
+[[step]]
+name = "build"
+job = "builds"
+tier = "always"
+checks = "it builds"
+run = "cat src/a/part >/dev/null; echo built >>$COUNTS/build"
+
+[[step]]
+name = "quick"
+job = "lints"
+tier = "always"
+checks = "what always runs"
+run = "echo ran >>$COUNTS/quick"
+
+[[step]]
+name = "trial"
+job = "black-box"
+tier = "changed"
+needs = ["build"]
+paths = ["@code", "trials/*.txt"]
+checks = "what runs when its inputs changed"
+run = "grep -q one src/a/part; echo ran >>$COUNTS/trial"
+full = "echo full >>$COUNTS/trial"
+
+[[step]]
+name = "campaign"
+job = "black-box"
+tier = "nightly"
+paths = ["campaign"]
+checks = "what takes long"
+run = "echo ran >>$COUNTS/campaign"
+
+[[step]]
+name = "survey"
+job = "black-box"
+tier = "nightly"
+checks = "what only the night runs"
+run = "echo ran >>$COUNTS/survey"
+"""
+
+
+class Steps(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name) / "clone"
+        self.cache = Path(folder.name) / "cache"
+        self.counts = Path(folder.name) / "counts"
+        self.counts.mkdir()
+        for name, text in {
+            ".ci/steps.toml": TABLE, "src/a/part": "one", "src/notes/todo": "later", "trials/t.txt": "try", "campaign": "long",
+            "scripts/steps": SCRIPT.read_text(),
+        }.items():
+            self.write(name, text)
+        self.git("init", "--quiet")
+        self.commit()
+
+    def write(self, name: str, text: str) -> None:
+        file = self.root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def git(self, *arguments: str) -> None:
+        subprocess.run(["git", "-C", str(self.root), "-c", "user.name=t", "-c", "user.email=t@example.invalid", *arguments], check=True, stdout=subprocess.DEVNULL)
+
+    def commit(self) -> None:
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", "change")
+
+    def steps(self, *arguments: str) -> tuple[int, str]:
+        environment = {**os.environ, "XDG_CACHE_HOME": str(self.cache), "COUNTS": str(self.counts)}
+        done = subprocess.run(["python3", self.root / "scripts/steps", *arguments], env=environment, capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout + done.stderr
+
+    def ran(self) -> list[str]:
+        """The steps that ran since the last look."""
+        files = sorted(self.counts.iterdir())
+        names = [f"{file.name}" for file in files]
+        for file in files:
+            file.unlink()
+        return names
+
+    def test_a_step_runs_again_only_when_its_inputs_changed(self):
+        self.assertEqual(self.steps()[0], 0)
+        self.assertEqual(self.ran(), ["build", "campaign", "quick", "trial"])
+        code, output = self.steps()
+        self.assertEqual((code, self.ran()), (0, ["quick"]))
+        self.assertIn("skip     trial: its inputs passed already", output)
+        self.assertIn("steps: 1 passed, 0 failed, 3 skipped", output)
+        self.write("src/notes/todo", "never")
+        self.steps()
+        self.assertEqual(self.ran(), ["quick"], "a file that `!` takes out changes nothing")
+        self.write("trials/t.txt", "try again")
+        self.steps()
+        self.assertEqual(self.ran(), ["build", "quick", "trial"], "an uncommitted change counts")
+
+    def test_a_failure_is_shown_whole_and_remembered_by_nobody(self):
+        self.write("src/a/part", "two")
+        code, output = self.steps()
+        self.assertEqual(code, 1)
+        self.assertIn("FAILED   trial", output)
+        self.assertIn("---- output of trial", output)
+        self.ran()
+        self.assertEqual(self.steps()[0], 1)
+        self.assertEqual(self.ran(), ["build", "quick"], "the step ran, and failed again before it counted")
+
+    def test_a_step_whose_build_failed_does_not_pass(self):
+        (self.root / "src/a/part").unlink()
+        code, output = self.steps()
+        self.assertEqual(code, 1)
+        self.assertIn("NOT RUN  trial", output)
+        self.assertIn("failed", output.splitlines()[-1])
+
+    def test_results_of_the_night_that_are_committed_count_on_a_new_machine(self):
+        result = self.root / "docs/nightly/2026-01-01.json"
+        self.assertEqual(self.steps("--tier", "nightly", "--result", str(result))[0], 0)
+        self.assertEqual(self.ran(), ["build", "campaign", "quick", "survey", "trial"])
+        self.assertEqual(json.loads(result.read_text())["steps"][0]["outcome"], "passed")
+        subprocess.run(["rm", "-rf", self.cache], check=True)
+        _, output = self.steps()
+        self.assertEqual(self.ran(), ["quick"])
+        self.assertIn("skip     campaign: its inputs passed already (docs/nightly/2026-01-01.json)", output)
+        self.write("campaign", "longer")
+        self.steps()
+        self.assertEqual(self.ran(), ["campaign", "quick"])
+
+    def test_files_keep_their_times_unless_they_change(self):
+        self.steps()
+        tree = self.cache / "toolyard-ci/tree"
+        before = (tree / "src/a/part").stat().st_mtime_ns
+        self.write("trials/t.txt", "try again")
+        self.commit()
+        self.steps()
+        self.assertEqual((tree / "src/a/part").stat().st_mtime_ns, before)
+        self.assertEqual((tree / "trials/t.txt").read_text(), "try again")
+
+    def test_a_path_that_names_no_file_is_refused(self):
+        self.write(".ci/steps.toml", TABLE.replace('"trials/*.txt"', '"trails/*.txt"'))
+        code, output = self.steps()
+        self.assertNotEqual(code, 0)
+        self.assertIn("trails/*.txt", output)
+
+
+if __name__ == "__main__":
+    unittest.main()
