@@ -10,22 +10,18 @@ default:
 check BASE="HEAD":
     scripts/check-changed {{ BASE }}
 
-# What must pass before a change lands: .ci/steps.toml (--plan, --list, --all; or names of steps)
-ci *ARGS:
-    scripts/steps {{ ARGS }}
-
 # Every step of .ci/steps.toml in full; writes the result file that documents quote
 nightly *ARGS:
-    scripts/steps --tier nightly --result docs/nightly/$(date +%F).json {{ ARGS }}
+    scripts/steps --nightly --result docs/nightly/$(date +%F).json {{ ARGS }}
 
 # Format, and apply the fixes that clippy suggests
 fix:
     cargo fmt --all
     cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
 
-# All tests, with a PostgreSQL of their own
+# All tests, or those of `-p CRATE`, with a PostgreSQL of their own
 test *ARGS:
-    scripts/with-postgres cargo nextest run --workspace {{ ARGS }}
+    scripts/with-postgres cargo nextest run {{ ARGS }}
 
 # Regenerate docs/reference/errors.md from the code, or say which error lacks a remedy
 errors:

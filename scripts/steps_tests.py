@@ -3,6 +3,7 @@
 usage: PYTHONPATH=scripts python3 -m unittest -q steps_tests
 """
 
+import fcntl
 import json
 import os
 import subprocess
@@ -16,9 +17,17 @@ TABLE = """
 code = ["src", "!src/notes"]
 
 [[step]]
+name = "tools"
+job = "builds"
+tier = "always"
+checks = "what builds need"
+run = "true"
+
+[[step]]
 name = "build"
 job = "builds"
 tier = "always"
+needs = ["tools"]
 checks = "it builds"
 run = "cat src/a/part >/dev/null; echo built >>$COUNTS/build"
 
@@ -84,8 +93,8 @@ class Steps(unittest.TestCase):
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message", "change")
 
-    def steps(self, *arguments: str) -> tuple[int, str]:
-        environment = {**os.environ, "XDG_CACHE_HOME": str(self.cache), "COUNTS": str(self.counts)}
+    def steps(self, *arguments: str, **variables: str) -> tuple[int, str]:
+        environment = {**os.environ, "XDG_CACHE_HOME": str(self.cache), "COUNTS": str(self.counts), **variables}
         done = subprocess.run(["python3", self.root / "scripts/steps", *arguments], env=environment, capture_output=True, text=True, timeout=60)
         return done.returncode, done.stdout + done.stderr
 
@@ -121,6 +130,71 @@ class Steps(unittest.TestCase):
         self.assertEqual(self.steps()[0], 1)
         self.assertEqual(self.ran(), ["build", "quick"], "the step ran, and failed again before it counted")
 
+    def test_a_failure_takes_back_an_earlier_success(self):
+        flag = self.counts.parent / "broken"
+        self.write(".ci/steps.toml", TABLE.replace("grep -q one src/a/part;", f"test ! -e {flag};"))
+        self.assertEqual(self.steps()[0], 0)
+        flag.touch()
+        self.assertEqual(self.steps("trial")[0], 1)
+        self.assertEqual(self.steps()[0], 1)
+
+    def test_a_step_runs_again_if_the_command_of_an_indirect_need_changed(self):
+        self.steps()
+        self.write(".ci/steps.toml", TABLE.replace('run = "true"', 'run = "true || false"'))
+        self.ran()
+        self.steps()
+        self.assertEqual(self.ran(), ["build", "quick", "trial"])
+
+    def test_a_step_runs_again_if_the_measuring_data_changed(self):
+        data = self.counts.parent / "data"
+        data.mkdir()
+        (data / "cases").write_text("aa")
+        self.write(".ci/steps.toml", TABLE.replace('"trials/*.txt"', '"trials/*.txt", "$TOOLYARD_DATA"'))
+        self.steps(TOOLYARD_DATA=str(data))
+        (data / "cases").write_text("bb")
+        self.ran()
+        self.steps(TOOLYARD_DATA=str(data))
+        self.assertEqual(self.ran(), ["build", "quick", "trial"])
+
+    def test_a_shallow_clone_is_tested_as_it_is(self):
+        self.steps()
+        self.write("src/a/part", "two")
+        self.commit()
+        shallow = self.root.parent / "shallow"
+        subprocess.run(["git", "clone", "--quiet", "--depth=1", f"file://{self.root}", shallow], check=True)
+        self.root = shallow
+        code, output = self.steps()
+        self.assertEqual(code, 1)
+        self.assertIn("FAILED   trial", output)
+
+    def test_a_hook_of_another_repository_changes_nothing_there(self):
+        other = self.root.parent / "other"
+        subprocess.run(["git", "init", "--quiet", other], check=True)
+        self.assertEqual(self.steps(GIT_DIR=str(other / ".git"), GIT_INDEX_FILE="nowhere")[0], 0)
+        self.assertEqual(self.ran(), ["build", "quick", "trial"])
+        self.assertEqual([path.name for path in other.iterdir()], [".git"])
+
+    def test_a_plan_leaves_the_files_of_a_run_alone(self):
+        self.steps()
+        self.write("src/a/part", "one more")
+        _, output = self.steps("--plan")
+        self.assertIn("run      trial", output)
+        self.assertEqual((self.cache / "toolyard-ci/tree/src/a/part").read_text(), "one")
+
+    def test_two_runs_do_not_share_a_folder(self):
+        self.steps()
+        with open(self.cache / "toolyard-ci/lock", "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            code, output = self.steps()
+        self.assertEqual(code, 1)
+        self.assertIn("another run uses", output)
+
+    def test_a_step_whose_path_is_gone_is_refused_by_name_too(self):
+        (self.root / "trials/t.txt").unlink()
+        code, output = self.steps("trial")
+        self.assertEqual(code, 1)
+        self.assertIn("no file matches `trials/*.txt`", output)
+
     def test_a_step_whose_build_failed_does_not_pass(self):
         (self.root / "src/a/part").unlink()
         code, output = self.steps()
@@ -130,7 +204,7 @@ class Steps(unittest.TestCase):
 
     def test_results_of_the_night_that_are_committed_count_on_a_new_machine(self):
         result = self.root / "docs/nightly/2026-01-01.json"
-        self.assertEqual(self.steps("--tier", "nightly", "--result", str(result))[0], 0)
+        self.assertEqual(self.steps("--nightly", "--result", str(result))[0], 0)
         self.assertEqual(self.ran(), ["build", "campaign", "quick", "survey", "trial"])
         self.assertEqual(json.loads(result.read_text())["steps"][0]["outcome"], "passed")
         subprocess.run(["rm", "-rf", self.cache], check=True)
