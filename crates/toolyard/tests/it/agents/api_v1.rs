@@ -42,7 +42,7 @@ async fn an_approval_for_the_run_covers_later_calls_of_its_tool_only() {
             if list["approvals"][0]["step"] == step {
                 return list["approvals"][0].clone();
             }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
         panic!("step {step} never waits for approval");
     };
@@ -79,7 +79,7 @@ async fn an_approval_for_the_run_covers_later_calls_of_its_tool_only() {
         if list["runs"][0]["run"] == run {
             break;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(fixture.notes().len(), 3);
     let covers_run = |record: &Value| record["outcome"].as_str().unwrap().contains("every call of its tool");
@@ -97,7 +97,7 @@ async fn poll_until(mut holds: impl AsyncFnMut() -> bool) {
         if holds().await {
             return;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
     panic!("the condition does not hold");
 }
