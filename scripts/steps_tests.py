@@ -120,7 +120,7 @@ class Steps(unittest.TestCase):
         self.steps()
         self.assertEqual(self.ran(), ["build", "quick", "trial"], "an uncommitted change counts")
 
-    def test_a_failure_is_shown_whole_and_remembered_by_nobody(self):
+    def test_a_failure_is_shown_whole_and_never_counts_as_passed(self):
         self.write("src/a/part", "two")
         code, output = self.steps()
         self.assertEqual(code, 1)
@@ -137,6 +137,66 @@ class Steps(unittest.TestCase):
         flag.touch()
         self.assertEqual(self.steps("trial")[0], 1)
         self.assertEqual(self.steps()[0], 1)
+
+    def test_a_failure_takes_back_a_success_in_full(self):
+        flag = self.counts.parent / "broken"
+        self.write(".ci/steps.toml", TABLE.replace("grep -q one src/a/part;", f"test ! -e {flag};"))
+        self.assertEqual(self.steps("--nightly")[0], 0)
+        flag.touch()
+        self.assertEqual(self.steps("trial")[0], 1)
+        self.assertEqual(self.steps()[0], 1)
+
+    def test_a_nightly_step_that_failed_runs_until_it_passes(self):
+        flag = self.counts.parent / "broken"
+        self.write(".ci/steps.toml", TABLE.replace('run = "echo ran >>$COUNTS/campaign"', f'run = "test ! -e {flag}; echo ran >>$COUNTS/campaign"'))
+        self.steps()
+        self.assertNotIn("campaign", self.ran(), "it may take longer than all others")
+        flag.touch()
+        self.assertEqual(self.steps("campaign")[0], 1)
+        self.assertEqual(self.steps()[0], 1)
+        flag.unlink()
+        self.assertEqual(self.steps()[0], 0)
+        self.assertIn("campaign", self.ran())
+
+    def test_a_committed_failure_takes_back_an_earlier_success(self):
+        result = self.root / "docs/nightly/2026-01-01.json"
+        self.steps("--nightly", "--result", str(result))
+        later = json.loads(result.read_text())
+        for row in later["steps"]:
+            row["outcome"] = "failed"
+        self.write("docs/nightly/2026-01-02.json", json.dumps(later))
+        subprocess.run(["rm", "-rf", self.cache], check=True)
+        self.ran()
+        self.steps()
+        self.assertEqual(self.ran(), ["build", "campaign", "quick", "trial"])
+
+    def test_settings_of_a_single_test_do_not_reach_the_steps(self):
+        self.write(".ci/steps.toml", TABLE.replace("grep -q one src/a/part;", "test -z ${TOOLYARD_SIMULATION_SEED:-};"))
+        self.assertEqual(self.steps(TOOLYARD_SIMULATION_SEED="17")[0], 0)
+
+    def test_a_part_of_a_file_is_an_input(self):
+        self.write(".ci/steps.toml", TABLE.replace('"trials/*.txt"', '"settings.toml#build"'))
+        self.write("settings.toml", "[build]\nfast = true\n[other]\nname = 1\n")
+        self.steps()
+        self.ran()
+        self.write("settings.toml", "[build]\nfast = true\n[other]\nname = 2\n")
+        self.steps()
+        self.assertEqual(self.ran(), ["quick"])
+        self.write("settings.toml", "[build]\nfast = false\n")
+        self.steps()
+        self.assertEqual(self.ran(), ["build", "quick", "trial"])
+
+    def test_an_unknown_job_is_refused(self):
+        self.assertNotEqual(self.steps("--job", "blackbox")[0], 0)
+        self.write(".ci/steps.toml", TABLE.replace('job = "black-box"', 'job = "blackbox"'))
+        self.assertNotEqual(self.steps()[0], 0)
+
+    def test_a_runner_that_cannot_remember_a_result_fails_and_ends(self):
+        (self.cache / "toolyard-ci").mkdir(parents=True)
+        (self.cache / "toolyard-ci/passed").write_text("a file where a folder belongs")
+        code, output = self.steps("trial")
+        self.assertEqual(code, 1)
+        self.assertIn("FAILED   trial", output)
 
     def test_a_step_runs_again_if_the_command_of_an_indirect_need_changed(self):
         self.steps()
