@@ -143,3 +143,13 @@ async fn the_callers_deadline_applies_too() {
 async fn a_paused_clock_does_not_end_a_calculation() {
     assert_eq!(result_text("2+2").await, "4");
 }
+
+#[tokio::test]
+async fn an_empty_list_that_nothing_refers_to_is_no_list() {
+    let text = |expression| async move {
+        let arguments = json!({"expression": expression, "values": []});
+        calculate_with(arguments).await.map(|output| output.to_text())
+    };
+    assert_eq!(text("15%*2480").await.unwrap(), "372");
+    assert!(text("sum(values)").await.is_err());
+}

@@ -98,7 +98,9 @@ impl Tool for Calculate {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let CalculateArguments { expression, values } = read_arguments(&request.arguments)?;
-            let values = values.filter(|values| !values.is_null());
+            // Models fill in every parameter: where no list is wanted, an empty one says no more than none.
+            let is_unused = !expression.contains("values") && values == Some(Value::Array(Vec::new()));
+            let values = values.filter(|values| !values.is_null() && !is_unused);
             let expanded = expand_aggregates(&expression, values.as_ref())?;
             let expression = expanded.as_ref().map_or(expression, |expanded| expanded.expression.clone());
             if expression.trim().is_empty() {
