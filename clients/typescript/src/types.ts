@@ -239,6 +239,7 @@ export interface StepRepaired extends EventBase {
   type: "step_repaired";
   step: string;
   arguments: Record<string, unknown>;
+  notes?: string[];
 }
 
 export interface RepairFailed extends EventBase {

@@ -80,8 +80,8 @@ pub use driver::{CancelToken, discard_run, is_being_created, owner_of_run, run_t
 pub use example_requests::{example_requests_request, parse_example_requests};
 pub use execution::ExecutionAgent;
 pub use planning::{
-    Complexity, NO_TOOL, Plan, PlanProblem, PlannerDecision, PlanningAgent, PlanningContext, RepairNotes,
-    Step, StepSummary, ToolCatalog, ToolPlaces, check_plan,
+    NO_TOOL, Plan, PlanProblem, PlannerDecision, PlanningAgent, PlanningContext, RepairNotes, Step,
+    StepSummary, ToolCatalog, ToolPlaces, check_plan,
 };
 pub use run::{
     ApprovalDetails, ApprovalState, DataSources, ModelTask, Permission, PlannedTool, RepairState,

@@ -266,6 +266,7 @@ class StepRepaired(EventBase):
     type: Literal["step_repaired"]
     step: str
     arguments: Dict[str, Any]
+    notes: NotRequired[List[str]]
 
 
 class RepairFailed(EventBase):

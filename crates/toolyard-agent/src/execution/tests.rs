@@ -7,7 +7,7 @@ use toolyard_hub::HubConfig;
 use toolyard_model::ModelToolCall;
 
 use super::*;
-use crate::{Complexity, planning::prepare_tool_input};
+use crate::planning::prepare_tool_input;
 
 fn step(tool: &str, description: &str) -> Step {
     Step {
@@ -16,7 +16,6 @@ fn step(tool: &str, description: &str) -> Step {
         tool_type: tool.to_owned(),
         arguments: Map::new(),
         dependencies: Vec::new(),
-        complexity: Complexity::Medium,
     }
 }
 

@@ -60,14 +60,6 @@ impl PlanningContext {
         Self { question: question.into(), mode, tools, ..Self::default() }
     }
 
-    /// The conversation, the question and the summaries of finished steps. A spreadsheet cell such as `B2` in a plan that
-    /// occurs in none of them was invented by the model.
-    pub(super) fn context_text(&self) -> String {
-        let history = self.history.iter().map(|message| message.text.as_str());
-        let finished = self.finished.iter().map(|step| step.summary.as_str());
-        history.chain(finished).chain([self.question.as_str()]).collect::<Vec<_>>().join("\n")
-    }
-
     pub(super) fn finished_ids(&self) -> Vec<&str> {
         self.finished.iter().map(|step| step.step.as_str()).collect()
     }

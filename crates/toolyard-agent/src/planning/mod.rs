@@ -5,13 +5,15 @@
 //! | `agent.rs`, `context.rs` | [`PlanningAgent`]: the request to the model, from a [`PlanningContext`] |
 //! | `signature.rs`, `plan_schema.rs`, `examples.rs` | the request for small models: signatures, JSON Schema, examples |
 //! | `reply/` | reads a plan or an answer from the reply |
-//! | `normalize/` | normalizes and repairs a plan before it is checked |
+//! | `normalize/` | normalizes a plan and repairs what does not fit, before it is checked |
+//! | `argument_changes.rs` | what a repair changed in arguments |
 //! | `question.rs` | recognizes requests that only ask something |
 //! | `tool_search.rs` | how a model asks for tools that its prompt does not show |
-//! | `paths.rs` | paths in arguments: from the settings of a server, invented, or refused |
+//! | `paths.rs` | paths in arguments: from the settings of a server, or refused |
 //! | `plan.rs`, `plan_check.rs`, `tool_params.rs`, `tool_name.rs` | plans, their problems, and the tools they may use |
 
 mod agent;
+pub(crate) mod argument_changes;
 mod context;
 mod examples;
 mod normalize;
@@ -32,6 +34,6 @@ pub use self::{
     context::{PlannerDecision, PlanningContext, StepSummary},
     normalize::RepairNotes,
     paths::ToolPlaces,
-    plan::{Complexity, NO_TOOL, Plan, PlanProblem, Step},
+    plan::{NO_TOOL, Plan, PlanProblem, Step},
     plan_check::{ToolCatalog, check_plan},
 };

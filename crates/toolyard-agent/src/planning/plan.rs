@@ -47,9 +47,6 @@ pub struct Step {
     /// Ids of steps that must finish first, besides those that the arguments refer to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<String>,
-    /// Difficulty, as estimated by the model.
-    #[serde(default)]
-    pub complexity: Complexity,
 }
 
 impl Step {
@@ -59,17 +56,6 @@ impl Step {
         let repeats_call = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(": "));
         (!self.description.is_empty() && !repeats_call).then_some(&self.description)
     }
-}
-
-/// Estimated difficulty of a step.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "self-explanatory")]
-pub enum Complexity {
-    Low,
-    #[default]
-    Medium,
-    High,
 }
 
 /// A problem of a plan. The messages are sent to the model that wrote it, so their wording is part of the prompt.

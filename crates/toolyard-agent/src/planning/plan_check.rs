@@ -131,6 +131,7 @@ fn bad_arguments(step: &Step, params: &ToolParams, known_steps: &HashSet<&str>) 
     for (name, value) in &step.arguments {
         match params.param(name) {
             None if params.accepts_undeclared => {}
+            Some(_) if value.is_null() && params.takes_null(name) => {}
             None => {
                 let names: Vec<&str> = params.params.iter().map(|param| param.name.as_str()).collect();
                 reasons.push(format!(
@@ -143,6 +144,20 @@ fn bad_arguments(step: &Step, params: &ToolParams, known_steps: &HashSet<&str>) 
         }
     }
     reasons.into_iter().map(problem).collect()
+}
+
+/// Whether a literal value does not fit its parameter.
+pub(super) fn is_misfit(
+    params: &ToolParams,
+    param: &Param,
+    value: &Value,
+    known_steps: &HashSet<&str>,
+) -> bool {
+    if value.is_null() {
+        !params.takes_null(&param.name)
+    } else {
+        mismatch(param, value, known_steps).is_some()
+    }
 }
 
 /// Why a literal value does not match a parameter; values with references are not judged.

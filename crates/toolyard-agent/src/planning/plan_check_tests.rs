@@ -45,7 +45,6 @@ fn step(id: &str, tool: &str, arguments: Value) -> Step {
         tool_type: tool.to_owned(),
         arguments,
         dependencies: Vec::new(),
-        complexity: crate::Complexity::Medium,
     }
 }
 

@@ -1,31 +1,11 @@
 //! Converts arguments to the types of a tool's parameters where the intended value is unambiguous.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use toolyard_core::{Param, ParamType};
 
-/// Converts numbers and lists written as strings, wraps single values where a list is expected, and drops nulls of optional
-/// parameters. Values for which `is_unresolved` holds are left alone.
-pub(crate) fn coerce_arguments(
-    arguments: &mut Map<String, Value>,
-    params: &[Param],
-    is_unresolved: impl Fn(&Value) -> bool,
-) {
-    arguments.retain(|name, value| {
-        let param = params.iter().find(|param| param.name == *name);
-        let takes_text =
-            |param: &Param| matches!(param.kind, ParamType::String | ParamType::Any | ParamType::Union(_));
-        let is_blank = |param: &Param| value.is_null() || (value == "" && !takes_text(param));
-        !param.is_some_and(|param| !param.required && is_blank(param))
-    });
-    for (name, value) in arguments.iter_mut() {
-        let param = params.iter().find(|param| param.name == *name);
-        if let Some(param) = param.filter(|_| !is_unresolved(value)) {
-            *value = coerce_value(std::mem::take(value), param);
-        }
-    }
-}
-
-pub(super) fn coerce_value(value: Value, param: &Param) -> Value {
+/// Converts numbers and lists written as strings, and wraps single values where a list is expected. A value that the parameter
+/// takes is returned as it is.
+pub(crate) fn coerce_value(value: Value, param: &Param) -> Value {
     match (&param.kind, value) {
         (ParamType::Array, Value::Array(items)) => as_rows(items, param),
         (ParamType::Array, Value::String(text)) => match parse_composite(&text, '[') {
@@ -98,10 +78,7 @@ mod tests {
 
     fn coerce_one(kind: &Value, value: Value) -> Value {
         let params = params(&json!({"type": "object", "properties": {"a": kind}, "required": ["a"]}));
-        let mut arguments = Map::new();
-        arguments.insert("a".to_owned(), value);
-        coerce_arguments(&mut arguments, &params, |_| false);
-        arguments.remove("a").unwrap()
+        coerce_value(value, &params[0])
     }
 
     #[test]
@@ -123,14 +100,6 @@ mod tests {
         assert_eq!(coerce_one(&json!({"type": ["string", "number"]}), json!("5")), json!("5"));
         assert_eq!(coerce_one(&json!({"type": ["array", "number"]}), json!("[5]")), json!([5]));
         assert_eq!(coerce_one(&json!({"type": ["array", "number"]}), json!("5")), json!(5));
-    }
-
-    #[test]
-    fn nulls_of_optional_parameters_are_dropped() {
-        let params = params(&json!({"properties": {"a": {"type": "string"}, "b": {}}, "required": ["b"]}));
-        let Value::Object(mut arguments) = json!({"a": null, "b": null, "c": null}) else { panic!() };
-        coerce_arguments(&mut arguments, &params, |_| false);
-        assert_eq!(Value::Object(arguments), json!({"b": null, "c": null}));
     }
 
     proptest! {

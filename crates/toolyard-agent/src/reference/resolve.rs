@@ -138,7 +138,7 @@ impl<'v> Resolver<'v> {
         let fragments = parse_fragments(text);
         if let [Fragment::Reference(reference)] = fragments.as_slice() {
             return Ok(match self.resolve(reference)? {
-                None => ArgumentNode::Text(reference.written.clone()),
+                None => ArgumentNode::Text(text.to_owned()),
                 Some((found, "")) => ArgumentNode::Resolved(found),
                 Some((found, rest)) => ArgumentNode::Text(format!("{}{rest}", found.into_text())),
             });

@@ -38,7 +38,9 @@ impl Run {
             RunEvent::StepEnded { step, outcome, milliseconds } => {
                 self.apply_step_ended(step, outcome, *milliseconds)?;
             }
-            RunEvent::StepRepaired { step, arguments } => self.apply_step_repaired(step, arguments)?,
+            RunEvent::StepRepaired { step, arguments, notes } => {
+                self.apply_step_repaired(step, arguments, notes)?;
+            }
             RunEvent::RepairFailed { step, .. } => {
                 self.step_mut(step)?.repair = RepairState::Failed;
                 self.forget_replies(|task| *task == ModelTask::Repair { step: step.clone() });
@@ -243,7 +245,12 @@ impl Run {
         Ok(())
     }
 
-    fn apply_step_repaired(&mut self, id: &str, arguments: &Map<String, Value>) -> Result<(), RunError> {
+    fn apply_step_repaired(
+        &mut self,
+        id: &str,
+        arguments: &Map<String, Value>,
+        notes: &[String],
+    ) -> Result<(), RunError> {
         if !self.step_mut(id)?.needs_repair() {
             return Err(RunError::Invalid("the step needs no new arguments"));
         }
@@ -255,8 +262,8 @@ impl Run {
         step.result_from = DataSources::default();
         step.step.arguments = arguments.clone();
         step.attempt = attempt;
-        // The notes are about the old arguments.
-        step.tool.notes.clear();
+        // The old notes are about the old arguments.
+        step.tool.notes = notes.to_vec();
         step.phase = StepPhase::Waiting;
         // The approval was for the old arguments.
         step.approval = ApprovalState::None;

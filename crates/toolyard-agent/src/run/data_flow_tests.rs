@@ -50,14 +50,7 @@ fn step(number: usize, random: &RandomStep) -> (Step, PlannedTool) {
     let mut dependencies = earlier(&random.depends_on);
     dependencies.extend(references);
     let tool_type = if random.kind == Kind::Reasoning { NO_TOOL.to_owned() } else { format!("tool{number}") };
-    let step = Step {
-        id: id(number),
-        description: String::new(),
-        tool_type,
-        arguments,
-        dependencies,
-        complexity: crate::Complexity::Low,
-    };
+    let step = Step { id: id(number), description: String::new(), tool_type, arguments, dependencies };
     let source = (random.kind != Kind::Reasoning).then(|| format!("source{number}").as_str().into());
     let reads_private = random.kind != Kind::Public;
     let tool = PlannedTool {
@@ -189,7 +182,7 @@ fn a_repair_contains_the_error_and_the_dependencies() {
     run.apply(&RunEvent::StepEnded { step: id(1), outcome, milliseconds: 1 }).unwrap();
     assert!(run.step(&id(1)).unwrap().result_from.is_empty(), "the error of a public tool is public");
     let arguments = json!({"query": "x"}).as_object().unwrap().clone();
-    run.apply(&RunEvent::StepRepaired { step: id(1), arguments }).unwrap();
+    run.apply(&RunEvent::StepRepaired { step: id(1), arguments, notes: Vec::new() }).unwrap();
     assert_eq!(run.step(&id(1)).unwrap().written_from, set(&["source0"]));
 }
 

@@ -66,7 +66,13 @@ pub enum RunEvent {
     /// A step ended.
     StepEnded { step: String, outcome: StepEnd, milliseconds: u64 },
     /// A step got new arguments.
-    StepRepaired { step: String, arguments: Map<String, Value> },
+    StepRepaired {
+        step: String,
+        arguments: Map<String, Value>,
+        /// What changed, with the values before and after. Absent in old logs.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notes: Vec<String>,
+    },
     /// No better arguments were found for a step.
     RepairFailed { step: String, reason: String },
     /// A user resolved a step whose outcome was unknown.
@@ -357,7 +363,6 @@ mod tests {
             tool_type: "read".to_owned(),
             arguments: Map::new(),
             dependencies: vec!["token".to_owned()],
-            complexity: crate::Complexity::Low,
         };
         let tool = PlannedTool {
             source: Some("excel".into()),

@@ -36,7 +36,6 @@ fn step(id: &str, tool: &str, dependencies: &[&str]) -> Step {
         tool_type: tool.to_owned(),
         arguments: Map::new(),
         dependencies: dependencies.iter().map(|&name| name.to_owned()).collect(),
-        complexity: crate::Complexity::Low,
     }
 }
 
@@ -370,7 +369,7 @@ fn a_failed_step_is_repaired_once_under_a_new_journal_name() {
     assert_eq!(run.tasks(), [Task::RepairStep("a".to_owned())]);
     run.apply(&model_replied(ModelTask::Repair { step: "a".to_owned() })).unwrap();
     let Some(arguments) = json!({"b": 1}).as_object().cloned() else { unreachable!() };
-    run.apply(&RunEvent::StepRepaired { step: "a".to_owned(), arguments }).unwrap();
+    run.apply(&RunEvent::StepRepaired { step: "a".to_owned(), arguments, notes: Vec::new() }).unwrap();
     assert_eq!(run.step("a").unwrap().journal_name(), "a#2");
     assert_eq!(run.tasks(), [Task::Call("a".to_owned())]);
     run.apply(&started).unwrap();
@@ -519,7 +518,7 @@ fn invalid_events_are_rejected_without_effect() {
         model_replied(ModelTask::Plan { round: 0, repair: false }),
         RunEvent::PlanRejected { problems: Vec::new() },
         RunEvent::StepResolved { step: "a".to_owned(), resolution: Resolution::Done },
-        RunEvent::StepRepaired { step: "a".to_owned(), arguments: Map::new() },
+        RunEvent::StepRepaired { step: "a".to_owned(), arguments: Map::new(), notes: Vec::new() },
         RunEvent::Verified { step: "a".to_owned(), verification: verification(true) },
     ] {
         let mut changed = run.clone();

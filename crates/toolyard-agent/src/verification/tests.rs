@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::Map;
 
 use super::*;
-use crate::{Complexity, values::step_value};
+use crate::values::step_value;
 
 fn step(tool: &str) -> Step {
     Step {
@@ -13,7 +13,6 @@ fn step(tool: &str) -> Step {
         tool_type: tool.to_owned(),
         arguments: Map::new(),
         dependencies: Vec::new(),
-        complexity: Complexity::Medium,
     }
 }
 

@@ -163,7 +163,7 @@ fn plan_step(case: &Case, index: usize) -> Value {
         _ => Vec::new(),
     };
     json!({"id": step_id(index), "tool_type": step.tool, "arguments": step.arguments,
-           "dependencies": dependencies, "description": step.tool, "complexity": "low"})
+           "dependencies": dependencies, "description": step.tool})
 }
 
 /// The plans of a case, one per round.

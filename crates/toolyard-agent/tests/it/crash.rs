@@ -49,7 +49,7 @@ fn plan(label: &str) -> String {
             }
         }
         json!({"id": format!("s{at}"), "tool_type": tool, "arguments": arguments, "dependencies": dependencies,
-               "description": format!("step {at}"), "complexity": "low"})
+               "description": format!("step {at}")})
     });
     json!({"steps": steps.collect::<Vec<_>>()}).to_string()
 }

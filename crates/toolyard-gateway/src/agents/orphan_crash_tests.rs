@@ -79,8 +79,7 @@ fn plan(label: &str) -> String {
     let step = |at: usize| {
         let dependencies = at.checked_sub(1).map(|before| format!("s{before}"));
         json!({"id": format!("s{at}"), "tool_type": "record_line", "arguments": {"label": label, "line": at},
-               "dependencies": dependencies.into_iter().collect::<Vec<_>>(), "description": format!("line {at}"),
-               "complexity": "low"})
+               "dependencies": dependencies.into_iter().collect::<Vec<_>>(), "description": format!("line {at}")})
     };
     json!({"steps": (0..STEPS).map(step).collect::<Vec<_>>()}).to_string()
 }

@@ -13,7 +13,8 @@ use crate::{
     AgentError, AgentParts, AgentTools, ExecutionAgent, ModelTask, PlanProblem, PlannerDecision, RunEnd,
     RunEvent, RunLimit, RunUpdate, StepEnd, StepPhase, StepRun, Task, ToolCatalog as _,
     planning::{
-        paths::{fill_settled_arguments, wants_absolute_paths, with_absolute_paths},
+        argument_changes::argument_changes,
+        paths::{add_settled_arguments, wants_absolute_paths, with_absolute_paths},
         reply::plan_text::clean_answer,
     },
     values::reasoned_value,
@@ -76,21 +77,27 @@ impl RunDriver<'_> {
 
     pub(in crate::driver) fn read_repair_reply(&mut self, id: &str) -> Result<bool, AgentError> {
         if let Some(arguments) = self.run.step(id).and_then(|step| repair_paths(self.context.parts, step)) {
-            return self.record(RunEvent::StepRepaired { step: id.to_owned(), arguments }).map(|()| true);
+            return self.repair_step(id, arguments).map(|()| true);
         }
         let task = ModelTask::Repair { step: id.to_owned() };
         let (Some(step), Some(reply)) = (self.run.step(id), self.run.reply(&task)) else { return Ok(false) };
         let repair_failed =
             |reason: &str| RunEvent::RepairFailed { step: id.to_owned(), reason: reason.to_owned() };
         let repaired = ExecutionAgent::default().parse_repair(reply);
-        let event = match repaired.map(|arguments| with_settled(self.context.parts, step, arguments)) {
+        match repaired.map(|arguments| with_settled(self.context.parts, step, arguments)) {
             Some(arguments) if arguments == step.step.arguments => {
-                repair_failed("the model repeated the same arguments")
+                self.record(repair_failed("the model repeated the same arguments"))?;
             }
-            Some(arguments) => RunEvent::StepRepaired { step: id.to_owned(), arguments },
-            None => repair_failed("the model returned no readable arguments"),
-        };
-        self.record(event).map(|()| true)
+            Some(arguments) => self.repair_step(id, arguments)?,
+            None => self.record(repair_failed("the model returned no readable arguments"))?,
+        }
+        Ok(true)
+    }
+
+    fn repair_step(&mut self, id: &str, arguments: Map<String, Value>) -> Result<(), AgentError> {
+        let before = self.run.step(id).map(|step| step.step.arguments.clone()).unwrap_or_default();
+        let notes = argument_changes(&before, &arguments);
+        self.record(RunEvent::StepRepaired { step: id.to_owned(), arguments, notes })
     }
 
     pub(in crate::driver) fn read_judgement_reply(&mut self, id: &str) -> Result<bool, AgentError> {
@@ -223,7 +230,7 @@ fn repair_paths(parts: &AgentParts, step: &StepRun) -> Option<Map<String, Value>
 fn with_settled(parts: &AgentParts, step: &StepRun, mut arguments: Map<String, Value>) -> Map<String, Value> {
     let tools = AgentTools::new(&parts.config, &parts.hub);
     if let Some(schema) = tools.input_schema(&step.step.tool_type) {
-        fill_settled_arguments(
+        add_settled_arguments(
             &mut arguments,
             &params(&schema.to_value()),
             &tools.places(&step.step.tool_type),

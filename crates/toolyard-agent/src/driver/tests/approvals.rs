@@ -71,7 +71,7 @@ async fn approvers_see_how_the_plan_was_repaired() {
     let question = request("Put =C2*D2 into A1");
     let (run, end) = fixture.ask(question).await;
     assert!(matches!(end, RunEnd::Suspended { .. }), "{end:?}");
-    let notes = ["`formula`: added `=` to `C2*D2`", "dropped `again`: repeats this call"];
+    let notes = ["`formula`: `\"C2*D2\"` became `\"=C2*D2\"`", "dropped `again`: repeats this call"];
     let approval = fixture.log.pending_approvals().await.unwrap().remove(0);
     assert!(notes.iter().all(|note| approval.text.contains(note)), "{}", approval.text);
     assert!(

@@ -341,7 +341,7 @@ pub(crate) fn plan(steps: &[(&str, &str, Value, &[&str])]) -> String {
         .iter()
         .map(|(id, tool, arguments, dependencies)| {
             json!({"id": id, "tool_type": tool, "arguments": arguments, "dependencies": dependencies,
-                   "description": format!("do {id}"), "complexity": "low"})
+                   "description": format!("do {id}")})
         })
         .collect();
     json!({ "steps": steps }).to_string()

@@ -112,7 +112,7 @@ fn random_plan(seed: u64, steps: usize) -> (String, u64) {
         let dependencies: Vec<String> =
             dependencies.iter().map(|dependency| format!("s{dependency}")).collect();
         steps_json.push(json!({"id": format!("s{index}"), "tool_type": "wait", "dependencies": dependencies,
-            "arguments": {"milliseconds": milliseconds, "step": index}, "description": "", "complexity": "low"}));
+            "arguments": {"milliseconds": milliseconds, "step": index}, "description": ""}));
     }
     (json!({ "steps": steps_json }).to_string(), ends.values().copied().max().unwrap())
 }

@@ -70,7 +70,7 @@ fn twenty_steps() -> String {
                 }
             }
             json!({"id": format!("s{at}"), "tool_type": tool, "arguments": arguments, "dependencies": dependencies,
-                   "description": "", "complexity": "low"})
+                   "description": ""})
         })
         .collect();
     json!({ "steps": steps }).to_string()

@@ -1,12 +1,14 @@
 //! Normalizes a plan without asking the model again, where the intent is unambiguous: tool names, step ids, references, and
-//! the types of arguments.
+//! arguments that do not fit the schema of their tool. Arguments that fit are never changed, but for formulas of small models.
 //!
 //! | file | purpose |
 //! |---|---|
 //! | `step_ids.rs` | gives steps unique ids and rewrites references to them |
+//! | `formulas.rs` | restores the `=` of formulas, for small models only |
 //! | `infer_arguments.rs` | arguments of a step without any, from its description |
-//! | `repair.rs` | repairs that change what is executed, with notes for the approver |
+//! | `repair.rs` | steps that a small model wrote too many, with notes for the approver |
 
+mod formulas;
 mod infer_arguments;
 mod repair;
 mod step_ids;
@@ -18,19 +20,17 @@ use toolyard_core::{RawJson, ToolKind, extract_capabilities};
 
 pub(crate) use self::infer_arguments::prepare_tool_input;
 pub use self::repair::RepairNotes;
-pub(super) use self::repair::{
-    remove_final_reasoning, remove_invented_cells, remove_invented_folders, remove_paths_into_reasoning,
-    remove_repeated_calls, split_ranges,
-};
-use self::{repair::restore_equals_signs, step_ids::assign_ids};
+pub(super) use self::repair::{remove_final_reasoning, remove_paths_into_reasoning, remove_repeated_calls};
+use self::{formulas::restore_equals_signs, repair::add_note, step_ids::assign_ids};
 use super::{
-    paths::{ToolPlaces, fill_settled_arguments},
-    plan::{Complexity, NO_TOOL, Plan, Step},
-    plan_check::{ToolCatalog, has_reference},
+    argument_changes::argument_changes,
+    paths::{ToolPlaces, add_settled_arguments},
+    plan::{NO_TOOL, Plan, Step},
+    plan_check::{ToolCatalog, is_misfit},
     reply::plan_json::UNNAMED_ARGUMENT,
     tool_params::ToolParams,
 };
-use crate::reference::{Reference, coerce::coerce_arguments, fold_name, references};
+use crate::reference::{coerce::coerce_value, fold_name};
 
 /// Names with which models say that a step needs no tool.
 const NO_TOOL_NAMES: [&str; 14] = [
@@ -54,18 +54,16 @@ const MAX_DESCRIPTION_CHARS: usize = 80;
 /// Prefixes that models put before a tool's name.
 const TOOL_PREFIXES: [&str; 4] = ["functions.", "function.", "tools.", "tool:"];
 
-/// Normalizes step ids, tool names and arguments. `finished` are steps of earlier plans.
+/// Normalizes step ids and tool names, and repairs arguments that do not fit. `finished` are steps of earlier plans.
 pub(super) fn normalize(
     mut plan: Plan,
     tools: &dyn ToolCatalog,
     finished: &[&str],
-    question: &str,
     notes: &mut RepairNotes,
 ) -> Plan {
     assign_ids(&mut plan, finished);
     let ids: Vec<String> = plan.steps.iter().map(|step| step.id.clone()).collect();
     let known_steps: HashSet<&str> = ids.iter().map(String::as_str).chain(finished.iter().copied()).collect();
-    let is_only_step = plan.steps.len() == 1;
     for step in &mut plan.steps {
         step.tool_type = resolve_tool_name(&step.tool_type, tools);
         if let Some(selected) = tools.name_for_arguments(&step.tool_type, &step.arguments) {
@@ -73,13 +71,13 @@ pub(super) fn normalize(
         }
         // Unknown dependencies are dropped; unknown references are reported by the plan check.
         step.dependencies.retain(|id| known_steps.contains(id.as_str()) && *id != step.id);
-        step.arguments.values_mut().for_each(|value| unwrap_dollar_numbers(value, &known_steps, question));
-        restore_equals_signs(step, question, notes);
         if let Some(schema) = tools.input_schema(&step.tool_type).filter(|_| step.tool_type != NO_TOOL) {
-            normalize_arguments(step, &schema, &known_steps, &tools.places(&step.tool_type));
-        }
-        if is_only_step && step.complexity == Complexity::Medium {
-            step.complexity = Complexity::Low;
+            let written = step.arguments.clone();
+            repair_arguments(step, &schema, &known_steps, &tools.places(&step.tool_type));
+            for change in argument_changes(&written, &step.arguments) {
+                add_note(notes, &step.id, change);
+            }
+            leave_empty_calculation_to_model(step, notes);
         }
         if step.description.is_empty() && step.tool_type != NO_TOOL {
             step.description = describe_call(step);
@@ -88,18 +86,75 @@ pub(super) fn normalize(
     plan
 }
 
-/// Converts the arguments to the types of the tool's parameters.
-fn normalize_arguments(step: &mut Step, schema: &RawJson, known_steps: &HashSet<&str>, places: &ToolPlaces) {
+/// Repairs what does not fit the tool's schema, as far as only one repair is possible. What fits is left as the model wrote it,
+/// however strange it looks: the program cannot know what was meant. What stays wrong is reported by the plan check, and the
+/// model is asked again.
+fn repair_arguments(step: &mut Step, schema: &RawJson, known_steps: &HashSet<&str>, places: &ToolPlaces) {
     let params = ToolParams::from_schema(schema);
     name_unnamed_argument(step, &params);
-    normalize_calculation(step, known_steps);
-    if step.arguments.is_empty()
-        && let Some(prepared) = prepare_tool_input(step, schema)
-    {
+    correct_names(step, &params);
+    if let Some(prepared) = prepare_tool_input(step, schema) {
         step.arguments = prepared;
     }
-    fill_settled_arguments(&mut step.arguments, &params.params, places);
-    coerce_arguments(&mut step.arguments, &params.params, |value| has_reference(value, known_steps));
+    add_settled_arguments(&mut step.arguments, &params.params, places);
+    for (name, value) in &mut step.arguments {
+        if let Some(param) = params.param(name).filter(|param| is_misfit(&params, param, value, known_steps))
+        {
+            unwrap_dollar_numbers(value, known_steps);
+            *value = coerce_value(std::mem::take(value), param);
+        }
+    }
+    // Models fill in every parameter; a blank one that the tool does not take means that there is no value.
+    step.arguments.retain(|name, value| {
+        let is_blank = value.is_null() || *value == "";
+        let optional = params.param(name).filter(|param| is_blank && !param.required);
+        !optional.is_some_and(|param| is_misfit(&params, param, value, known_steps))
+    });
+}
+
+/// Restores the `=` of the formulas of a small model, and notes it.
+pub(super) fn restore_formulas(mut plan: Plan, question: &str, notes: &mut RepairNotes) -> Plan {
+    for step in &mut plan.steps {
+        let written = step.arguments.clone();
+        restore_equals_signs(step, question);
+        for change in argument_changes(&written, &step.arguments) {
+            add_note(notes, &step.id, change);
+        }
+    }
+    plan
+}
+
+/// Renames arguments whose name differs from that of exactly one parameter, and only in case and separators.
+fn correct_names(step: &mut Step, params: &ToolParams) {
+    if params.accepts_undeclared {
+        return;
+    }
+    let written: Vec<String> = step.arguments.keys().cloned().collect();
+    let is_same = |name: &str, other: &str| fold_name(name) == fold_name(other);
+    let correct_name = |name: String| {
+        let is_unique = written.iter().filter(|other| is_same(other, &name)).count() == 1;
+        let mut similar = params.params.iter().filter(|param| is_same(&param.name, &name));
+        match (similar.next(), similar.next()) {
+            (Some(only), None) if is_unique => only.name.clone(),
+            _ => name,
+        }
+    };
+    let arguments = std::mem::take(&mut step.arguments);
+    step.arguments = arguments.into_iter().map(|(name, value)| (correct_name(name), value)).collect();
+}
+
+/// A calculation without anything to calculate is left to the model, as the specification says.
+fn leave_empty_calculation_to_model(step: &mut Step, notes: &mut RepairNotes) {
+    let is_calculation = ToolKind::of(&extract_capabilities(&step.tool_type, "")) == ToolKind::Calculate;
+    if is_calculation && step.arguments.values().all(|value| value.is_null() || *value == "") {
+        add_note(
+            notes,
+            &step.id,
+            format!("`{}` has nothing to calculate: left to the model", step.tool_type),
+        );
+        step.tool_type = NO_TOOL.to_owned();
+        step.arguments.clear();
+    }
 }
 
 /// A description of a step from its tool and arguments.
@@ -113,21 +168,18 @@ fn describe_call(step: &Step) -> String {
     if arguments.is_empty() { step.tool_type.clone() } else { format!("{}: {arguments}", step.tool_type) }
 }
 
-/// Converts `$42` to 42 unless the request contains `$42`: small models write numbers like references.
-fn unwrap_dollar_numbers(value: &mut Value, known_steps: &HashSet<&str>, question: &str) {
+/// Converts `$42` to 42: small models write numbers like references.
+fn unwrap_dollar_numbers(value: &mut Value, known_steps: &HashSet<&str>) {
     match value {
         Value::String(text) => {
             let number = text.trim().strip_prefix('$').filter(|rest| !known_steps.contains(rest));
-            let number = number.and_then(|rest| serde_json::from_str::<Number>(rest).ok());
-            if let Some(number) = number.filter(|_| !question.contains(text.trim())) {
+            if let Some(number) = number.and_then(|rest| serde_json::from_str::<Number>(rest).ok()) {
                 *value = Value::Number(number);
             }
         }
-        Value::Array(items) => {
-            items.iter_mut().for_each(|item| unwrap_dollar_numbers(item, known_steps, question));
-        }
+        Value::Array(items) => items.iter_mut().for_each(|item| unwrap_dollar_numbers(item, known_steps)),
         Value::Object(entries) => {
-            entries.values_mut().for_each(|value| unwrap_dollar_numbers(value, known_steps, question));
+            entries.values_mut().for_each(|value| unwrap_dollar_numbers(value, known_steps));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
@@ -166,30 +218,6 @@ fn name_unnamed_argument(step: &mut Step, params: &ToolParams) {
     };
     if let Some(value) = step.arguments.remove(UNNAMED_ARGUMENT) {
         step.arguments.insert(only.to_owned(), value);
-    }
-}
-
-/// Converts `$1234 * $5678` to `1234 * 5678` and removes `values` that the expression does not use: small models write
-/// numbers like references and fill in every parameter.
-fn normalize_calculation(step: &mut Step, known_steps: &HashSet<&str>) {
-    if ToolKind::of(&extract_capabilities(&step.tool_type, "")) != ToolKind::Calculate {
-        return;
-    }
-    let uses_values = |expression: &str| expression.contains("values");
-    if step.arguments.get("expression").and_then(Value::as_str).is_some_and(|text| !uses_values(text))
-        && step.arguments.get("values").is_some_and(|values| !has_reference(values, known_steps))
-    {
-        step.arguments.remove("values");
-    }
-    let is_number = |reference: &Reference| reference.step.bytes().all(|digit| digit.is_ascii_digit());
-    let found = references(&step.arguments);
-    for number in found.iter().filter(|found| is_number(found) && !known_steps.contains(found.step.as_str()))
-    {
-        for value in step.arguments.values_mut() {
-            if let Value::String(text) = value {
-                *text = text.replace(&number.written, number.written.trim_start_matches('$'));
-            }
-        }
     }
 }
 

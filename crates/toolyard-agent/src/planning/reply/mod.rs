@@ -10,8 +10,8 @@ use super::{
     agent::{MAKE_PLAN_TOOL, PlanningAgent},
     context::{PlannerDecision, PlanningContext},
     normalize::{
-        RepairNotes, normalize, remove_final_reasoning, remove_invented_cells, remove_invented_folders,
-        remove_paths_into_reasoning, remove_repeated_calls, split_ranges,
+        RepairNotes, normalize, remove_final_reasoning, remove_paths_into_reasoning, remove_repeated_calls,
+        restore_formulas,
     },
     plan::{NO_TOOL, Plan, PlanProblem, Step},
     plan_check::ToolCatalog,
@@ -48,16 +48,13 @@ impl PlanningAgent {
                     // Results of nothing: a small model takes what it writes for what it did.
                     return Err(PlanProblem::unreadable("no step calls a tool"));
                 }
-                let plan = normalize(plan, tools, &finished, &context.question, &mut notes);
+                let plan = normalize(plan, tools, &finished, &mut notes);
                 PlannerDecision::Plan(match context.mode {
-                    // Small models, which use this mode, repeat calls and invent cells.
+                    // Small models, which use this mode, repeat calls.
                     ToolCalling::Schema => {
+                        let plan = restore_formulas(plan, &context.question, &mut notes);
                         let plan = remove_repeated_calls(plan, &finished, &mut notes);
-                        let plan = remove_final_reasoning(remove_paths_into_reasoning(plan), &mut notes);
-                        let context_text = context.context_text();
-                        let plan = remove_invented_folders(plan, &context_text, &mut notes);
-                        let plan = split_ranges(plan, tools);
-                        remove_invented_cells(plan, tools, &context_text, &mut notes)
+                        remove_final_reasoning(remove_paths_into_reasoning(plan), &mut notes)
                     }
                     ToolCalling::Native | ToolCalling::Text => plan,
                 })

@@ -1,11 +1,12 @@
 //! Parses a plan or an answer from JSON as models write it: other field names, numbers as ids, JSON inside strings.
 
 use serde_json::{Map, Value};
+use toolyard_core::SourceId;
 use toolyard_model::lenient_json::{JsonDocument, parse_document};
 
 use super::super::{
     context::PlannerDecision,
-    plan::{Complexity, NO_TOOL, Plan, Step},
+    plan::{NO_TOOL, Plan, Step},
 };
 
 const STEP_LIST_KEYS: [&str; 9] =
@@ -19,7 +20,6 @@ const ARGUMENT_KEYS: [&str; 9] =
 const DEPENDENCY_KEYS: [&str; 7] =
     ["dependencies", "depends_on", "dependsOn", "deps", "dependency", "after", "依赖"];
 const DESCRIPTION_KEYS: [&str; 7] = ["description", "desc", "task", "purpose", "title", "step", "描述"];
-const COMPLEXITY_KEYS: [&str; 3] = ["complexity", "difficulty", "复杂度"];
 const ANSWER_KEYS: [&str; 5] = ["answer", "final_answer", "reply", "message", "回答"];
 /// The name of an argument without one, until the tool's parameters are known.
 pub(in crate::planning) const UNNAMED_ARGUMENT: &str = "input";
@@ -110,6 +110,7 @@ fn parse_step(value: &Value, number: usize) -> Option<Step> {
         return Some(step);
     }
     let tool_type = tool.and_then(name_text).unwrap_or_else(|| NO_TOOL.to_owned());
+    let tool_type = name_at_source(tool_type.trim(), entries.get("source").and_then(Value::as_str));
     let description = first_of(entries, &DESCRIPTION_KEYS).and_then(Value::as_str).unwrap_or_default();
     // `name` is the step's id if another field names the tool.
     let name_field = entries
@@ -119,11 +120,23 @@ fn parse_step(value: &Value, number: usize) -> Option<Step> {
     Some(Step {
         id: if id.trim().is_empty() { format!("s{number}") } else { id.trim().to_owned() },
         description: description.trim().to_owned(),
-        tool_type: tool_type.trim().to_owned(),
+        tool_type,
         arguments: first_of(entries, &ARGUMENT_KEYS).map(parse_arguments).unwrap_or_default(),
         dependencies: first_of(entries, &DEPENDENCY_KEYS).map(parse_names).unwrap_or_default(),
-        complexity: first_of(entries, &COMPLEXITY_KEYS).map(parse_complexity).unwrap_or_default(),
     })
+}
+
+/// The name of a tool at the server that the model named, so that no other server is called. `native` and its aliases, with which
+/// models fill in the field, name none.
+pub(super) fn name_at_source(tool: &str, source: Option<&str>) -> String {
+    let server =
+        source.map(str::trim).filter(|source| !source.is_empty() && !SourceId::is_native_hint(source));
+    match server {
+        Some(server) if tool != NO_TOOL && !tool.starts_with(&format!("{server}.")) => {
+            format!("{server}.{tool}")
+        }
+        _ => tool.to_owned(),
+    }
 }
 
 fn reasoning_step(text: &str, number: usize) -> Step {
@@ -163,15 +176,6 @@ fn parse_names(value: &Value) -> Vec<String> {
     let plain = |name: &String| name.trim().trim_start_matches('$').to_owned();
     let is_none = |name: &str| name.is_empty() || ["none", "null", "[]", "无"].contains(&name);
     all.iter().map(plain).filter(|name| !is_none(name)).collect()
-}
-
-fn parse_complexity(value: &Value) -> Complexity {
-    let word = name_text(value).unwrap_or_default().to_lowercase();
-    match word.as_str() {
-        "low" | "simple" | "easy" | "1" | "低" | "简单" => Complexity::Low,
-        "high" | "hard" | "complex" | "3" | "高" | "复杂" => Complexity::High,
-        _ => Complexity::Medium,
-    }
 }
 
 #[cfg(test)]

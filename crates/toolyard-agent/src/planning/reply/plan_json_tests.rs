@@ -42,7 +42,7 @@ fn alternative_field_names_are_accepted() {
 #[test]
 fn numbers_nulls_and_strings_are_accepted() {
     let value = json!({"steps": [
-        {"id": 1, "tool_type": "t", "arguments": null, "dependencies": null, "complexity": "HIGH"},
+        {"id": 1, "tool_type": "t", "arguments": null, "dependencies": null},
         {"id": 2, "tool_type": "t", "arguments": "1 + 1", "dependencies": 1},
         "think about it",
         "{\"id\": \"x\", \"tool\": \"t\", \"arguments\": {}}",
@@ -71,4 +71,24 @@ fn an_answer_counts_only_without_steps() {
     assert_eq!(parse_decision(&json!({"steps": [], "answer": ""})), None);
     assert_eq!(parse_decision(&json!({"name": "Bob", "age": 7})), None);
     assert_eq!(steps(&json!({"steps": [{"id": "a", "tool": "t"}], "answer": "later"})).len(), 1);
+}
+
+#[test]
+fn the_server_that_a_model_names_is_part_of_the_name() {
+    let tools = |steps: Value| -> Vec<String> {
+        let Some(PlannerDecision::Plan(plan)) = parse_decision(&json!({ "steps": steps })) else {
+            panic!("no plan")
+        };
+        plan.steps.into_iter().map(|step| step.tool_type).collect()
+    };
+    assert_eq!(
+        tools(json!([
+            {"tool_name": "search_notes", "source": "beta", "arguments": {}},
+            {"tool_name": "beta.search_notes", "source": "beta", "arguments": {}},
+            {"tool_name": "calculate", "source": "native", "arguments": {}},
+            {"tool_name": "calculate", "source": "appflowy", "arguments": {}},
+            {"tool_name": "copy", "arguments": {"source": "a.txt"}},
+        ])),
+        ["beta.search_notes", "beta.search_notes", "calculate", "calculate", "copy"]
+    );
 }

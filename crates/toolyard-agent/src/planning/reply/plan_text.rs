@@ -11,7 +11,7 @@ use super::{
         context::PlannerDecision,
         plan::{NO_TOOL, Plan, PlanProblem, Step},
     },
-    plan_json::{parse_arguments, parse_decision},
+    plan_json::{name_at_source, parse_arguments, parse_decision},
 };
 
 pub(super) const TRUNCATED_REASON: &str = "it was cut off; write a shorter one";
@@ -185,7 +185,8 @@ fn bare_plan(text: &str, is_tool: &dyn Fn(&str) -> bool) -> Option<Plan> {
 
 fn step_from_call((at, call): (usize, ParsedToolCall)) -> Step {
     let id = call.id.unwrap_or_else(|| format!("call_{}", at + 1));
-    Step { id, tool_type: call.name, arguments: call.arguments, ..Step::default() }
+    let tool_type = name_at_source(&call.name, call.source.as_deref());
+    Step { id, tool_type, arguments: call.arguments, ..Step::default() }
 }
 
 /// A step from a call whose arguments are JSON text.

@@ -290,7 +290,11 @@ async fn a_pending_step_is_decided_by_the_name_that_clients_were_given() {
     let outcome = StepEnd::Failed { message: "no".to_owned(), hint: None, kind };
     let failed = RunEvent::StepEnded { step: "write".to_owned(), outcome, milliseconds: 1 };
     // New arguments are a second attempt.
-    let repaired = RunEvent::StepRepaired { step: "write".to_owned(), arguments: serde_json::Map::new() };
+    let repaired = RunEvent::StepRepaired {
+        step: "write".to_owned(),
+        arguments: serde_json::Map::new(),
+        notes: Vec::new(),
+    };
     let suspended = RunEvent::Ended { end: RunEnd::Suspended { waiting_for: vec!["1".to_owned()] } };
     let requested = RunEvent::Requested { request: RunRequest::default() };
     let events = [requested, planned, failed, repaired, suspended];

@@ -105,7 +105,9 @@ fn apply(steps: &mut Vec<RunStep>, at: i64, event: &RunEvent) {
         RunEvent::StepEnded { step, outcome, milliseconds } => {
             with_step(steps, step, |step| step.finish(outcome, *milliseconds));
         }
-        RunEvent::StepRepaired { step, arguments } => with_step(steps, step, |step| step.repair(arguments)),
+        RunEvent::StepRepaired { step, arguments, notes } => {
+            with_step(steps, step, |step| step.repair(arguments, notes));
+        }
         RunEvent::RepairFailed { step, reason } => with_step(steps, step, |step| {
             step.notes.push(text(&format!("no better arguments were found: {reason}")));
         }),
@@ -259,13 +261,13 @@ impl RunStep {
         }
     }
 
-    fn repair(&mut self, arguments: &Map<String, Value>) {
+    fn repair(&mut self, arguments: &Map<String, Value>, notes: &[String]) {
         self.state = ApiStepState::Waiting;
         self.planned_arguments = arguments.clone();
         self.arguments = arguments_text(arguments);
         (self.output, self.error, self.hint, self.verification) = (None, None, None, None);
-        // They are about the old arguments.
-        self.notes.clear();
+        // The old ones are about the old arguments.
+        self.notes = notes.iter().map(|note| text(note)).collect();
     }
 
     fn resolve(&mut self, resolution: Resolution) {

@@ -19,7 +19,6 @@ fn planned(steps: &[(&str, &str, Value, &[&str])]) -> RunEvent {
         arguments: object(arguments),
         dependencies: dependencies.iter().map(|id| (*id).to_owned()).collect(),
         description: format!("does {id}"),
-        ..Step::default()
     };
     let tool = |read_only| PlannedTool {
         source: Some("files".into()),
@@ -127,11 +126,16 @@ fn a_repaired_step_has_both_attempts() {
         planned(&[("read", "read_file", json!({"path": "a"}), &[])]),
         started("read", r#"{"path":"a"}"#),
         ended("read", failed("no such file")),
-        RunEvent::StepRepaired { step: "read".to_owned(), arguments: object(&json!({"path": "b"})) },
+        RunEvent::StepRepaired {
+            step: "read".to_owned(),
+            arguments: object(&json!({"path": "b"})),
+            notes: vec!["`path`: `\"a\"` became `\"b\"`".to_owned()],
+        },
     ];
     let repaired = &steps_after(&events)[0];
     assert_eq!((repaired.state, repaired.error.as_deref()), (ApiStepState::Waiting, None));
     assert_eq!(repaired.arguments.as_deref(), Some(r#"{"path":"b"}"#));
+    assert_eq!(repaired.notes, ["`path`: `\"a\"` became `\"b\"`"]);
     let all = [&events[..], &[started("read", r#"{"path":"b"}"#), ended("read", done("text"))]].concat();
     let step = &steps_after(&all)[0];
     let attempts: Vec<_> =
@@ -260,7 +264,7 @@ fn any_event() -> impl Strategy<Value = RunEvent> {
         2 => any_plan(),
         4 => any_step().prop_map(|step| started(step, "{}")),
         4 => (any_step(), any_outcome()).prop_map(|(step, outcome)| ended(step, outcome)),
-        1 => any_step().prop_map(|step| RunEvent::StepRepaired { step: step.to_owned(), arguments: Map::new() }),
+        1 => any_step().prop_map(|step| RunEvent::StepRepaired { step: step.to_owned(), arguments: Map::new(), notes: Vec::new() }),
         1 => (any_step(), prop::bool::ANY).prop_map(|(step, done)| RunEvent::StepResolved {
             step: step.to_owned(),
             resolution: if done { Resolution::Done } else { Resolution::NotDone },

@@ -89,7 +89,13 @@ pub(in crate::agents::api) enum ApiEventBody {
         outcome: ApiStepOutcome,
     },
     /// A step got new arguments.
-    StepRepaired { step: String, arguments: Map<String, Value> },
+    StepRepaired {
+        step: String,
+        arguments: Map<String, Value>,
+        /// What changed, with the values before and after.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        notes: Vec<String>,
+    },
     /// No better arguments were found for a failed step.
     RepairFailed { step: String, message: String },
     /// A user resolved a step whose outcome was unknown.

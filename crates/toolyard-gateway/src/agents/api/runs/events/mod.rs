@@ -104,7 +104,9 @@ impl RunEventMapper {
             RunEvent::StepEnded { step, outcome, milliseconds } => {
                 ApiEventBody::StepEnded { step, duration_ms: milliseconds, outcome: step_outcome(outcome) }
             }
-            RunEvent::StepRepaired { step, arguments } => ApiEventBody::StepRepaired { step, arguments },
+            RunEvent::StepRepaired { step, arguments, notes } => {
+                ApiEventBody::StepRepaired { step, arguments, notes }
+            }
             RunEvent::RepairFailed { step, reason } => ApiEventBody::RepairFailed { step, message: reason },
             RunEvent::StepResolved { step, resolution } => {
                 ApiEventBody::StepResolved { step, resolution: resolution.into() }

@@ -118,6 +118,7 @@ fn step_events() -> Vec<RunUpdate> {
         logged(RunEvent::StepRepaired {
             step: step(),
             arguments: json!({"a": [1]}).as_object().unwrap().clone(),
+            notes: vec![text()],
         }),
         logged(RunEvent::RepairFailed { step: step(), reason: text() }),
         logged(RunEvent::StepResolved { step: step(), resolution: Resolution::NotDone }),
