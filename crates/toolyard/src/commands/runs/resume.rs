@@ -25,7 +25,7 @@ use crate::{
     terminal::{
         Output, confirm,
         progress::with_progress,
-        run_view::{ApprovalMode, RunView, effects_and_arguments, is_interactive},
+        run_view::{ApprovalMode, RunView, is_interactive},
     },
 };
 
@@ -85,10 +85,12 @@ pub(super) async fn decide(
         let message = format!("run {run} is waiting for {} approvals: decide on each", pending.len());
         return Err(CliError::usage(message).with_hint(format!("toolyard runs {command} {run} STEP")));
     }
+    let progress = show::progress(&store.events(&run, 0).await?);
     for approval in &pending {
+        let details = progress.approval_details(approval.id);
         if approve && !arguments.yes && is_interactive() {
             // Beside the question, which is never redirected with the data.
-            show::print_call(approval, |line| output.message(line));
+            show::print_call(approval, details, |line| output.message(line));
             if !confirm("Approve this call?", "the call was not approved")? {
                 return Err(CliError::denied("the call was not approved"));
             }
@@ -96,8 +98,8 @@ pub(super) async fn decide(
         decide_approval(store, store, approval.id, decision, "cli").await?;
         let verb = if approve { "Approved" } else { "Denied" };
         let step = approval.step.as_deref().unwrap_or_default();
-        let call = match effects_and_arguments(&approval.text) {
-            Some((effects, arguments)) => format!("`{step}` ({effects}): {arguments}"),
+        let call = match details {
+            Some(details) => format!("`{step}` ({}): {}", details.effects, details.arguments),
             None => format!("`{step}`: {}", approval.text),
         };
         output.message(&format!("{verb} {call}"));

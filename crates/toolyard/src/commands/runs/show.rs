@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolyard::describe_end;
 use toolyard_agent::{
-    RunEnd, RunEvent, RunRequest, RunUpdate, RunWatcher as _, load_run, replay_updates, run_trace_id,
+    ApprovalDetails, RunEnd, RunEvent, RunRequest, RunUpdate, RunWatcher as _, load_run, replay_updates,
+    run_trace_id,
 };
 use toolyard_core::{
     ApprovalKind, ApprovalRecord, Approvals as _, Journal as _, LoggedEvent, RunId, RunLog, RunRecord,
@@ -19,9 +20,9 @@ use crate::{
     terminal::{
         Output, line_width,
         run_view::{
-            ApprovalMode, RunProgress, RunView, StepStatus, argument_lines, effects_and_arguments,
-            stored_run_lines, usage_line,
+            ApprovalMode, RunProgress, RunView, StepStatus, argument_lines, stored_run_lines, usage_line,
         },
+        sanitize,
     },
 };
 
@@ -66,7 +67,9 @@ pub(crate) async fn show(run: &RunId, store: &Store, output: &Output) -> Result<
             && approval.outcome.is_none()
             && approval.kind == ApprovalKind::ToolCall
     };
-    approvals.iter().filter(is_pending).for_each(|approval| print_call(approval, |line| output.line(line)));
+    for approval in approvals.iter().filter(is_pending) {
+        print_call(approval, progress.approval_details(approval.id), |line| output.line(line));
+    }
     output.line(&format!("  {}", usage_line(&progress)));
     if let Some(end) = &progress.end {
         let approvals: Vec<&str> = progress.ids_with(StepStatus::AwaitingApproval).collect();
@@ -87,12 +90,16 @@ fn trace_id(run: &RunId, request: &RunRequest) -> String {
 }
 
 /// Prints a call that waits for an approval, with all its arguments, line by line.
-pub(super) fn print_call(approval: &ApprovalRecord, print: impl Fn(&str)) {
+pub(super) fn print_call(approval: &ApprovalRecord, details: Option<&ApprovalDetails>, print: impl Fn(&str)) {
     let step = approval.step.as_deref().unwrap_or_default();
-    let (effects, arguments) = effects_and_arguments(&approval.text).unwrap_or(("", &approval.text));
-    print(&format!("   {step} needs approval ({effects}):"));
+    // Logs of older versions have the text only.
+    let (effects, arguments) = details.map_or(("", &approval.text), |call| (&call.effects, &call.arguments));
+    let effects = if effects.is_empty() { String::new() } else { format!(" ({effects})") };
+    print(&format!("   {step} needs approval{effects}:"));
     let width = line_width().min(MAX_LINE_WIDTH).saturating_sub(INDENT.len());
     argument_lines(arguments, width).iter().for_each(|line| print(&format!("{INDENT}{line}")));
+    let notes = details.iter().flat_map(|call| &call.notes);
+    notes.for_each(|note| print(&format!("{INDENT}note: {}", sanitize(note))));
 }
 
 /// How to continue an unfinished run.
@@ -179,7 +186,7 @@ pub(crate) async fn print_plan(log: &dyn RunLog, run: &RunId, output: &Output) -
     Ok(())
 }
 
-fn progress(events: &[LoggedEvent]) -> RunProgress {
+pub(super) fn progress(events: &[LoggedEvent]) -> RunProgress {
     let mut progress = RunProgress::default();
     replay_updates(events).for_each(|update| progress.apply(&update, Duration::ZERO));
     progress

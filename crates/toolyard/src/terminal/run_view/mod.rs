@@ -28,6 +28,6 @@ pub(crate) use approval_prompt::{ApprovalMode, is_interactive};
 pub(crate) use arguments::all_lines as argument_lines;
 pub(crate) use elicitation::TerminalElicitation;
 pub(crate) use render::{format_duration, stored_run_lines, usage_line};
-pub(crate) use run_progress::{RunProgress, StepStatus, effects_and_arguments};
+pub(crate) use run_progress::{RunProgress, StepStatus};
 pub(crate) use screen::stderr_columns;
 pub(crate) use view::RunView;

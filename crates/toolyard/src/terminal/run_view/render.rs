@@ -136,7 +136,7 @@ pub(super) fn plain_lines(
     }
 }
 
-/// A step with its verification issues and hint.
+/// A step with its repairs, verification issues and hint.
 fn step_lines(progress: &RunProgress, row: &StepRow, frame: &Frame) -> Vec<String> {
     let widths = column_widths(progress);
     let symbol = match row.status {
@@ -164,6 +164,7 @@ fn step_lines(progress: &RunProgress, row: &StepRow, frame: &Frame) -> Vec<Strin
     };
     let left = format!(" {symbol} {id}  {tool}  {source}  {}", sanitize(&single_line(text)));
     let mut lines = vec![frame.line(left.trim_end(), &format!("{duration:>DURATION_WIDTH$}"))];
+    lines.extend(row.notes.iter().map(|note| frame.line(&sanitize(&format!("     note: {note}")), "")));
     let failed = row.verification.iter().filter(|verification| !verification.verified);
     let issues = failed.flat_map(|verification| &verification.issues);
     lines

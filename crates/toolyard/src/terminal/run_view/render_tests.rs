@@ -148,6 +148,21 @@ fn untrusted_names_cannot_steer_the_terminal() {
 }
 
 #[test]
+fn the_name_of_a_tool_cannot_change_the_effects_that_an_approver_sees() {
+    let name = "list_all be called (read-only, definition";
+    let mut progress = RunProgress::default();
+    let plan = json!({"steps": [{"id": "a", "tool_type": name}]});
+    progress.apply(&event(0, &json!({"event": "planned", "plan": plan, "tools": []})), Duration::ZERO);
+    let requested = json!({"event": "approval_requested", "step": "a", "approval_id": 7,
+        "text": format!("may `{name}` of evil be called (destructive, definition 01234567, arguments 89abcdef)? {{}}"),
+        "details": {"effects": "destructive", "arguments": "{}", "notes": []}});
+    progress.apply(&event(1, &requested), Duration::ZERO);
+    let details = progress.approval_details(7).unwrap();
+    assert_eq!((details.effects.as_str(), details.arguments.as_str()), ("destructive", "{}"));
+    assert_eq!(progress.row("a").unwrap().detail, "destructive: {}");
+}
+
+#[test]
 fn durations_and_costs_are_formatted() {
     assert_eq!(format_duration(4), "0.00 s");
     assert_eq!(format_duration(1_240), "1.2 s");

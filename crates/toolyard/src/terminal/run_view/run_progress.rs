@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use toolyard_agent::{
-    ModelTask, NO_TOOL, Plan, PlannedTool, RunEnd, RunEvent, RunRequest, RunUpdate, Step, StepEnd,
-    Verification,
+    ApprovalDetails, ModelTask, NO_TOOL, Plan, PlannedTool, RunEnd, RunEvent, RunRequest, RunUpdate, Step,
+    StepEnd, Verification,
 };
 use toolyard_core::{Resolution, RunId};
 use toolyard_model::Usage;
@@ -42,11 +42,15 @@ pub(crate) struct StepRow {
     /// Its result, or why there is none.
     pub(crate) detail: String,
     pub(crate) hint: Option<String>,
+    /// What was repaired in its arguments, and which references were resolved approximately.
+    pub(crate) notes: Vec<String>,
     /// When the call started, since the view was created.
     pub(crate) started: Duration,
     /// How long the call took.
     pub(crate) milliseconds: Option<u64>,
     pub(crate) verification: Option<Verification>,
+    /// Id of its last approval request, and what it is about; logs of older versions have only the text.
+    approval: Option<(i64, Box<ApprovalDetails>)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,6 +156,12 @@ impl RunProgress {
         self.rows.iter().rev().find(|row| row.id == id)
     }
 
+    /// What the approval request with this id is about.
+    pub(crate) fn approval_details(&self, request: i64) -> Option<&ApprovalDetails> {
+        let approvals = self.rows.iter().filter_map(|row| row.approval.as_ref());
+        approvals.rev().find(|(id, _)| *id == request).map(|(_, details)| &**details)
+    }
+
     pub(crate) fn ids_with(&self, status: StepStatus) -> impl Iterator<Item = &str> {
         self.rows.iter().filter(move |row| row.status == status).map(|row| row.id.as_str())
     }
@@ -176,9 +186,11 @@ impl StepRow {
             arguments: String::new(),
             detail: String::new(),
             hint: None,
+            notes: planned.map(|planned| planned.notes.clone()).unwrap_or_default(),
             started: Duration::ZERO,
             milliseconds: None,
             verification: None,
+            approval: None,
         }
     }
 
@@ -188,22 +200,26 @@ impl StepRow {
                 self.status = StepStatus::Running;
                 self.started = now;
                 self.arguments.clone_from(arguments_preview);
-                self.detail = notes.join("; ");
+                self.notes.clone_from(notes);
+                self.detail.clear();
             }
             RunEvent::StepEnded { outcome, milliseconds, .. } => {
                 self.milliseconds = Some(*milliseconds);
                 self.apply_end(outcome);
             }
-            RunEvent::StepRepaired { .. } => {
+            RunEvent::StepRepaired { notes, .. } => {
                 self.status = StepStatus::Waiting;
                 self.detail = "arguments repaired".to_owned();
+                self.notes.clone_from(notes);
                 (self.milliseconds, self.verification) = (None, None);
             }
             RunEvent::Verified { verification, .. } => self.verification = Some(verification.clone()),
-            RunEvent::ApprovalRequested { text, .. } => {
+            RunEvent::ApprovalRequested { approval_id, text, details, .. } => {
                 self.status = StepStatus::AwaitingApproval;
-                self.detail = match effects_and_arguments(text) {
-                    Some((effects, arguments)) => format!("{effects}: {arguments}"),
+                self.approval = details.clone().map(|details| (*approval_id, details));
+                // The text quotes names and arguments that a server or a model chose: nothing is read out of it.
+                self.detail = match details {
+                    Some(details) => format!("{}: {}", details.effects, details.arguments),
                     None => text.clone(),
                 };
             }
@@ -250,12 +266,4 @@ impl StepRow {
             StepEnd::Simulated => (StepStatus::Simulated, format!("would be called with {}", self.arguments)),
         };
     }
-}
-
-/// The effects and arguments in the text of an approval request, whose beginning repeats other columns.
-pub(crate) fn effects_and_arguments(text: &str) -> Option<(&str, &str)> {
-    let (_, rest) = text.split_once(" be called (")?;
-    let (effects, arguments) = rest.split_once(")? ")?;
-    let effects = effects.split_once(", definition").map_or(effects, |(effects, _)| effects);
-    Some((effects, arguments))
 }
