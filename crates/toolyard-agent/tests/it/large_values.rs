@@ -1,4 +1,5 @@
-//! A result of 100 MB is passed to two other steps through a store, and no prompt grows.
+//! A large result is passed to two other steps through a store, and no prompt grows: 8 MB, or the number of megabytes in
+//! `TOOLYARD_LARGE_RESULT_MB`.
 
 use std::{
     sync::{
@@ -22,7 +23,10 @@ use toolyard_model::{Model, ModelEvent, ModelRequest, ModelStream, ToolCalling};
 use toolyard_store::{Location, Store};
 
 /// Size of the result.
-const RESULT_BYTES: usize = 100 << 20;
+fn result_bytes() -> usize {
+    let megabytes = std::env::var("TOOLYARD_LARGE_RESULT_MB").ok().and_then(|text| text.parse().ok());
+    megabytes.unwrap_or(8_usize) << 20
+}
 
 #[derive(Debug, Default)]
 struct Planner {
@@ -74,7 +78,7 @@ impl Tool for LargeValueTool {
                 return Ok(ToolOutput::json(json!({ "size": size })));
             }
             let row = format!("\"{}\"", "row of a table ".repeat(700));
-            let rows = vec![row; RESULT_BYTES / 10_500];
+            let rows = vec![row; result_bytes() / 10_500];
             let text = format!("{{\"rows\":[{}]}}", rows.join(","));
             let structured = RawJson::parse(text).unwrap();
             Ok(ToolOutput { structured: Some(structured), ..ToolOutput::text("many rows") })
@@ -83,7 +87,7 @@ impl Tool for LargeValueTool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_megabytes_are_passed_by_reference() {
+async fn large_results_are_passed_by_reference() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(Location::Sqlite(folder.path().join("toolyard.db"))).await.unwrap();
     let (hub, received) = (ToolHub::default(), Arc::new(AtomicUsize::new(0)));
@@ -117,6 +121,6 @@ async fn a_hundred_megabytes_are_passed_by_reference() {
         received >> 20,
         start.elapsed().as_secs_f64()
     );
-    assert!(received > 2 * (RESULT_BYTES - (1 << 20)), "both steps received the whole value");
+    assert!(received > 2 * (result_bytes() - (1 << 20)), "both steps received the whole value");
     assert!(prompt < 20_000);
 }
