@@ -27,7 +27,7 @@ const BUNDLED_DEFINITIONS: &str = include_str!("definitions/tools.json");
 /// Of about 1,500 tools.
 const MUTATIONS_PER_TOOL: usize = 5;
 
-/// The folder of the real definitions. CI must have them.
+/// The folder of the real definitions, without which a run with `CI=true` fails.
 fn shared_data() -> Option<PathBuf> {
     let named = std::env::var_os("TOOLYARD_DATA").map(PathBuf::from);
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");

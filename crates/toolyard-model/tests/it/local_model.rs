@@ -1,7 +1,7 @@
 //! The OpenAI-compatible client with a small real model.
 //!
-//! `TOOLYARD_LOCAL_MODEL` is the line that `scripts/local-model` prints: the server's address and the model's name. CI requires
-//! it; elsewhere these tests are skipped with a message.
+//! `TOOLYARD_LOCAL_MODEL` is the line that `scripts/local-model` prints: the server's address and the model's name;
+//! `scripts/tests` sets it. Without it, these tests are skipped with a message, and fail if `CI` is `true`.
 
 #![expect(clippy::print_stderr, reason = "they print when they are skipped")]
 
