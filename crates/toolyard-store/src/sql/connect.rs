@@ -3,13 +3,12 @@
 use std::{fmt::Write as _, io, path::Path, time::Duration};
 
 use sqlx::{
-    AnyConnection, AnyPool, Connection as _, Executor as _, Row as _,
-    any::AnyPoolOptions,
-    migrate::{MigrateError, Migrator},
+    AnyConnection, AnyPool, Connection as _, Executor as _, Row as _, any::AnyPoolOptions,
+    migrate::MigrateError,
 };
 use tokio::time::{sleep, timeout};
 
-use super::engine::Engine;
+use super::{engine::Engine, migrations::migrations_of};
 use crate::{
     error::{StoreError, no_answer},
     location::Location,
@@ -18,9 +17,6 @@ use crate::{
 // SQLite before 3.51.3 can corrupt a database when the write-ahead log is reset during a concurrent write.
 #[cfg(feature = "sqlite")]
 const _: () = assert!(libsqlite3_sys::SQLITE_VERSION_NUMBER >= 3_051_003, "SQLite is too old");
-
-static SQLITE_MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
-static POSTGRES_MIGRATIONS: Migrator = sqlx::migrate!("migrations/postgres");
 
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long PostgreSQL may take to show that an idle connection still works. If a firewall forgot the connection, no answer and no
@@ -125,10 +121,7 @@ fn missing_feature(engine: Engine) -> Option<&'static str> {
 }
 
 async fn migrate(pool: &AnyPool, location: &Location) -> Result<(), StoreError> {
-    let migrations = match location.engine() {
-        Engine::Sqlite => &SQLITE_MIGRATIONS,
-        Engine::Postgres => &POSTGRES_MIGRATIONS,
-    };
+    let migrations = migrations_of(location.engine());
     let latest = migrations.iter().map(|migration| migration.version).max();
     // Checking every migration takes longer than most commands; SQLite migrations record their number in the file.
     if location.engine() == Engine::Sqlite && sqlite_user_version(pool).await == latest {

@@ -2,6 +2,7 @@
 //!
 //! - `engine`: dialect differences between SQLite and PostgreSQL
 //! - `connect`: opening and migrating a database
+//! - `migrations`: the files below `migrations/`
 //! - `writer`: group commit; every write goes through it
 //! - `columns`, `compression`: how values are stored in columns
 //! - `multi_row`, `tables`: statements over many rows and over all tables
@@ -10,6 +11,7 @@ mod columns;
 mod compression;
 pub(crate) mod connect;
 mod engine;
+mod migrations;
 mod multi_row;
 mod tables;
 pub(crate) mod writer;
