@@ -167,7 +167,8 @@ async fn file_descriptors_stay_flat_over_a_thousand_cycles() {
     cycles(100).await;
     println!("1,000 cycles in {:?}", started.elapsed());
     assert_eq!(entry_count(Path::new("/proc/self/fd")), descriptors);
-    assert!(entry_count(Path::new("/proc/self/task")) <= tasks + 1);
+    // The runtime keeps threads that were blocked, at most one for each server.
+    assert!(entry_count(Path::new("/proc/self/task")) <= tasks + ids.len());
     assert_eq!(recorded_starts(&host).len(), 1_020);
     assert_eq!(host.processes(), Vec::<String>::new());
     host.close().await;
