@@ -2,7 +2,7 @@
 
 usage: scripts/agent-tasks [--model scripted|qwen]… [--half dev|fresh] [--only NAME]… [--list] [--json FILE]
 
-The binary is `TOOLYARD_BIN`. The exit code is 1 if a task ends as a false success, or if the scripted model does not succeed everywhere.
+The binary is `TOOLYARD_BIN`. The exit code is 1 if a receipt says what is not so, or if the scripted model does not succeed everywhere.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from report import print_table, print_trial  # noqa: E402
 from scripted_model import ScriptedModel  # noqa: E402
 from servers import local_model, local_site  # noqa: E402
 from task import Task  # noqa: E402
-from trial import FALSE_SUCCESS, SUCCESS, Bench, Trial  # noqa: E402
+from trial import SUCCESS, Bench, Trial  # noqa: E402
 from world import World  # noqa: E402
 
 HALVES = ("dev", "fresh")
@@ -111,7 +111,7 @@ def main() -> int:
     if options.json:
         options.json.write_text(json.dumps({model: [trial.row() for trial in all] for model, all in trials.items()}, indent=1, ensure_ascii=False))
     every = [trial for all in trials.values() for trial in all]
-    failed = any(trial.outcome == FALSE_SUCCESS for trial in every) or any(trial.outcome != SUCCESS for trial in trials.get("scripted", []))
+    failed = any(trial.receipt_error for trial in every) or any(trial.outcome != SUCCESS for trial in trials.get("scripted", []))
     return int(failed)
 
 

@@ -2,7 +2,7 @@
 
 import statistics
 
-from trial import FALSE_SUCCESS, SUCCESS, WRONG_REFUSAL, Trial
+from trial import REFUSAL, SUCCESS, WRONG, Trial
 
 
 def print_trial(trial: Trial, verbose: bool) -> None:
@@ -10,14 +10,16 @@ def print_trial(trial: Trial, verbose: bool) -> None:
     print(f"  {trial.outcome:<13}  {trial.seconds:6.1f} s  {tokens} tokens  {trial.task.name}", flush=True)
     if trial.outcome != SUCCESS:
         print(f"      {trial.problem} (exit code {trial.code})\n      said: {' '.join(trial.answer.split())[:300]}", flush=True)
+    if trial.receipt_error:
+        print(f"      RECEIPT: {trial.receipt_error}", flush=True)
     if verbose:
         for step in trial.steps:
             print(f"      {step[:500]}", flush=True)
 
 
 def print_table(trials: dict[str, list[Trial]]) -> None:
-    print("\n| model | half | language | tasks | success | false success | wrong refusal | seconds (median) | tokens in + out (median) |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("\n| model | half | language | tasks | success | wrong | refusal | false receipts | seconds (median) | tokens in + out (median) |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for model, all_of_model in trials.items():
         for half in sorted({trial.half for trial in all_of_model}):
             for language in ("en", "zh", "all"):
@@ -27,12 +29,13 @@ def print_table(trials: dict[str, list[Trial]]) -> None:
 
 
 def table_row(model: str, half: str, language: str, group: list[Trial]) -> str:
-    count = {outcome: sum(trial.outcome == outcome for trial in group) for outcome in (SUCCESS, FALSE_SUCCESS, WRONG_REFUSAL)}
+    count = {outcome: sum(trial.outcome == outcome for trial in group) for outcome in (SUCCESS, WRONG, REFUSAL)}
     share = round(100 * count[SUCCESS] / len(group))
     seconds = statistics.median(trial.seconds for trial in group)
     tokens_in = statistics.median(trial.input_tokens for trial in group)
     tokens_out = statistics.median(trial.output_tokens for trial in group)
-    cells = [model, half, language, len(group), f"{count[SUCCESS]} ({share} %)", count[FALSE_SUCCESS], count[WRONG_REFUSAL]]
+    cells = [model, half, language, len(group), f"{count[SUCCESS]} ({share} %)", count[WRONG], count[REFUSAL]]
+    cells.append(sum(bool(trial.receipt_error) for trial in group))
     # A scripted model does not count tokens.
     cells += [f"{seconds:.0f}", "–" if model == "scripted" else f"{tokens_in:.0f} + {tokens_out:.0f}"]
     return "| " + " | ".join(map(str, cells)) + " |"

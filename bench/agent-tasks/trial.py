@@ -1,4 +1,4 @@
-"""Runs one task with the binary under test and judges it: success, false success or wrong refusal."""
+"""Runs one task with the binary under test and judges what was done, and what the receipt of the run says of it."""
 
 import json
 import os
@@ -12,7 +12,9 @@ from servers import server_settings
 from task import Task
 from world import World
 
-SUCCESS, FALSE_SUCCESS, WRONG_REFUSAL = "success", "false success", "wrong refusal"
+SUCCESS, WRONG, REFUSAL = "success", "wrong", "refusal"
+# First words of the names of tools whose success changes the world, or leaves it as it is because it already was so.
+CHANGING_WORDS = {"add", "append", "apply", "copy", "create", "delete", "edit", "git_add", "git_commit", "git_create", "insert", "merge", "move", "rename", "write"}
 
 
 @dataclass
@@ -28,6 +30,8 @@ class Trial:
     input_tokens: int
     output_tokens: int
     answer: str
+    review: str
+    receipt_error: str
     steps: list[str]
 
     def row(self) -> dict[str, Any]:
@@ -75,20 +79,37 @@ class Bench:
         done = self.command("ask", "--yes", "--json", "--model", model, "--timeout", self.timeout, self.world.fill(task.request))
         seconds = time.monotonic() - start
         events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-        answer, steps, usage = read_events(events)
-        problem = task.problem(before, self.world.state(), answer) or ""
+        answer, steps, usage, end = read_events(events)
+        after = self.world.state()
+        problem = task.problem(before, after, answer) or ""
         if done.returncode != 0:
-            outcome = WRONG_REFUSAL
+            outcome = REFUSAL
             problem = problem or f"done, but exit code {done.returncode}"
         else:
-            outcome = FALSE_SUCCESS if problem else SUCCESS
+            outcome = WRONG if problem else SUCCESS
         said = answer or done.stderr.strip()[-400:]
-        return Trial(task, half, outcome, problem, done.returncode, seconds, usage.get("input", 0), usage.get("output", 0), said, steps)
+        review = (end.get("review") or {}).get("fulfilled", "")
+        receipt_error = wrong_receipt(end.get("effects", []), before != after)
+        tokens = (usage.get("input", 0), usage.get("output", 0))
+        return Trial(task, half, outcome, problem, done.returncode, seconds, *tokens, said, review, receipt_error, steps)
 
 
-def read_events(events: list[dict[str, Any]]) -> tuple[str, list[str], dict[str, int]]:
-    """The answer, a line per planned or changed step, and the tokens used."""
-    answer, steps, usage = "", [], {}
+def wrong_receipt(effects: list[dict[str, Any]], is_changed: bool) -> str:
+    """What a receipt says that the world contradicts. It sees no more than whether anything changed."""
+    done = [effect for effect in effects if effect["state"] == "done"]
+    # A call that failed may have changed something before it did, and the receipt does not deny it.
+    denies_all = all(effect["state"] == "not_done" and effect.get("cause") != "failed" for effect in effects)
+    if is_changed and denies_all:
+        return "nothing was changed, says the receipt, but something was"
+    first_words = {"_".join(effect["tool"].split("_")[: 2 if effect["tool"].startswith("git_") else 1]) for effect in done}
+    if not is_changed and first_words & CHANGING_WORDS:
+        return f"{[effect['tool'] for effect in done]} done, says the receipt, but nothing changed"
+    return ""
+
+
+def read_events(events: list[dict[str, Any]]) -> tuple[str, list[str], dict[str, int], dict[str, Any]]:
+    """The answer, a line per planned or changed step, the tokens used, and the last event."""
+    answer, steps, usage, end = "", [], {}, {}
     for update in events:
         if update.get("update") == "usage_changed":
             usage = update["usage"]
@@ -106,5 +127,6 @@ def read_events(events: list[dict[str, Any]]) -> tuple[str, list[str], dict[str,
             case "step_ended":
                 steps.append(f"{event['step']} ended: {json.dumps(event.get('outcome'), ensure_ascii=False)[:300]}")
             case "ended":
+                end = event
                 answer = event["end"].get("answer") or event["end"].get("message") or ""
-    return answer, steps, usage
+    return answer, steps, usage, end
