@@ -121,6 +121,24 @@ export interface UnknownStep {
   started_at: number;
 }
 
+/** What became of a planned call of a tool that may change something, from the records of the run. */
+export interface Effect {
+  step: string;
+  tool: string;
+  source?: string;
+  target?: string;
+  state: "done" | "not_done" | "unknown";
+  cause?: string;
+  reason?: string;
+  called: boolean;
+}
+
+/** What a model says of an answer: an opinion. */
+export interface Review {
+  fulfilled: "yes" | "no" | "unsure";
+  missing: string[];
+}
+
 /** A run. */
 export interface RunDetails {
   run: string;
@@ -138,6 +156,12 @@ export interface RunDetails {
   unknown_steps: unknown[];
   usage: Record<string, unknown>;
   event_count: number;
+  effects: Effect[];
+  review: Review | null;
+  /** The effects in words. */
+  receipt: string[];
+  /** The review in words. */
+  opinion: string | null;
 }
 
 /** Fields of every event. Events that are not logged have no number and are not sent again after a reconnection. */
@@ -156,13 +180,13 @@ export interface RunCreated extends EventBase {
 
 export interface ModelRequested extends EventBase {
   type: "model_requested";
-  task: "plan" | "reason" | "repair" | "judge" | "answer";
+  task: "plan" | "reason" | "repair" | "judge" | "answer" | "review";
   step?: string;
 }
 
 export interface ModelReplied extends EventBase {
   type: "model_replied";
-  task: "plan" | "reason" | "repair" | "judge" | "answer";
+  task: "plan" | "reason" | "repair" | "judge" | "answer" | "review";
   step?: string;
   duration_ms: number;
   input_tokens: number;
@@ -173,7 +197,7 @@ export interface ModelReplied extends EventBase {
 
 export interface ModelFailed extends EventBase {
   type: "model_failed";
-  task: "plan" | "reason" | "repair" | "judge" | "answer";
+  task: "plan" | "reason" | "repair" | "judge" | "answer" | "review";
   step?: string;
   message: string;
   hint?: string;
@@ -210,6 +234,7 @@ export interface StepStarted extends EventBase {
   type: "step_started";
   step: string;
   arguments_preview: string;
+  target?: string;
   notes?: string[];
 }
 
@@ -301,10 +326,17 @@ export interface UsageChanged extends EventBase {
   cost_micros: number;
 }
 
+/** The answer stands; a model is asked for its opinion of it. */
+export interface Answered extends EventBase {
+  type: "answered";
+  answer: string;
+}
+
 export interface RunSuspended extends EventBase {
   type: "run_suspended";
   approvals: number[];
   unknown_steps: string[];
+  effects?: Effect[];
 }
 
 export interface RunResumed extends EventBase {
@@ -314,6 +346,8 @@ export interface RunResumed extends EventBase {
 
 export interface RunEnded extends EventBase {
   type: "run_ended";
+  effects?: Effect[];
+  review?: Review;
   state: "answered" | "partial" | "planned" | "failed" | "cancelled" | "limit_reached";
   answer?: string;
   sources?: string[];
@@ -347,6 +381,7 @@ export type RunEvent =
   | ReasoningDelta
   | AnswerDiscarded
   | UsageChanged
+  | Answered
   | RunSuspended
   | RunResumed
   | RunEnded;

@@ -74,7 +74,7 @@ pub use agent::{
     ApprovalRules, DEFAULT_AGENT, Language, NoWatcher, OpenWorldRule, RunWatcher, TakeOverError,
 };
 pub use chat::{Chat, MemoryConversations, recent_history};
-pub use coordination::{CoordinationAgent, StepReport};
+pub use coordination::{CoordinationAgent, StepReport, receipt_lines, review_line};
 pub use discovery::{AgentTools, available_tools};
 pub use driver::{CancelToken, discard_run, is_being_created, owner_of_run, run_trace_id};
 pub use example_requests::{example_requests_request, parse_example_requests};
@@ -84,13 +84,13 @@ pub use planning::{
     StepSummary, ToolCatalog, ToolPlaces, check_plan,
 };
 pub use run::{
-    ApprovalDetails, ApprovalState, DataSources, ModelTask, Permission, PlannedTool, RepairState,
-    RequestFingerprint, Run, RunEnd, RunError, RunEvent, RunLimit, RunLimits, RunOwner, RunRequest,
-    RunUpdate, RunUsage, StepEnd, StepPhase, StepRun, Task, Verification,
+    ApprovalDetails, ApprovalState, DataSources, Effect, EffectCause, EffectState, ModelTask, Permission,
+    PlannedTool, RepairState, RequestFingerprint, Run, RunEnd, RunError, RunEvent, RunLimit, RunLimits,
+    RunOwner, RunRequest, RunUpdate, RunUsage, StepEnd, StepPhase, StepRun, Task, Verification,
 };
 pub use run_log::{
     AGENT_RUN_KIND, MemoryRunLog, cancel_run, close_run, decide_approval, load_run, replay_updates,
     request_cancellation, request_fingerprint,
 };
 pub use token_counter::{O200k, TokenCounter};
-pub use verification::{VerificationAgent, VerificationInput};
+pub use verification::{Fulfilled, Review, ReviewRule, VerificationAgent, VerificationInput};

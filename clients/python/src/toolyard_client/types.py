@@ -145,8 +145,28 @@ class UnknownStep(TypedDict):
     started_at: int
 
 
+class Effect(TypedDict):
+    """What became of a planned call of a tool that may change something, from the records of the run."""
+
+    step: str
+    tool: str
+    source: NotRequired[str]
+    target: NotRequired[str]
+    state: Literal["done", "not_done", "unknown"]
+    cause: NotRequired[str]
+    reason: NotRequired[str]
+    called: bool
+
+
+class Review(TypedDict):
+    """What a model says of an answer: an opinion."""
+
+    fulfilled: Literal["yes", "no", "unsure"]
+    missing: List[str]
+
+
 class RunDetails(TypedDict):
-    """A run."""
+    """A run. `receipt` is `effects` in words, `opinion` is `review` in words."""
 
     run: str
     state: RunState
@@ -163,6 +183,10 @@ class RunDetails(TypedDict):
     unknown_steps: List[Any]
     usage: Dict[str, Any]
     event_count: int
+    effects: List[Effect]
+    review: Optional[Review]
+    receipt: List[str]
+    opinion: Optional[str]
 
 
 class EventBase(TypedDict):
@@ -182,13 +206,13 @@ class RunCreated(EventBase):
 
 class ModelRequested(EventBase):
     type: Literal["model_requested"]
-    task: Literal["plan", "reason", "repair", "judge", "answer"]
+    task: Literal["plan", "reason", "repair", "judge", "answer", "review"]
     step: NotRequired[str]
 
 
 class ModelReplied(EventBase):
     type: Literal["model_replied"]
-    task: Literal["plan", "reason", "repair", "judge", "answer"]
+    task: Literal["plan", "reason", "repair", "judge", "answer", "review"]
     step: NotRequired[str]
     duration_ms: int
     input_tokens: int
@@ -199,7 +223,7 @@ class ModelReplied(EventBase):
 
 class ModelFailed(EventBase):
     type: Literal["model_failed"]
-    task: Literal["plan", "reason", "repair", "judge", "answer"]
+    task: Literal["plan", "reason", "repair", "judge", "answer", "review"]
     step: NotRequired[str]
     message: str
     hint: NotRequired[str]
@@ -237,6 +261,7 @@ class StepStarted(EventBase):
     type: Literal["step_started"]
     step: str
     arguments_preview: str
+    target: NotRequired[str]
     notes: NotRequired[List[str]]
 
 
@@ -329,10 +354,18 @@ class UsageChanged(EventBase):
     cost_micros: int
 
 
+class Answered(EventBase):
+    """The answer stands; a model is asked for its opinion of it."""
+
+    type: Literal["answered"]
+    answer: str
+
+
 class RunSuspended(EventBase):
     type: Literal["run_suspended"]
     approvals: List[int]
     unknown_steps: List[str]
+    effects: NotRequired[List[Effect]]
 
 
 class RunResumed(EventBase):
@@ -342,6 +375,8 @@ class RunResumed(EventBase):
 
 class RunEnded(EventBase):
     type: Literal["run_ended"]
+    effects: NotRequired[List[Effect]]
+    review: NotRequired[Review]
     state: Literal["answered", "partial", "planned", "failed", "cancelled", "limit_reached"]
     answer: NotRequired[str]
     sources: NotRequired[List[str]]
@@ -357,5 +392,5 @@ class RunEnded(EventBase):
 Event = Union[
     RunCreated, ModelRequested, ModelReplied, ModelFailed, Planned, PlanRejected, ToolsSearched, StepStarted, StepProgress, StepEnded,
     StepRepaired, RepairFailed, StepResolved, StepVerified, ApprovalRequested, ApprovalDecided, AnswerDelta, ReasoningDelta,
-    AnswerDiscarded, UsageChanged, RunSuspended, RunResumed, RunEnded,
+    AnswerDiscarded, UsageChanged, Answered, RunSuspended, RunResumed, RunEnded,
 ]

@@ -5,7 +5,7 @@ use std::{fmt::Write as _, sync::Arc, time::Duration};
 use toolyard_core::{ContentHash, ToolPattern};
 use toolyard_hub::{Budget, Profile, ToolHub};
 
-use crate::RunLimits;
+use crate::{ReviewRule, RunLimits};
 
 /// Native tools that an agent without a tool list always shows to its model, as far as they exist.
 const CORE_TOOLS: [&str; 4] = ["calculate", "get_conversation_history", "get_time", "search_web"];
@@ -44,6 +44,8 @@ pub struct AgentConfig {
     pub limits: RunLimits,
     /// Whether its model judges results that pass verification by rule.
     pub judge: bool,
+    /// When its model is asked whether an answer fulfils the request.
+    pub review: ReviewRule,
 }
 
 /// Features of an agent.

@@ -118,13 +118,14 @@ impl Agent {
 
     /// A request to answer a question, with the limits of the agent and its name as the caller.
     pub fn request(&self, question: impl Into<String>) -> RunRequest {
-        let AgentConfig { name, limits, judge, .. } = &*self.parts.config;
+        let AgentConfig { name, limits, judge, review, .. } = &*self.parts.config;
         RunRequest {
             question: question.into(),
             agent: name.clone(),
             limits: limits.clone(),
             caller: name.as_str().into(),
             judge: *judge,
+            review: *review,
             ..RunRequest::default()
         }
     }

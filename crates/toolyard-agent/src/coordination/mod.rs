@@ -2,20 +2,20 @@
 //!
 //! | file | purpose |
 //! |---|---|
-//! | `display_request.rs` | recognizes requests that only ask to see a result |
-//! | `reviewed_answer.rs` | the answer after it was compared with what the steps did |
-//! | `table.rs` | renders tabular results as Markdown |
+//! | `answer_notes.rs` | what the program says under an answer about its values |
+//! | `receipt_text.rs` | the receipt of a run in words |
+//! | `imitated_receipt.rs` | texts of models and tools that imitate one |
 
-mod display_request;
-mod reviewed_answer;
-mod table;
+mod answer_notes;
+mod imitated_receipt;
+mod receipt_text;
 
 use std::sync::Arc;
 
-use serde_json::Value;
 use toolyard_model::{ModelMessage, ModelRequest};
 
-use self::{display_request::is_display_request, table::markdown_table};
+use self::imitated_receipt::quoted_if_imitating;
+pub use self::receipt_text::{receipt_lines, review_line};
 use crate::{
     AgentConfig, Language, NO_TOOL, TokenCounter,
     chat::recent_history,
@@ -136,21 +136,6 @@ impl CoordinationAgent {
         lines.join("\n")
     }
 
-    /// The answer to a request that only asks to see the table that one step returned: the table itself, because small
-    /// models only talk about it.
-    pub fn direct_answer(
-        &self,
-        question: &str,
-        results: &[StepReport],
-        value: Option<&Value>,
-    ) -> Option<String> {
-        let [only] = results else { return None };
-        let table = value
-            .filter(|_| !only.lacks_value && only.verified && is_display_request(question))
-            .and_then(markdown_table)?;
-        Some(with_citation(table, only, self.templates(question)))
-    }
-
     /// The answer without a model (rule of the specification): the last successful result that is not empty, preferably a
     /// verified one.
     pub fn fallback_answer(&self, results: &[StepReport]) -> Option<String> {
@@ -158,7 +143,7 @@ impl CoordinationAgent {
             |is_wanted: fn(&StepReport) -> bool| results.iter().rev().find(|result| is_wanted(result));
         let chosen = find_last(|result| result.is_usable() && result.verified)
             .or_else(|| find_last(StepReport::is_usable))?;
-        let answer = chosen.preview.trim().to_owned();
+        let answer = quoted_if_imitating(chosen.preview.trim().to_owned(), self.language);
         Some(with_citation(answer, chosen, RunTemplates::of(self.language)))
     }
 
@@ -301,22 +286,6 @@ mod tests {
     No step succeeded.
     - write (write_data_to_excel): no such sheet
     "#);
-    }
-
-    #[test]
-    fn a_requested_table_is_the_answer() {
-        let value = serde_json::json!({"rows": [["month", "sales"], ["Jan", 100]]});
-        let agent = agent(Language::Chinese);
-        insta::assert_snapshot!(agent.direct_answer("帮我读取 test.xlsx 的 Sheet1 工作表", &results()[..1], Some(&value)).unwrap(), @r#"
-    | month | sales |
-    | --- | --- |
-    | Jan | 100 |
-
-    来源：read_data_from_excel (excel)
-    "#);
-        assert_eq!(agent.direct_answer("哪个月最多？", &results()[..1], Some(&value)), None);
-        assert_eq!(agent.direct_answer("Read it", &results()[..2], Some(&value)), None);
-        assert_eq!(agent.direct_answer("Read it", &results()[..1], None), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::{
     run_driver::{Draining, RunDriver},
     steps::{
         call::verify,
-        prepare::{StepInputs, prepare},
+        prepare::{RecordedCall, StepInputs, prepare},
     },
 };
 use crate::{
@@ -74,6 +74,7 @@ impl RunDriver<'_> {
             Task::RepairStep(step) => self.read_repair_reply(step),
             Task::Judge(step) => self.read_judgement_reply(step),
             Task::Answer => self.read_answer_reply(),
+            Task::Review => self.end_after_review(),
             Task::Deny(step) => self.deny(step).map(|()| true),
             Task::Skip { step, because } => {
                 let outcome = StepEnd::Skipped { because: because.clone() };
@@ -176,7 +177,7 @@ impl RunDriver<'_> {
         if let Task::Reason(id) = task
             && let Some(step) = self.run.step(id).cloned()
         {
-            self.record_start(&step, String::new(), String::new(), Vec::new())?;
+            self.record_start(&step, RecordedCall::default())?;
         }
         self.queue_model_call(model_task);
         Ok(())

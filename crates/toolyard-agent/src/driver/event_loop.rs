@@ -51,6 +51,11 @@ impl RunDriver<'_> {
                     }
                     continue;
                 }
+                // Only the review is missing.
+                if let Some(end) = self.run.answered().cloned() {
+                    self.end(end)?;
+                    continue;
+                }
                 return Err(AgentError::Released(self.context.lease.run.clone()));
             }
             match self.next_wakeup(cancel).await {
@@ -144,10 +149,13 @@ impl RunDriver<'_> {
     }
 
     pub(super) fn end(&mut self, end: RunEnd) -> Result<(), AgentError> {
+        // A limit or a cancellation during the review does not take the answer back.
+        let end = self.run.answered().cloned().unwrap_or(end);
         if end.answer().is_none() {
             self.discard_streamed();
         }
-        self.record(RunEvent::Ended { end })
+        let review = self.review_of_answer();
+        self.record(RunEvent::Ended { end, effects: Some(self.run.effects()), review })
     }
 }
 

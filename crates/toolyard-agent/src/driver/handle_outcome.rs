@@ -12,7 +12,7 @@ use super::{
     steps::{
         argument_view::ArgumentsTooLarge,
         call::{EarlierResults, MAX_RETAINED_VALUE_CHARS, StepCall, StepCallOutcome, execute},
-        prepare::{CallDecision, PrepareError, PreparedCall, decide_call},
+        prepare::{CallDecision, PrepareError, PreparedCall, RecordedCall, decide_call},
     },
 };
 use crate::{AgentError, ApprovalState, ModelTask, RunEvent, RunUpdate, StepEnd, StepPhase, StepRun, Task};
@@ -123,7 +123,7 @@ impl RunDriver<'_> {
                 self.end_step(id, StepEnd::Denied { by: "rules".to_owned() })
             }
             CallDecision::Simulate => {
-                self.record_start(&step, prepared.arguments_preview, String::new(), prepared.notes)?;
+                self.record_start(&step, RecordedCall::simulated(&prepared))?;
                 self.end_step(id, StepEnd::Simulated)
             }
         }
@@ -139,19 +139,14 @@ impl RunDriver<'_> {
         self.end_step(id, StepEnd::Failed { message, hint, kind: Some(ErrorKind::Refused) })
     }
 
-    /// Records the start of a step, unless it was started before. `call_hash` is empty if no call is made.
-    pub(super) fn record_start(
-        &mut self,
-        step: &StepRun,
-        arguments_preview: String,
-        call_hash: String,
-        notes: Vec<String>,
-    ) -> Result<(), AgentError> {
+    /// Records the start of a step, unless it was started before.
+    pub(super) fn record_start(&mut self, step: &StepRun, call: RecordedCall) -> Result<(), AgentError> {
         if step.phase != StepPhase::Waiting {
             return Ok(());
         }
         let step = step.step.id.clone();
-        self.record(RunEvent::StepStarted { step, arguments_preview, call: call_hash, notes })
+        let RecordedCall { arguments_preview, target, may_change, call, notes } = call;
+        self.record(RunEvent::StepStarted { step, arguments_preview, target, may_change, call, notes })
     }
 
     /// Records a call in the audit log that the rules deny, because it does not reach the hub.
@@ -180,8 +175,7 @@ impl RunDriver<'_> {
                 self.drain(limit);
                 return Ok(());
             }
-            let (preview, call_hash) = (prepared.arguments_preview.clone(), prepared.call_hash.clone());
-            self.record_start(&step, preview, call_hash, prepared.notes.clone())?;
+            self.record_start(&step, RecordedCall::of(&prepared))?;
         }
         let caller_name = self.caller_name();
         let request = self.run.request().cloned().unwrap_or_default();

@@ -124,7 +124,7 @@ impl Agent {
         }
         if loaded.run.request().is_none() {
             // The process that created the run died before it logged the request.
-            let cancelled = to_json(&RunEvent::Ended { end: RunEnd::Cancelled });
+            let cancelled = to_json(&RunEvent::ended(RunEnd::Cancelled));
             self.parts.log.append(lease, loaded.next_number, &cancelled).await?;
             guard.release(RunState::Cancelled).await?;
             return Ok(RunEnd::Cancelled);

@@ -8,7 +8,7 @@ use toolyard_core::{
 };
 use toolyard_model::{ModelCallOperation, ModelError, ModelReply, ModelRequest};
 
-use super::{context::Context, steps::call::StepCallOutcome};
+use super::context::Context;
 use crate::{Agent, AgentError, ModelTask, RunEnd, RunRequest};
 
 /// The `error.type` of a tool that reports an error.
@@ -109,7 +109,9 @@ impl Context<'_> {
             ModelTask::Reason { step } => {
                 OperationKind::Step { tool: None, is_known_tool: false, step: step.as_str().into() }
             }
-            ModelTask::Repair { .. } | ModelTask::Judge { .. } | ModelTask::Answer => return None,
+            ModelTask::Repair { .. } | ModelTask::Judge { .. } | ModelTask::Answer | ModelTask::Review => {
+                return None;
+            }
         };
         self.start(self.span, kind)
     }
@@ -135,14 +137,9 @@ pub(super) fn end_model_task(running: Option<RunningOperation>, reply: &Result<M
 }
 
 /// Ends the operation of a step's call.
-pub(super) fn end_step(running: Option<RunningOperation>, outcome: &StepCallOutcome) {
+pub(super) fn end_step(running: Option<RunningOperation>, error: Option<&ToolError>) {
     if let Some(running) = running {
-        running.end(match outcome {
-            StepCallOutcome::Done { .. } => None,
-            StepCallOutcome::Failed(error) | StepCallOutcome::NoTool(error) => {
-                Some(Cow::Borrowed(error_type(error)))
-            }
-        });
+        running.end(error.map(|error| Cow::Borrowed(error_type(error))));
     }
 }
 

@@ -7,7 +7,7 @@ use toolyard_core::Resolution;
 use toolyard_model::{ModelReply, Usage};
 
 use super::{
-    data_flow::DataSources,
+    data_sources::DataSources,
     event::{ModelTask, Permission, PlannedTool, RunEnd, RunEvent, StepEnd, Verification},
     state::{ModelFailure, PlanningState, Run, RunError},
     step::{ApprovalState, RepairState, StepPhase, StepRun},
@@ -23,8 +23,18 @@ impl Run {
                 self.data_sources = request.history_sources();
                 self.request = Some(request.clone());
             }
-            RunEvent::Resumed { .. } => self.end = None,
-            RunEvent::Ended { end } => self.end = Some(end.clone()),
+            RunEvent::Resumed { .. } => {
+                self.end = None;
+                let called = |step: &&mut StepRun| step.phase == StepPhase::Started && !step.call.is_empty();
+                self.steps.iter_mut().filter(called).for_each(|step| step.was_interrupted = true);
+            }
+            RunEvent::Answered { end } => {
+                if self.answered.is_some() {
+                    return Err(RunError::Invalid("the run already has an answer"));
+                }
+                self.answered = Some(end.clone());
+            }
+            RunEvent::Ended { end, .. } => self.end = Some(end.clone()),
             RunEvent::ModelReplied { task, reply, .. } => self.apply_model_replied(task, reply)?,
             RunEvent::ModelFailed { task, message, hint, kind, usage } => {
                 self.count_model_call(task, *usage)?;
@@ -34,7 +44,9 @@ impl Run {
             RunEvent::Planned { plan, tools } => self.apply_planned(plan, tools)?,
             RunEvent::PlanRejected { problems } => self.apply_plan_rejected(problems)?,
             RunEvent::ToolsSearched { words } => self.apply_tools_searched(words)?,
-            RunEvent::StepStarted { step, call, .. } => self.apply_step_started(step, call)?,
+            RunEvent::StepStarted { step, call, target, may_change, .. } => {
+                self.apply_step_started(step, call, target, *may_change)?;
+            }
             RunEvent::StepEnded { step, outcome, milliseconds } => {
                 self.apply_step_ended(step, outcome, *milliseconds)?;
             }
@@ -66,7 +78,7 @@ impl Run {
         match (event, &self.request, &self.end) {
             (RunEvent::Requested { .. }, None, None) => Ok(()),
             // Its process died before it logged the request.
-            (RunEvent::Ended { end: RunEnd::Cancelled }, None, None) => Ok(()),
+            (RunEvent::Ended { end: RunEnd::Cancelled, .. }, None, None) => Ok(()),
             (_, None, Some(_)) => Err(RunError::Ended),
             (RunEvent::Requested { .. }, Some(_), _) => {
                 Err(RunError::Invalid("the run already has a request"))
@@ -74,7 +86,7 @@ impl Run {
             (_, None, _) => Err(RunError::NotRequested),
             (RunEvent::Resumed { .. }, _, None | Some(RunEnd::Suspended { .. })) => Ok(()),
             // A suspended run can be cancelled without resuming it.
-            (RunEvent::Ended { end: RunEnd::Cancelled }, _, Some(RunEnd::Suspended { .. })) => Ok(()),
+            (RunEvent::Ended { end: RunEnd::Cancelled, .. }, _, Some(RunEnd::Suspended { .. })) => Ok(()),
             (_, _, Some(_)) => Err(RunError::Ended),
             (_, _, None) => Ok(()),
         }
@@ -92,7 +104,7 @@ impl Run {
             ModelTask::Plan { .. } => self.planning = PlanningState::Failed,
             ModelTask::Judge { step } => self.step_mut(step)?.judged = true,
             ModelTask::Repair { step } => self.step_mut(step)?.repair = RepairState::Failed,
-            ModelTask::Reason { .. } | ModelTask::Answer => {}
+            ModelTask::Reason { .. } | ModelTask::Answer | ModelTask::Review => {}
         }
         self.model_failures.push(failure);
         Ok(())
@@ -111,7 +123,7 @@ impl Run {
             ModelTask::Reason { step } | ModelTask::Repair { step } | ModelTask::Judge { step } => {
                 self.step_mut(step)?;
             }
-            ModelTask::Answer => {}
+            ModelTask::Answer | ModelTask::Review => {}
         }
         self.usage.model_calls = self.usage.model_calls.saturating_add(1);
         self.usage.model = self.usage.model.saturating_add(usage);
@@ -138,7 +150,9 @@ impl Run {
             if self.step(&step.id).filter(is_same_call).is_some() {
                 continue;
             }
-            self.steps.retain(|other| other.step.id != step.id);
+            // What it did stays on the receipt.
+            let same_id = self.steps.extract_if(.., |other| other.step.id == step.id);
+            self.dropped_steps.extend(same_id);
             let tool = tools.get(&step.id).cloned().unwrap_or(PlannedTool {
                 source: None,
                 read_only: false,
@@ -160,7 +174,7 @@ impl Run {
     fn forget_step(&mut self, id: &str) {
         let is_about = |task: &ModelTask| match task {
             ModelTask::Reason { step } | ModelTask::Repair { step } | ModelTask::Judge { step } => step == id,
-            ModelTask::Plan { .. } | ModelTask::Answer => false,
+            ModelTask::Plan { .. } | ModelTask::Answer | ModelTask::Review => false,
         };
         self.forget_replies(is_about);
         self.model_failures.retain(|failure| !is_about(&failure.task));
@@ -193,7 +207,13 @@ impl Run {
         Ok(())
     }
 
-    fn apply_step_started(&mut self, id: &str, call: &str) -> Result<(), RunError> {
+    fn apply_step_started(
+        &mut self,
+        id: &str,
+        call: &str,
+        target: &str,
+        may_change: bool,
+    ) -> Result<(), RunError> {
         let is_disclosure =
             !call.is_empty() && self.step(id).is_some_and(|step| self.is_unapproved_disclosure(step));
         let step = self.step_mut(id)?;
@@ -202,6 +222,8 @@ impl Run {
         }
         step.phase = StepPhase::Started;
         step.call = call.to_owned();
+        step.target = target.to_owned();
+        step.calls_changing_tool |= may_change;
         if matches!(step.approval, ApprovalState::Requested { .. }) {
             // The rules were changed and allow the call now.
             step.approval = ApprovalState::None;
@@ -261,6 +283,7 @@ impl Run {
         step.written_from = written_from;
         step.result_from = DataSources::default();
         step.step.arguments = arguments.clone();
+        step.target = String::new();
         step.attempt = attempt;
         // The old notes are about the old arguments.
         step.tool.notes = notes.to_vec();
@@ -279,6 +302,7 @@ impl Run {
         if !step.phase.is_unknown() {
             return Err(RunError::Invalid("the outcome of the step is known"));
         }
+        step.was_interrupted = false;
         step.phase = match resolution {
             Resolution::Done => StepPhase::Started,
             Resolution::NotDone => StepPhase::Waiting,

@@ -5,12 +5,10 @@
 //! that of a repair and of a reasoning step contains the results of the step's dependencies. A reference in an argument adds
 //! the data of the step it refers to. See docs/design/0020-open-world.md.
 
-use std::{collections::BTreeSet, fmt};
-
-use serde::{Deserialize, Serialize};
 use toolyard_model::Role;
 
 use super::{
+    data_sources::DataSources,
     event::StepEnd,
     request::RunRequest,
     state::Run,
@@ -20,44 +18,6 @@ use crate::reference::references;
 
 /// Stands for the answers of earlier runs in a conversation.
 const CONVERSATION: &str = "conversation";
-
-/// The sources of the non-public data that a text may contain; empty if the text contains none.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct DataSources(BTreeSet<String>);
-
-impl DataSources {
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Whether no source but this one contributed.
-    pub fn is_within(&self, source: &str) -> bool {
-        self.0.iter().all(|other| other == source)
-    }
-
-    /// Adds a source.
-    pub fn insert(&mut self, source: &str) {
-        self.0.insert(source.to_owned());
-    }
-
-    /// Adds other sources.
-    pub fn extend(&mut self, others: &Self) {
-        self.0.extend(others.0.iter().cloned());
-    }
-
-    /// Whether it has all sources of `others`.
-    pub fn includes(&self, others: &Self) -> bool {
-        others.0.is_subset(&self.0)
-    }
-}
-
-impl fmt::Display for DataSources {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
-    }
-}
 
 impl RunRequest {
     /// The sources of the data in the conversation. The user's messages are the user's word; other messages may quote results.

@@ -77,6 +77,8 @@ fn finish(run: &mut Run, number: usize, random: &RandomStep) {
     let started = RunEvent::StepStarted {
         step: step.clone(),
         arguments_preview: String::new(),
+        target: String::new(),
+        may_change: false,
         call: if random.kind == Kind::Reasoning { String::new() } else { "c".to_owned() },
         notes: Vec::new(),
     };
@@ -98,7 +100,9 @@ fn requested(history: Vec<ModelMessage>) -> Run {
 }
 
 fn set(names: &[&str]) -> DataSources {
-    DataSources(names.iter().map(|name| (*name).to_owned()).collect())
+    let mut sources = DataSources::default();
+    names.iter().for_each(|name| sources.insert(name));
+    sources
 }
 
 proptest! {
@@ -173,6 +177,8 @@ fn a_repair_contains_the_error_and_the_dependencies() {
     let started = RunEvent::StepStarted {
         step: id(1),
         arguments_preview: String::new(),
+        target: String::new(),
+        may_change: false,
         call: "c".to_owned(),
         notes: vec![],
     };
@@ -194,6 +200,8 @@ fn a_result_of_another_source_than_planned_is_private() {
     let started = RunEvent::StepStarted {
         step: id(0),
         arguments_preview: String::new(),
+        target: String::new(),
+        may_change: false,
         call: "c".to_owned(),
         notes: vec![],
     };

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use toolyard_core::{ErrorKind, Resolution, RunId, SourceId};
 use toolyard_model::{ModelErrorKind, ModelReply, Usage};
 
-use super::{limits::RunLimit, request::RunRequest, step::ApprovalDetails};
-use crate::{Plan, PlanProblem};
+use super::{effect::Effect, limits::RunLimit, request::RunRequest};
+use crate::{Plan, PlanProblem, Review};
 
 /// A state transition of a run. The run log is the sequence of its events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -56,6 +56,12 @@ pub enum RunEvent {
         step: String,
         /// The resolved arguments, secrets redacted, truncated.
         arguments_preview: String,
+        /// What the call is about, see [`Effect::target`]. Absent in old logs.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        target: String,
+        /// Whether the tool that is called may change something, which may not have been known when the call was planned.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        may_change: bool,
         /// Short hash of tool and arguments; identical calls share it. Empty for a step without a tool.
         #[serde(default)]
         call: String,
@@ -110,13 +116,35 @@ pub enum RunEvent {
         always: bool,
         by: String,
     },
+    /// The answer is known. A model is asked whether it is what was asked for; whatever it says, the run ends like this.
+    Answered { end: RunEnd },
     /// The run finished or was suspended.
-    Ended { end: RunEnd },
+    Ended {
+        end: RunEnd,
+        /// The receipt ([`Run::effects`](crate::Run::effects)). Absent in old logs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        effects: Option<Vec<Effect>>,
+        /// What a model says of the answer, if it was asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        review: Option<Review>,
+    },
     /// The run continues after it was suspended or its process died.
     Resumed {
         /// The process that continues it.
         owner: String,
     },
+}
+
+/// The parts of the text of an approval request, for approvers who see more than one line of text.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ApprovalDetails {
+    /// The effects of the tool in words, such as `writes, open world`.
+    pub effects: String,
+    /// The arguments as JSON, shortened if they are long; secrets are redacted.
+    pub arguments: String,
+    /// Notes for the approver.
+    pub notes: Vec<String>,
 }
 
 /// What a model is asked for in a run.
@@ -139,6 +167,8 @@ pub enum ModelTask {
     Judge { step: String },
     /// The final answer.
     Answer,
+    /// Whether the answer is what was asked for.
+    Review,
 }
 
 /// What was known about a step's tool when its plan was accepted.
@@ -244,9 +274,8 @@ pub enum RunEnd {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         truncated: bool,
     },
-    /// It has an answer, but something that was requested, planned or claimed was not done.
+    /// It has an answer, but a step failed, was denied or never ran, and no other did its work.
     Partial {
-        /// What was not done, and what the model said.
         answer: String,
         sources: Vec<String>,
         /// The steps that failed, were denied or never started.
@@ -275,6 +304,13 @@ pub enum RunEnd {
         /// The limit's value, and what was found before.
         message: String,
     },
+}
+
+impl RunEvent {
+    /// An end without a receipt, as in old logs.
+    pub fn ended(end: RunEnd) -> Self {
+        Self::Ended { end, effects: None, review: None }
+    }
 }
 
 impl RunEnd {
@@ -346,7 +382,7 @@ mod tests {
         let failed = r#"{"event":"model_failed","task":{"for":"answer"},"message":"m","hint":null}"#;
         let RunEvent::ModelFailed { kind, .. } = serde_json::from_str(failed).unwrap() else { panic!() };
         let ended = r#"{"event":"ended","end":{"state":"failed","message":"m","hint":null}}"#;
-        let RunEvent::Ended { end: RunEnd::Failed { model_error, .. } } =
+        let RunEvent::Ended { end: RunEnd::Failed { model_error, .. }, .. } =
             serde_json::from_str(ended).unwrap()
         else {
             panic!()

@@ -7,6 +7,7 @@ use toolyard_core::{CallerIdentity, ContentHash, ConversationId};
 use toolyard_model::ModelMessage;
 
 use super::limits::RunLimits;
+use crate::ReviewRule;
 
 /// What an agent is asked to do.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -51,6 +52,9 @@ pub struct RunRequest {
     /// Let a model judge results that pass verification by rule.
     #[serde(default)]
     pub judge: bool,
+    /// When a model is asked whether the answer fulfils the request.
+    #[serde(default)]
+    pub review: ReviewRule,
     /// The run continues without a client; if its process ends, another serving process takes it over.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub detached: bool,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use toolyard_model::{ModelErrorKind, ModelReply};
 
 use super::{
-    data_flow::DataSources,
+    data_sources::DataSources,
     event::{ModelTask, RunEnd, StepEnd},
     limits::RunUsage,
     request::RunRequest,
@@ -25,7 +25,7 @@ pub struct Run {
     pub(super) tool_searches: Vec<String>,
     pub(super) rejected_reply: Option<String>,
     pub(super) steps: Vec<StepRun>,
-    /// Steps without a result that a later plan dropped.
+    /// Steps that a later plan dropped.
     pub(super) dropped_steps: Vec<StepRun>,
     /// Replies not processed yet, and the texts of reasoning steps.
     pub(super) replies: Vec<(ModelTask, ModelReply)>,
@@ -40,6 +40,9 @@ pub struct Run {
     pub(super) data_sources: DataSources,
     pub(super) unapproved_disclosures: usize,
     pub(super) usage: RunUsage,
+    /// How the run ends after the review of its answer.
+    #[serde(default)]
+    pub(super) answered: Option<RunEnd>,
     pub(super) end: Option<RunEnd>,
 }
 
@@ -114,7 +117,12 @@ impl Run {
         &self.steps
     }
 
-    /// Steps of earlier plans that failed or never started, and that a later plan replaced or gave up.
+    /// How the run ends after the review of its answer, once the answer is known.
+    pub fn answered(&self) -> Option<&RunEnd> {
+        self.answered.as_ref()
+    }
+
+    /// Steps of earlier plans that a later plan replaced or gave up.
     pub fn dropped_steps(&self) -> &[StepRun] {
         &self.dropped_steps
     }

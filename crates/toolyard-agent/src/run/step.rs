@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use toolyard_core::ErrorKind;
 
 use super::{
-    data_flow::DataSources,
-    event::{PlannedTool, StepEnd, Verification},
+    data_sources::DataSources,
+    event::{ApprovalDetails, PlannedTool, StepEnd, Verification},
 };
 use crate::{NO_TOOL, Step, planning::paths::wants_absolute_paths};
 
@@ -22,6 +22,9 @@ pub struct StepRun {
     pub attempt: usize,
     /// How far it is.
     pub phase: StepPhase,
+    /// What its call is about, once started; see [`Effect::target`](crate::Effect::target).
+    #[serde(default)]
+    pub target: String,
     /// Hash of tool and arguments, once started.
     #[serde(default)]
     pub call: String,
@@ -35,6 +38,10 @@ pub struct StepRun {
     pub approval: ApprovalState,
     /// Whether new arguments were tried.
     pub repair: RepairState,
+    /// Whether its tool may change something, by what was known when it was called.
+    pub calls_changing_tool: bool,
+    /// Whether a process died or stopped during its call.
+    pub was_interrupted: bool,
     /// The verdict on its result.
     pub verification: Option<Verification>,
     /// Whether a model judged the result.
@@ -65,18 +72,6 @@ impl StepPhase {
     pub fn is_unknown(&self) -> bool {
         matches!(self, Self::Ended(StepEnd::Unknown { .. }))
     }
-}
-
-/// The parts of the text of an approval request, for approvers who see more than one line of text.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ApprovalDetails {
-    /// The effects of the tool in words, such as `writes, open world`.
-    pub effects: String,
-    /// The arguments as JSON, shortened if they are long; secrets are redacted.
-    pub arguments: String,
-    /// Notes for the approver.
-    pub notes: Vec<String>,
 }
 
 /// The state of a step's approval.
@@ -137,7 +132,10 @@ impl StepRun {
             round,
             attempt,
             phase: StepPhase::Waiting,
+            target: String::new(),
             call: String::new(),
+            calls_changing_tool: false,
+            was_interrupted: false,
             approval: ApprovalState::None,
             repair: RepairState::Untried,
             verification: None,

@@ -42,6 +42,8 @@ pub enum Task {
     Simulate(String),
     /// Request the final answer from a model.
     Answer,
+    /// Ask a model whether the answer is what was asked for.
+    Review,
     /// End the run as failed: no step succeeded.
     Fail,
     /// End the run.
@@ -57,6 +59,7 @@ impl Task {
             Self::RepairStep(step) => Some(ModelTask::Repair { step: step.clone() }),
             Self::Judge(step) => Some(ModelTask::Judge { step: step.clone() }),
             Self::Answer => Some(ModelTask::Answer),
+            Self::Review => Some(ModelTask::Review),
             _ => None,
         }
     }
@@ -80,6 +83,9 @@ impl Run {
     /// nothing but [`Task::RequestApproval`], means that the run waits for a user.
     pub fn tasks(&self) -> Vec<Task> {
         let (Some(request), None) = (&self.request, &self.end) else { return Vec::new() };
+        if self.answered.is_some() {
+            return vec![Task::Review];
+        }
         let round = self.round;
         match self.planning {
             PlanningState::Needed => return vec![Task::Plan { round, repair: false }],

@@ -112,6 +112,8 @@ fn execute(scenario: &Scenario) -> (Run, Vec<RunEvent>, Vec<StartedStep>) {
             new_events.push(RunEvent::StepStarted {
                 step: id,
                 arguments_preview: String::new(),
+                target: String::new(),
+                may_change: false,
                 call: "c".to_owned(),
                 notes: Vec::new(),
             });
@@ -152,7 +154,7 @@ fn execute(scenario: &Scenario) -> (Run, Vec<RunEvent>, Vec<StartedStep>) {
 }
 
 fn ended(end: RunEnd) -> RunEvent {
-    RunEvent::Ended { end }
+    RunEvent::ended(end)
 }
 
 fn startable_access<'a>(task: &'a Task, run: &'a Run, in_flight: &[String]) -> Option<CallAccess<'a>> {
@@ -233,6 +235,27 @@ fn any_scenario(max_steps: usize, is_acyclic: bool) -> impl Strategy<Value = Sce
     )
 }
 
+/// What became of a step's call, read from its events alone.
+fn logged_state(id: &str, events: &[RunEvent]) -> EffectState {
+    let mut state = EffectState::NotDone;
+    for event in events {
+        state = match event {
+            RunEvent::StepStarted { step, .. } if step == id => EffectState::Unknown,
+            // Nobody has looked at the result yet.
+            RunEvent::StepEnded { step, outcome: StepEnd::Done { .. }, .. } if step == id => {
+                EffectState::Unknown
+            }
+            RunEvent::StepEnded { step, .. } if step == id => EffectState::NotDone,
+            RunEvent::Verified { step, verification } if step == id => match verification.verified {
+                true => EffectState::Done,
+                false => EffectState::NotDone,
+            },
+            _ => continue,
+        };
+    }
+    state
+}
+
 /// All direct and indirect dependencies of a step.
 fn ancestors<'a>(id: &'a str, scenario: &'a Scenario, found: &mut BTreeSet<&'a str>) {
     for (step, ..) in scenario.steps.iter().filter(|(step, ..)| step.id == id) {
@@ -246,6 +269,35 @@ fn ancestors<'a>(id: &'a str, scenario: &'a Scenario, found: &mut BTreeSet<&'a s
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn the_receipt_says_what_the_log_says_wherever_the_process_dies(scenario in acyclic_scenario(12)) {
+        let (run, events, _) = execute(&scenario);
+        for length in 3..=events.len() {
+            let logged = &events[..length];
+            let effects = from_events(logged).unwrap().effects();
+            for (step, tool, _) in scenario.steps.iter().filter(|(step, ..)| step.tool_type != NO_TOOL) {
+                let told = effects.iter().find(|effect| effect.step == step.id).map(|effect| effect.state);
+                prop_assert_eq!(told, (!tool.read_only).then(|| logged_state(&step.id, logged)));
+            }
+            // The next process cannot repeat the calls that were in progress; the first ones may have taken effect.
+            let mut resumed = from_events(logged).unwrap();
+            if resumed.is_finished() {
+                continue;
+            }
+            resumed.apply(&RunEvent::Resumed { owner: "next".to_owned() }).unwrap();
+            let steps = resumed.steps().to_vec();
+            for step in steps.iter().filter(|step| step.phase == StepPhase::Started && step.may_change()) {
+                let outcome = StepEnd::Denied { by: "a rule".to_owned() };
+                let step = step.step.id.clone();
+                resumed.apply(&RunEvent::StepEnded { step: step.clone(), outcome, milliseconds: 0 }).unwrap();
+                let told = resumed.effects().into_iter().find(|effect| effect.step == step);
+                prop_assert_eq!(told.map(|effect| effect.state), Some(EffectState::Unknown));
+            }
+        }
+        let is_done = |effect: &Effect| effect.state == EffectState::Done;
+        prop_assert!(!run.unfinished_steps().is_empty() || run.effects().iter().all(is_done));
+    }
 
     #[test]
     fn every_plan_ends_and_failures_skip_exactly_the_dependents(scenario in acyclic_scenario(40)) {
@@ -359,6 +411,8 @@ fn a_failed_step_is_repaired_once_under_a_new_journal_name() {
     let started = RunEvent::StepStarted {
         step: "a".to_owned(),
         arguments_preview: String::new(),
+        target: String::new(),
+        may_change: false,
         call: "1".to_owned(),
         notes: Vec::new(),
     };
@@ -388,6 +442,8 @@ fn a_successful_write_is_never_repaired() {
         run.apply(&RunEvent::StepStarted {
             step: "a".to_owned(),
             arguments_preview: String::new(),
+            target: String::new(),
+            may_change: false,
             call,
             notes: Vec::new(),
         })
@@ -433,6 +489,8 @@ fn pending_approvals_block_nothing_else() {
     run.apply(&RunEvent::StepStarted {
         step: "w".to_owned(),
         arguments_preview: String::new(),
+        target: String::new(),
+        may_change: false,
         call,
         notes: Vec::new(),
     })
@@ -463,8 +521,15 @@ fn replanning_respects_its_limit_and_keeps_results() {
     let (mut run, _) = planned(&steps, RunLimits { replans: 1, ..RunLimits::default() });
     let start = |run: &mut Run, id: &str| {
         let (step, call) = (id.to_owned(), id.to_owned());
-        run.apply(&RunEvent::StepStarted { step, arguments_preview: String::new(), call, notes: Vec::new() })
-            .unwrap();
+        run.apply(&RunEvent::StepStarted {
+            step,
+            arguments_preview: String::new(),
+            target: String::new(),
+            may_change: false,
+            call,
+            notes: Vec::new(),
+        })
+        .unwrap();
     };
     let end = |run: &mut Run, id: &str, outcome| {
         run.apply(&RunEvent::StepEnded { step: id.to_owned(), outcome, milliseconds: 1 }).unwrap();

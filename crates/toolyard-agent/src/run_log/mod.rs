@@ -125,8 +125,12 @@ pub async fn cancel_run(
         log.release(&lease, state.end().map_or(RunState::Cancelled, run_state)).await?;
         return Err(AgentError::Finished(run.clone()));
     }
-    log.append(&lease, next_number, &to_json(&RunEvent::Ended { end: RunEnd::Cancelled })).await?;
-    log.release(&lease, RunState::Cancelled).await?;
+    // An answer stays, if only its review is missing.
+    let end = state.answered().cloned().unwrap_or(RunEnd::Cancelled);
+    let released = run_state(&end);
+    let ended = RunEvent::Ended { end, effects: Some(state.effects()), review: None };
+    log.append(&lease, next_number, &to_json(&ended)).await?;
+    log.release(&lease, released).await?;
     let pending = approvals.approvals_of_run(run).await.map_err(AgentError::Approvals)?;
     for request in pending.iter().filter(|request| request.outcome.is_none()) {
         approvals.decide(request.id, ApprovalOutcome::Denied, owner).await.map_err(AgentError::Approvals)?;

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 use toolyard_core::RawJson;
 
+use super::VerificationInput;
 use crate::{
     NO_TOOL,
     planning::tool_name::{is_read_only_name, name_words},
@@ -113,15 +114,17 @@ pub(super) enum DetectedError {
     Possible(String),
 }
 
-/// The error that a result reports, if any. `result_text` is the result as text, for the message.
-pub(super) fn detect_error(
-    tool: &str,
-    value: &Value,
-    result_text: &str,
-    output_schema: Option<&RawJson>,
-) -> Option<DetectedError> {
-    let (is_certain, text) = match value {
-        Value::Object(entries) => (is_object_error(tool, entries, output_schema)?, result_text),
+/// The error that a result reports, if any.
+pub(super) fn detect_error(input: &VerificationInput<'_>) -> Option<DetectedError> {
+    let tool = input.step.tool_type.as_str();
+    let (is_certain, text) = match input.value {
+        Value::Object(entries) if input.changes && denies_change(entries) => {
+            return Some(DetectedError::Certain(format!(
+                "the result is an error: {}",
+                first_line(input.text)
+            )));
+        }
+        Value::Object(entries) => (is_object_error(entries, input.output_schema)?, input.text),
         Value::String(text) => (is_text_error(text)?, text.as_str()),
         _ => return None,
     };
@@ -133,23 +136,34 @@ pub(super) fn detect_error(
     })
 }
 
-/// Whether an object that mentions a failure is certainly an error; `None` if it mentions no failure. For a tool that may change
-/// something, `error`, `success: false` or `ok: false` is always an error, because later steps rely on the change.
-fn is_object_error(
-    tool: &str,
-    entries: &Map<String, Value>,
-    output_schema: Option<&RawJson>,
-) -> Option<bool> {
-    let is_false = |key: &str| entries.get(key) == Some(&Value::Bool(false));
-    let has_error = entries.get("error").is_some_and(|error| match error {
+/// Whether a result says, in a way that needs no language, that a call which may change something failed. Later steps rely on the
+/// change, so no more is asked for.
+fn denies_change(entries: &Map<String, Value>) -> bool {
+    let is = |key: &str, flag: bool| entries.get(key) == Some(&Value::Bool(flag));
+    let is_failure = |key: &str| entries.get(key).and_then(Value::as_i64).is_some_and(|code| code != 0);
+    has_error(entries)
+        || is("success", false)
+        || is("ok", false)
+        || is("isError", true)
+        || is("is_error", true)
+        || ["exit_code", "exitCode", "exit_status", "returncode", "return_code"].into_iter().any(is_failure)
+}
+
+fn has_error(entries: &Map<String, Value>) -> bool {
+    entries.get("error").is_some_and(|error| match error {
         Value::String(text) => !text.is_empty(),
         Value::Object(inner) => !inner.is_empty(),
         Value::Bool(failed) => *failed,
         _ => false,
-    });
+    })
+}
+
+/// Whether an object that mentions a failure is certainly an error; `None` if it mentions no failure.
+fn is_object_error(entries: &Map<String, Value>, output_schema: Option<&RawJson>) -> Option<bool> {
+    let is_false = |key: &str| entries.get(key) == Some(&Value::Bool(false));
     let status = entries.get("status").and_then(Value::as_str).unwrap_or_default().to_lowercase();
     let status_failed = ["error", "failed", "failure"].contains(&status.as_str());
-    let reports_failure = has_error || is_false("success") || is_false("ok");
+    let reports_failure = has_error(entries) || is_false("success") || is_false("ok");
     if !reports_failure && !status_failed {
         return None;
     }
@@ -158,8 +172,7 @@ fn is_object_error(
     // status of the call itself.
     let is_call_status = status == "error" || entries.len() > 1;
     let by_status = status_failed && is_call_status && !declares(output_schema, "status");
-    let is_failed_change = reports_failure && !is_read_only_name(tool) && tool != NO_TOOL;
-    Some(is_failed_change || (only_error && (reports_failure || by_status)))
+    Some(only_error && (reports_failure || by_status))
 }
 
 fn declares(schema: Option<&RawJson>, field: &str) -> bool {

@@ -2,15 +2,17 @@
 //!
 //! | file | purpose |
 //! |---|---|
-//! | `answer/` | the answer of a run, against what its steps did |
 //! | `error_detection.rs` | errors that a tool returned as a regular result |
 //! | `plausibility.rs` | impossible numbers and dates |
+//! | `review.rs` | whether an answer is what was asked for, in the opinion of a model |
 //! | `similarity.rs` | similarity of two texts, to compare repeated calls |
+//! | `values.rs` | values of an answer that are in no result |
 
-pub(crate) mod answer;
 mod error_detection;
 mod plausibility;
+mod review;
 mod similarity;
+mod values;
 
 use jsonschema::PatternOptions;
 use serde_json::{Value, json};
@@ -19,6 +21,8 @@ use toolyard_model::{
     ModelMessage, ModelReply, ModelRequest, ResponseSchema, ToolCalling, lenient_json::parse_document,
 };
 
+pub use self::review::{Fulfilled, Review, ReviewRule};
+pub(crate) use self::values::Evidence;
 use self::{
     error_detection::{DetectedError, detect_error},
     plausibility::{impossible_dates, invalid_numbers, looks_like_time, out_of_range_numbers},
@@ -46,6 +50,8 @@ const MAX_PATTERN_BYTES: usize = 1 << 20;
 pub struct VerificationInput<'a> {
     /// The step.
     pub step: &'a Step,
+    /// Whether its tool may change something.
+    pub changes: bool,
     /// The value of the result.
     pub value: &'a Value,
     /// The text of the result.
@@ -94,7 +100,7 @@ impl VerificationAgent {
     pub fn verify(self, input: &VerificationInput<'_>) -> Verification {
         let mut findings = Findings { verified: true, confidence: 1.0, issues: Vec::new() };
         let kind = ToolKind::of(&extract_capabilities(&input.step.tool_type, ""));
-        let detected = detect_error(&input.step.tool_type, input.value, input.text, input.output_schema);
+        let detected = detect_error(input);
         let reported_error = matches!(detected, Some(DetectedError::Certain(_)));
         match detected {
             Some(DetectedError::Certain(issue)) => findings.reject(0.1, issue),

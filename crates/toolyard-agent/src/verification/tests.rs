@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::Map;
 
 use super::*;
-use crate::values::step_value;
+use crate::{planning::tool_name::is_read_only_name, values::step_value};
 
 fn step(tool: &str) -> Step {
     Step {
@@ -22,7 +22,14 @@ fn verify(tool: &str, value: &Value) -> Verification {
         value => value.to_string(),
     };
     let step = step(tool);
-    let input = VerificationInput { step: &step, value, text: &text, output_schema: None, earlier: &[] };
+    let input = VerificationInput {
+        step: &step,
+        changes: !is_read_only_name(tool) && tool != crate::NO_TOOL,
+        value,
+        text: &text,
+        output_schema: None,
+        earlier: &[],
+    };
     VerificationAgent::default().verify(&input)
 }
 
@@ -119,6 +126,7 @@ fn ambiguous_results_are_only_doubted() {
     let text = value.to_string();
     let input = VerificationInput {
         step: &step,
+        changes: false,
         value: &value,
         text: &text,
         output_schema: Some(&schema),
@@ -185,6 +193,7 @@ fn the_output_schema_is_checked_wrapped_and_unwrapped() {
     let check = |value: Value, text: &str| {
         let input = VerificationInput {
             step: &step,
+            changes: false,
             value: &value,
             text,
             output_schema: Some(&schema),
@@ -201,6 +210,7 @@ fn the_output_schema_is_checked_wrapped_and_unwrapped() {
     let value = json!({"n": "secret"});
     let input = VerificationInput {
         step: &step,
+        changes: false,
         value: &value,
         text: "",
         output_schema: Some(&number),
@@ -216,7 +226,14 @@ fn different_results_of_the_same_call_are_doubted() {
     let value = json!("Oslo is the capital of Norway");
     let verify_after = |earlier: &[(&str, &str)]| {
         let text = value.as_str().unwrap();
-        let input = VerificationInput { step: &step, value: &value, text, output_schema: None, earlier };
+        let input = VerificationInput {
+            step: &step,
+            changes: false,
+            value: &value,
+            text,
+            output_schema: None,
+            earlier,
+        };
         VerificationAgent::default().verify(&input)
     };
     assert!(verify_after(&[("a", "The capital of Norway is Oslo")]).issues.is_empty());
@@ -285,51 +302,5 @@ proptest! {
         prop_assert!((0.0..=1.0).contains(&similarity));
         prop_assert!((similarity - jaccard_similarity(&other, &one)).abs() < 1e-12);
         prop_assert!(jaccard_similarity(&one, &one) > 0.999);
-    }
-}
-
-mod answers {
-    use proptest::prelude::*;
-    use serde_json::json;
-
-    use crate::verification::answer::{FactOutcome, StepFact, review_answer};
-
-    /// Texts with the characters that the rules look for.
-    fn text() -> impl Strategy<Value = String> {
-        let piece = prop_oneof![
-            Just("已删除了 ".to_owned()),
-            Just("I deleted a.txt and sent it. ".to_owned()),
-            Just("12:61 二十十百 2026-13-99 1,2.3.4 0x9f #12 “ ”\" 》".to_owned()),
-            Just("/~/ @.x https://é 把将和、".to_owned()),
-            ".{0,12}",
-        ];
-        prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
-    }
-
-    fn step(tool: &str, changes: bool, argument: &str, result: &str) -> StepFact {
-        StepFact {
-            tool: tool.to_owned(),
-            changes,
-            arguments: json!({"text": argument}).as_object().cloned().unwrap_or_default(),
-            result: json!(result),
-            is_complete: true,
-            ..StepFact::default()
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn any_text_can_be_reviewed(question in text(), answer in text(), argument in text(), result in text()) {
-            let steps = [step("read", false, &argument, &result), step("write_it", true, &argument, &result)];
-            review_answer(&question, &answer, &steps);
-        }
-
-        #[test]
-        fn a_change_that_failed_is_never_a_success(question in text(), answer in text(), result in text()) {
-            let outcome = FactOutcome::Unfinished { reason: "failed".to_owned() };
-            let failed = StepFact { outcome, ..step("delete_file", true, "a.txt", "") };
-            let steps = [step("read", false, &result, &result), failed];
-            prop_assert!(review_answer(&question, &answer, &steps).is_partial());
-        }
     }
 }

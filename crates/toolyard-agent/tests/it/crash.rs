@@ -14,7 +14,7 @@ use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::{Child, Command},
 };
-use toolyard_agent::{ModelTask, RunEnd, RunEvent, load_run};
+use toolyard_agent::{EffectState, ModelTask, RunEnd, RunEvent, load_run};
 use toolyard_core::{Journal as _, Resolution, RunId};
 use toolyard_store::{Location, Store};
 
@@ -214,6 +214,7 @@ async fn kill_and_resume(bed: Arc<TestBed>, label: String, kill: String, expecte
         assert!(end.is_some(), "{label}: the resumed process was not killed");
     }
     check_invariants(&bed, &label, logged, requests_before);
+    check_receipt(&bed, &label, &run).await;
     KilledRun { killed: first.killed, unknown }
 }
 
@@ -231,6 +232,25 @@ fn check_invariants(bed: &TestBed, label: &str, logged: (bool, bool), before: (u
         "{label}: {answers} answers, logged {logged:?}, before {before:?}"
     );
     assert!(plans <= 2 && answers <= 2, "{label}");
+}
+
+/// The receipt names exactly the lines that the ledger has, and was logged with the end.
+async fn check_receipt(bed: &TestBed, label: &str, run: &RunId) {
+    let (state, events) = load_run(&bed.store, run).await.unwrap();
+    let effects = state.effects();
+    let is_done = |state: EffectState| state == EffectState::Done;
+    let done: Vec<usize> = effects
+        .iter()
+        .filter(|effect| is_done(effect.state))
+        .map(|effect| effect.step.trim_start_matches('s').parse().unwrap())
+        .collect();
+    assert_eq!(done, bed.recorded(label).into_keys().collect::<Vec<_>>(), "{label}: {effects:?}");
+    assert!(effects.iter().all(|effect| effect.target.starts_with(label)), "{label}: {effects:?}");
+    let last = events.last().unwrap().event.read::<RunEvent>();
+    assert!(
+        matches!(last, Ok(RunEvent::Ended { effects: Some(logged), .. }) if logged == effects),
+        "{label}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

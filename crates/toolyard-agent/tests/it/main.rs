@@ -1,4 +1,4 @@
-//! Whole runs of agents: answers that are checked, killed processes, large values, prompts, suspended runs.
+//! Whole runs of agents: receipts, killed processes, large values, prompts, suspended runs.
 
 #![expect(
     clippy::unwrap_used,
@@ -7,8 +7,8 @@
     reason = "a panic in a test helper fails the test, as intended"
 )]
 
-mod answers;
 mod crash;
 mod large_values;
 mod prompt_tokens;
+mod receipts;
 mod suspended;

@@ -17,6 +17,10 @@ pub(crate) struct RunDetails {
     pub(crate) created_at: i64,
     pub(crate) answer: Option<String>,
     pub(crate) sources: Vec<String>,
+    /// What the run changed, line by line.
+    pub(crate) receipt: Vec<String>,
+    /// What a model says of the answer.
+    pub(crate) opinion: Option<String>,
     pub(crate) message: Option<String>,
     pub(crate) hint: Option<String>,
     pub(crate) plan: Option<PlanView>,

@@ -28,6 +28,7 @@ texts! { RunsText {
     run: "Run", "运行";
     answer: "Answer", "回答";
     sources: "Based on", "依据";
+    receipt: "Receipt, from the records of this run", "回执（来自本次运行的记录）";
     no_answer_yet: "No answer yet.", "尚无回答。";
     working: "Working on it …", "正在处理……";
     plan: "Plan", "计划";

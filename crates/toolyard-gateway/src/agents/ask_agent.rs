@@ -9,11 +9,12 @@ use tokio::{
     time::Instant,
 };
 use toolyard_agent::{
-    ApprovalDecision, ApprovalRequest, DEFAULT_AGENT, RunEnd, RunOwner, RunRequest, RunUpdate,
+    ApprovalDecision, ApprovalRequest, DEFAULT_AGENT, Effect, Language, RunEnd, RunEvent, RunOwner,
+    RunRequest, RunUpdate, receipt_lines,
 };
 use toolyard_core::{
-    CallInputError, CallInputKind, CallInputRequest, CallProgress, Caller, ErrorKind, RawJson, RunId,
-    ServiceCall, ToolError, ToolOutput,
+    CallInputError, CallInputKind, CallInputRequest, CallProgress, Caller, ContentBlock, ErrorKind, RawJson,
+    RunId, ServiceCall, ToolError, ToolOutput,
 };
 
 use super::{
@@ -98,10 +99,19 @@ impl AskAgent {
             ..agent.request(arguments.question)
         };
         let client = call.caller.as_deref().map(RunClient::of);
+        let language = Language::English.for_question(&request.question);
         let started =
-            self.runs.start(agent, request, None, Instant::now() + START_TIMEOUT, |runs, agent, run| {
+            self.runs.start(agent, request, None, Instant::now() + START_TIMEOUT, move |runs, agent, run| {
                 let (active, messages) = runs.spawn_observed(agent, &run, client);
-                DelegatedRun { run, active, messages, progress: 0.0, pending_approval: None }
+                DelegatedRun {
+                    run,
+                    active,
+                    messages,
+                    progress: 0.0,
+                    pending_approval: None,
+                    language,
+                    effects: Vec::new(),
+                }
             });
         let mut delegated = started.await.map_err(|error| match error {
             StartError::QuotaExceeded(exceeded) if exceeded.store_error.is_none() => {
@@ -122,13 +132,25 @@ struct DelegatedRun {
     progress: f64,
     /// Set while the client decides on an approval.
     pending_approval: Option<oneshot::Sender<Option<ApprovalDecision>>>,
+    /// The language of the receipt.
+    language: Language,
+    /// The receipt, once the run is over or suspended.
+    effects: Vec<Effect>,
 }
 
 impl DelegatedRun {
     async fn wait(&mut self, caller: Option<&dyn Caller>) -> Result<ToolOutput, ToolError> {
         while let Some(message) = self.messages.recv().await {
             match message {
-                RunMessage::Update(update) => self.report_progress(&update, caller),
+                RunMessage::Update(update) => {
+                    self.report_progress(&update, caller);
+                    if let RunUpdate::Event {
+                        event: RunEvent::Ended { effects: Some(effects), .. }, ..
+                    } = update
+                    {
+                        self.effects = effects;
+                    }
+                }
                 RunMessage::ApprovalRequest(request, sender) => {
                     self.pending_approval = Some(sender);
                     let decision = match caller {
@@ -143,7 +165,8 @@ impl DelegatedRun {
                 RunMessage::InputRequest(requests, sender) => request_input(caller, &requests, sender).await,
                 RunMessage::Ended(ended) => {
                     let end = ended.map_err(|error| failure(ErrorKind::Failed, error.to_string()))?;
-                    return tool_output(&self.run, end);
+                    let receipt = receipt_lines(&self.effects, self.language).join("\n");
+                    return tool_output(&self.run, end, &receipt);
                 }
             }
         }
@@ -173,23 +196,29 @@ impl Drop for DelegatedRun {
     }
 }
 
-fn tool_output(run: &RunId, end: RunEnd) -> Result<ToolOutput, ToolError> {
+/// What the caller gets: the answer or the error, and the receipt under it.
+fn tool_output(run: &RunId, end: RunEnd, receipt: &str) -> Result<ToolOutput, ToolError> {
+    let with_receipt = |message: String| failure(ErrorKind::Failed, format!("{message}\n\n{receipt}"));
+    let failed = |message: &str| with_receipt(format!("{message} (run {run})"));
     match end {
-        RunEnd::Answered { answer, .. } => Ok(ToolOutput::text(answer)),
-        RunEnd::Partial { answer, .. } => Err(failure(ErrorKind::Failed, format!("{answer} (run {run})"))),
+        RunEnd::Answered { answer, .. } => {
+            // In a block of its own, which no markup of the answer can hide.
+            let mut output = ToolOutput::text(answer);
+            output.content.push(ContentBlock::text(receipt));
+            Ok(output)
+        }
+        RunEnd::Partial { answer, .. } => Err(failed(&answer)),
         RunEnd::Planned => Ok(ToolOutput::text("The run has a plan; no tool was called.")),
         RunEnd::Suspended { waiting_for } => Ok(ToolOutput::text(suspended_notice(run, &waiting_for))),
         RunEnd::Failed { message, hint, .. } => {
-            let error = failure(ErrorKind::Failed, format!("{message} (run {run})"));
+            let error = failed(&message);
             Err(match hint {
                 Some(hint) => error.with_operator_hint(hint),
                 None => error,
             })
         }
-        RunEnd::LimitReached { message, .. } => {
-            Err(failure(ErrorKind::Failed, format!("{message} (run {run})")))
-        }
-        RunEnd::Cancelled => Err(failure(ErrorKind::Failed, format!("run {run} was cancelled"))),
+        RunEnd::LimitReached { message, .. } => Err(failed(&message)),
+        RunEnd::Cancelled => Err(with_receipt(format!("run {run} was cancelled"))),
     }
 }
 

@@ -43,7 +43,7 @@ pub(super) fn may_be_repeated(updates: impl IntoIterator<Item = RunUpdate>) -> b
         effects.add(&event);
         match event {
             RunEvent::Requested { request } => is_awaited = !request.detached,
-            RunEvent::Ended { end } => is_outage = is_model_outage(&end),
+            RunEvent::Ended { end, .. } => is_outage = is_model_outage(&end),
             _ => is_outage = false,
         }
     }
@@ -81,11 +81,18 @@ mod tests {
 
     fn started(step: &str) -> RunEvent {
         let (step, arguments_preview) = (step.to_owned(), String::new());
-        RunEvent::StepStarted { step, arguments_preview, call: String::new(), notes: Vec::new() }
+        RunEvent::StepStarted {
+            step,
+            arguments_preview,
+            target: String::new(),
+            may_change: false,
+            call: String::new(),
+            notes: Vec::new(),
+        }
     }
 
     fn failed(model_error: Option<ModelErrorKind>) -> RunEvent {
-        RunEvent::Ended { end: RunEnd::Failed { message: String::new(), hint: None, model_error } }
+        RunEvent::ended(RunEnd::Failed { message: String::new(), hint: None, model_error })
     }
 
     fn is_repeatable(detached: bool, events: Vec<RunEvent>) -> bool {

@@ -168,7 +168,7 @@ fn start_and_end(location: &Location, ledger: &Ledger, end: End, after: Duration
 async fn is_suspended(store: &Store, run: &RunId) -> bool {
     let last = store.events(run, 0).await.unwrap().pop();
     last.is_some_and(|last| {
-        matches!(last.event.read(), Ok(RunEvent::Ended { end: RunEnd::Suspended { .. } }))
+        matches!(last.event.read(), Ok(RunEvent::Ended { end: RunEnd::Suspended { .. }, .. }))
     })
 }
 

@@ -327,7 +327,7 @@ fn action(updates: impl Iterator<Item = RunUpdate>, age: i64) -> Action {
                 action = Action::Resume(request.agent);
             }
             RunEvent::Requested { .. } => action = Action::LeaveToUser,
-            RunEvent::Ended { end: RunEnd::Suspended { .. } } => is_suspended = true,
+            RunEvent::Ended { end: RunEnd::Suspended { .. }, .. } => is_suspended = true,
             RunEvent::Resumed { .. } => is_suspended = false,
             RunEvent::Ended { .. } => return Action::Ignore,
             _ => {}

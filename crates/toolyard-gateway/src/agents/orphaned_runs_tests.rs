@@ -25,7 +25,7 @@ fn requested(detached: bool) -> RunEvent {
 #[test]
 fn only_recent_detached_runs_are_resumed() {
     let (hour, days) = (Duration::from_hours(1), Duration::from_hours(50));
-    let suspended = || RunEvent::Ended { end: RunEnd::Suspended { waiting_for: Vec::new() } };
+    let suspended = || RunEvent::ended(RunEnd::Suspended { waiting_for: Vec::new() });
     let resumed = || RunEvent::Resumed { owner: "other".to_owned() };
     let resume = || Action::Resume("clerk".to_owned());
     assert_eq!(action_for(vec![requested(true)], hour), resume());
@@ -36,7 +36,7 @@ fn only_recent_detached_runs_are_resumed() {
     assert_eq!(action_for(vec![requested(false), suspended()], hour), Action::Ignore);
     assert_eq!(action_for(vec![requested(true), suspended()], days), Action::Ignore);
     assert_eq!(action_for(vec![requested(true), suspended(), resumed()], hour), resume());
-    let cancelled = RunEvent::Ended { end: RunEnd::Cancelled };
+    let cancelled = RunEvent::ended(RunEnd::Cancelled);
     assert_eq!(action_for(vec![requested(true), cancelled], hour), Action::Ignore);
     assert_eq!(action_for(vec![requested(true), resumed(), resumed()], hour), resume());
     let resumed_three_times = vec![requested(true), resumed(), resumed(), resumed()];
@@ -87,7 +87,7 @@ async fn a_run_whose_process_was_killed_after_it_logged_the_end_is_closed() {
     let agents = TestAgents::in_memory();
     let first = agents.in_process("first");
     let (run, lease) = run_of(&first, true).await;
-    let ended = RunEvent::Ended { end: RunEnd::Cancelled };
+    let ended = RunEvent::ended(RunEnd::Cancelled);
     let ended = toolyard_core::RawJson::from_serialize(&ended).unwrap();
     first.log().append(&lease, 1, &ended).await.unwrap();
     let mut adopter = agents.in_process("second").service().orphan_adopter();

@@ -3,11 +3,14 @@
 mod approver;
 mod run_handle;
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use toolyard_agent::{
-    Agent, ApprovalDecision, ApprovalRequest, CancelToken, NoWatcher, RunEnd, RunLimits, RunRequest,
-    RunUpdate, RunWatcher,
+    Agent, ApprovalDecision, ApprovalRequest, CancelToken, Effect, NoWatcher, RunEnd, RunEvent, RunLimits,
+    RunRequest, RunUpdate, RunWatcher,
 };
 use toolyard_core::{BoxFuture, Caller, RunId};
 use toolyard_model::ModelMessage;
@@ -102,9 +105,14 @@ impl<'a> AgentHandle<'a> {
     /// that needs an approval suspends the run if neither an approver nor a watcher decides.
     pub async fn ask(&self, question: impl Into<String>) -> Result<AgentAnswer, Error> {
         let (agent, run) = self.create_run(question.into()).await?;
-        let watcher = ApprovingWatcher { watcher: self.watcher, approver: self.approver.as_deref() };
+        let watcher = ApprovingWatcher {
+            watcher: self.watcher,
+            approver: self.approver.as_deref(),
+            effects: Mutex::default(),
+        };
         let end = agent.drive(&run, &watcher, &CancelToken::default()).await?;
-        AgentAnswer::from_end(run, end)
+        let effects = watcher.effects.into_inner().unwrap_or_else(PoisonError::into_inner);
+        AgentAnswer::from_end(run, end, effects)
     }
 
     /// Starts a run of a question in a task of its own and returns its events as a stream. Must be called in a Tokio runtime.
@@ -139,10 +147,15 @@ impl<'a> AgentHandle<'a> {
 struct ApprovingWatcher<'a> {
     watcher: &'a dyn RunWatcher,
     approver: Option<&'a dyn Approver>,
+    /// The receipt, once the run has ended.
+    effects: Mutex<Vec<Effect>>,
 }
 
 impl RunWatcher for ApprovingWatcher<'_> {
     fn on_update(&self, update: &RunUpdate) {
+        if let RunUpdate::Event { event: RunEvent::Ended { effects: Some(effects), .. }, .. } = update {
+            self.effects.lock().unwrap_or_else(PoisonError::into_inner).clone_from(effects);
+        }
         self.watcher.on_update(update);
     }
 
@@ -172,13 +185,15 @@ pub struct AgentAnswer {
     pub text: String,
     /// The tools and sources it is based on.
     pub sources: Vec<String>,
+    /// The receipt: what became of every planned call of a tool that may change something, from the records of the run.
+    pub effects: Vec<Effect>,
 }
 
 impl AgentAnswer {
-    fn from_end(run: RunId, end: RunEnd) -> Result<Self, Error> {
+    fn from_end(run: RunId, end: RunEnd, effects: Vec<Effect>) -> Result<Self, Error> {
         match end {
-            RunEnd::Answered { answer, sources, .. } => Ok(Self { run, text: answer, sources }),
-            end => Err(Error::NotAnswered { run, end: Box::new(end) }),
+            RunEnd::Answered { answer, sources, .. } => Ok(Self { run, text: answer, sources, effects }),
+            end => Err(Error::NotAnswered { run, end: Box::new(end), effects }),
         }
     }
 }

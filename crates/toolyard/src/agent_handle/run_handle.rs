@@ -14,7 +14,8 @@ use tokio::{
     task::JoinHandle,
 };
 use toolyard_agent::{
-    Agent, AgentError, ApprovalDecision, ApprovalRequest, CancelToken, RunEnd, RunUpdate, RunWatcher,
+    Agent, AgentError, ApprovalDecision, ApprovalRequest, CancelToken, Effect, RunEnd, RunEvent, RunUpdate,
+    RunWatcher,
 };
 use toolyard_core::{BoxFuture, RunId};
 
@@ -31,6 +32,7 @@ pub struct RunHandle {
     pending: PendingApprovals,
     cancel: CancelToken,
     task: Option<JoinHandle<Result<RunEnd, AgentError>>>,
+    effects: Arc<Mutex<Vec<Effect>>>,
 }
 
 /// The approvals of a run that are not decided yet.
@@ -48,10 +50,16 @@ impl RunHandle {
     pub(super) fn spawn(agent: Agent, id: RunId, approver: Option<Arc<dyn Approver>>) -> Self {
         let (sender, updates) = mpsc::unbounded_channel();
         let (pending, cancel) = (PendingApprovals::default(), CancelToken::new());
-        let watcher = StreamWatcher { updates: sender, pending: Arc::clone(&pending), approver };
+        let effects = Arc::<Mutex<Vec<Effect>>>::default();
+        let watcher = StreamWatcher {
+            updates: sender,
+            pending: Arc::clone(&pending),
+            approver,
+            effects: Arc::clone(&effects),
+        };
         let (run, token) = (id.clone(), cancel.clone());
         let task = tokio::spawn(async move { agent.drive(&run, &watcher, &token).await });
-        Self { id, updates, pending, cancel, task: Some(task) }
+        Self { id, updates, pending, cancel, task: Some(task), effects }
     }
 
     /// The id of the run.
@@ -102,8 +110,10 @@ impl RunHandle {
 
     /// Waits for the answer. A run that ends otherwise is an error.
     pub async fn answer(self) -> Result<AgentAnswer, Error> {
-        let run = self.id.clone();
-        AgentAnswer::from_end(run, self.outcome().await?)
+        let (run, effects) = (self.id.clone(), Arc::clone(&self.effects));
+        let end = self.outcome().await?;
+        let effects = lock(&effects).clone();
+        AgentAnswer::from_end(run, end, effects)
     }
 }
 
@@ -138,10 +148,15 @@ struct StreamWatcher {
     updates: mpsc::UnboundedSender<RunUpdate>,
     pending: PendingApprovals,
     approver: Option<Arc<dyn Approver>>,
+    /// The receipt, once the run has ended.
+    effects: Arc<Mutex<Vec<Effect>>>,
 }
 
 impl RunWatcher for StreamWatcher {
     fn on_update(&self, update: &RunUpdate) {
+        if let RunUpdate::Event { event: RunEvent::Ended { effects: Some(effects), .. }, .. } = update {
+            lock(&self.effects).clone_from(effects);
+        }
         // Fails only if the handle was dropped, which cancels the run.
         let _ = self.updates.send(update.clone());
     }

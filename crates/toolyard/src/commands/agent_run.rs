@@ -126,6 +126,7 @@ pub(super) fn finish_view(
             output.untrusted_text(answer);
         }
     }
+    progress.receipt().iter().for_each(|line| output.message(line));
     command_result(run, end, &progress)
 }
 

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolyard_agent::{AgentCapabilities, AgentConfig, Language, RunLimits};
+use toolyard_agent::{AgentCapabilities, AgentConfig, Language, ReviewRule, RunLimits};
 
 use super::DurationSetting;
 
@@ -25,6 +25,8 @@ pub struct AgentSettings {
     pub language: LanguageSetting,
     /// Whether the model also judges each result, after all checks that need no model.
     pub judge: bool,
+    /// When the model is asked whether the answer is what was asked for. What it says is shown as its opinion and decides nothing.
+    pub review: ReviewSetting,
     /// Limits of one run.
     pub limits: LimitSettings,
 }
@@ -66,6 +68,19 @@ impl Default for AgentCapabilitySettings {
     }
 }
 
+/// When a model is asked whether an answer is what was asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ReviewSetting {
+    /// After runs that planned a call of a tool that may change something.
+    #[default]
+    Auto,
+    /// After every run with an answer.
+    Always,
+    /// Never.
+    Never,
+}
+
 /// The language of a system prompt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -96,6 +111,11 @@ impl AgentSettings {
             },
             limits: self.limits.run_limits(),
             judge: self.judge,
+            review: match self.review {
+                ReviewSetting::Auto => ReviewRule::Auto,
+                ReviewSetting::Always => ReviewRule::Always,
+                ReviewSetting::Never => ReviewRule::Never,
+            },
         }
     }
 }

@@ -31,7 +31,7 @@ use toolyard_hub::{OutputLimits, RoutingRules, SourcePreference};
 pub use toolyard_mcp_client::config::DurationSetting;
 use toolyard_mcp_client::config::{McpServerConfig, ServerSettings};
 
-pub use agents::{AgentCapabilitySettings, AgentSettings, LanguageSetting, LimitSettings};
+pub use agents::{AgentCapabilitySettings, AgentSettings, LanguageSetting, LimitSettings, ReviewSetting};
 pub use approvals::{ApprovalSettings, OpenWorldSetting};
 pub use callers::{CallerGroupSettings, CallerOAuthSettings, ProxyIdentitySettings};
 pub use calls::{

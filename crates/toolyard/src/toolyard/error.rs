@@ -85,6 +85,8 @@ pub enum Error {
         run: toolyard_core::RunId,
         /// How it ended.
         end: Box<toolyard_agent::RunEnd>,
+        /// What became of every planned call of a tool that may change something.
+        effects: Vec<toolyard_agent::Effect>,
     },
     /// Serving over MCP ended with an error; the text says why.
     ///

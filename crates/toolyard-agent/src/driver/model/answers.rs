@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolyard_model::ToolCalling;
+use serde_json::Value;
 
 use super::{
     super::run_driver::RunDriver,
@@ -10,10 +10,13 @@ use super::{
     step_view::{StepView, cached_views},
 };
 use crate::{
-    CoordinationAgent, Language, StepEnd, StepPhase, StepReport, StepRun,
+    CoordinationAgent, Language, StepEnd, StepPhase, StepReport,
     prompt::templates::{RunTemplates, fill},
-    verification::answer::{AnswerReview, MAX_EVIDENCE_BYTES, StepFact, review_answer, tool_changes},
+    verification::Evidence,
 };
+
+/// Bytes of results that are compared with an answer.
+const MAX_EVIDENCE_BYTES: usize = 64 << 10;
 
 impl RunDriver<'_> {
     fn views(&self) -> Vec<StepView> {
@@ -37,14 +40,6 @@ impl RunDriver<'_> {
         self.coordination_agent().fallback_answer(&self.reports())
     }
 
-    /// The table a single step returned, for small models that would only talk about it.
-    pub(super) fn direct_answer(&self) -> Option<String> {
-        let (views, mode) = (self.views(), self.context.parts.model.tool_calling());
-        let (ToolCalling::Schema, [only]) = (mode, views.as_slice()) else { return None };
-        let agent = self.coordination_agent();
-        agent.direct_answer(question(&self.run), &[only.report()], only.value.as_deref())
-    }
-
     /// Why there is no answer, and what to do about it.
     pub(super) fn failure_and_hint(&self) -> (String, Option<String>) {
         let steps = self.run.steps();
@@ -61,26 +56,31 @@ impl RunDriver<'_> {
         (self.coordination_agent().failure_answer(&self.reports()), hint)
     }
 
-    /// Compares an answer with what the steps did. A dry run changes nothing and claims nothing.
-    pub(super) fn review(&self, answer: &str) -> AnswerReview {
-        if self.run.request().is_some_and(|request| request.dry_run) {
-            return AnswerReview::default();
+    /// Values of an answer that are neither in a result nor in what the user wrote. None where nothing was returned, or where more
+    /// was returned than is compared.
+    pub(super) fn unfounded_values(&self, answer: &str) -> Vec<String> {
+        let Some(request) = self.run.request().filter(|request| !request.dry_run) else { return Vec::new() };
+        let mut evidence = Evidence::default();
+        evidence.add(&request.question);
+        request.history.iter().for_each(|message| evidence.add(&message.text));
+        let (mut free_bytes, mut has_results) = (MAX_EVIDENCE_BYTES, false);
+        for view in self.views() {
+            evidence.add_value(&Value::Object(view.step.step.arguments.clone()));
+            if !view.step.has_value() {
+                evidence.add(&view.preview());
+                continue;
+            }
+            // What a model thought out is no evidence for what a model says.
+            if view.step.is_reasoning() || view.step.is_reasoned_out() {
+                continue;
+            }
+            let value = view.value.as_deref().filter(|_| view.step.size() <= free_bytes);
+            let Some(value) = value else { return Vec::new() };
+            free_bytes -= view.step.size();
+            has_results = true;
+            evidence.add_value(value);
         }
-        let dropped = self.run.dropped_steps().iter().map(StepView::without_value);
-        let mut free_bytes = MAX_EVIDENCE_BYTES;
-        let facts: Vec<StepFact> =
-            dropped.chain(self.views()).map(|view| view.fact(&mut free_bytes)).collect();
-        review_answer(question(&self.run), answer, &facts)
-    }
-
-    /// Whether a step that may change something ended with a result.
-    pub(super) fn made_changes(&self) -> bool {
-        let changes = |step: &StepRun| {
-            step.has_value()
-                && !step.is_reasoning()
-                && tool_changes(&step.step.tool_type, step.tool.read_only)
-        };
-        self.run.steps().iter().any(changes)
+        if has_results { evidence.missing_from(answer) } else { Vec::new() }
     }
 
     /// The calls that a dry run did not make.

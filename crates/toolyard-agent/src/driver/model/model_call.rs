@@ -8,7 +8,6 @@ use toolyard_model::{FinishReason, ModelError, ModelErrorKind, ModelEvent, Model
 use super::{
     super::{context::Context, operation::end_model_task, quota_wait::QuotaWait},
     answer_stream::AnswerStream,
-    arithmetic,
     model_io::{build_request, data_owner},
     step_view::load_views,
 };
@@ -47,9 +46,6 @@ impl ModelOutcome {
 }
 
 pub(in crate::driver) async fn call_model(context: Context<'_>, run: Run, task: ModelTask) -> ModelOutcome {
-    if let Some(reply) = arithmetic::reply(&run, &task) {
-        return ModelOutcome::without_request(Ok(reply));
-    }
     let identity = run.request().and_then(|request| request.identity.as_deref());
     if let Err(exceeded) = admit(context.parts, identity).await {
         let error = ModelError::new(

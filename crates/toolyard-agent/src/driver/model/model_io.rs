@@ -12,10 +12,11 @@ use super::{
 };
 use crate::{
     AgentParts, AgentTools, CoordinationAgent, ExecutionAgent, ModelTask, Plan, PlanProblem, PlannedTool,
-    PlannerDecision, PlanningAgent, PlanningContext, RepairNotes, Run, Step, StepEnd, StepPhase, StepReport,
-    StepRun, StepSummary, Verification, VerificationAgent,
+    PlannerDecision, PlanningAgent, PlanningContext, RepairNotes, Run, RunEnd, Step, StepEnd, StepPhase,
+    StepReport, StepRun, StepSummary, Verification, VerificationAgent,
     agent::{READ_RESULT, SEARCH_TOOLS},
     check_plan,
+    coordination::receipt_lines,
     discovery::{PlanningTask, ToolExperience, tools_for_task},
     planning::{reply::plan_text::clean_answer, tool_search::MAX_TOOL_SEARCHES},
     prompt::PromptTool,
@@ -51,6 +52,11 @@ pub(super) fn build_request(
             let view = views.iter().find(|view| view.step.step.id == *id);
             let preview = view.map(StepView::preview).unwrap_or_default();
             VerificationAgent::new(language).judge_request(step, question, &preview, mode)
+        }),
+        ModelTask::Review => run.answered().and_then(RunEnd::answer).map(|answer| {
+            let language = language.for_question(question);
+            let receipt = receipt_lines(&run.effects(), language);
+            VerificationAgent::new(language).review_request(question, &receipt, answer, mode)
         }),
         ModelTask::Answer => {
             let reports: Vec<StepReport> = views.iter().map(StepView::answer_report).collect();

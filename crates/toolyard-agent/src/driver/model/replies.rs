@@ -10,15 +10,15 @@ use super::{
     model_io::{planned_tools, read_judgement, read_plan, reasoning_text},
 };
 use crate::{
-    AgentError, AgentParts, AgentTools, ExecutionAgent, ModelTask, PlanProblem, PlannerDecision, RunEnd,
-    RunEvent, RunLimit, RunUpdate, StepEnd, StepPhase, StepRun, Task, ToolCatalog as _,
+    AgentError, AgentParts, AgentTools, ExecutionAgent, ModelTask, PlanProblem, PlannerDecision, Review,
+    ReviewRule, RunEnd, RunEvent, RunLimit, RunUpdate, StepEnd, StepPhase, StepRun, Task, ToolCatalog as _,
+    VerificationAgent,
     planning::{
         argument_changes::argument_changes,
         paths::{add_settled_arguments, wants_absolute_paths, with_absolute_paths},
         reply::plan_text::clean_answer,
     },
     values::reasoned_value,
-    verification::answer::AnswerReview,
 };
 
 impl RunDriver<'_> {
@@ -68,7 +68,7 @@ impl RunDriver<'_> {
             return Ok(true);
         }
         let value = self.context.values.put(step.journal_name(), reasoned_value(&text));
-        let verification = steps::call::verify_by_rule(&step.step, &value, &text, None, &[]);
+        let verification = steps::call::verify_by_rule(&step, &value, &text, None, &[]);
         let (preview, size) = (steps::preview(&text), text.chars().count());
         self.end_step(id, StepEnd::Done { source: None, preview, size, reasoned: !step.is_reasoning() })?;
         self.record(RunEvent::Verified { step: id.to_owned(), verification })?;
@@ -111,54 +111,33 @@ impl RunDriver<'_> {
     /// Ends the run once its answer is known, from a model or without one.
     pub(in crate::driver) fn read_answer_reply(&mut self) -> Result<bool, AgentError> {
         let reply = self.run.reply(&ModelTask::Answer);
-        let is_silent = reply.is_some_and(|reply| reply.text.trim().is_empty());
         let reply = reply.map(|reply| (clean_answer(&reply.text), is_truncated(reply)));
-        if let (None, Some(table)) = (&reply, self.direct_answer()) {
-            return self.end_with_answer(table).map(|()| true);
-        }
         match reply {
             Some((answer, truncated)) if !answer.is_empty() => {
                 self.end_with_model_answer(answer, truncated)?;
             }
             // Of runs without any value, only dry runs get here; others end with `Task::Fail`.
             None if !self.run.steps().iter().any(StepRun::has_value) => {
-                self.end_with_answer(self.dry_run_answer())?;
+                self.end_with_answer(self.dry_run_answer(), false)?;
             }
             None if self.run.model_failure(&ModelTask::Answer).is_none() => return Ok(false),
             _ => match self.fallback_answer() {
-                // A question that the model has no answer to is not answered by the last result.
-                Some(answer) if is_silent => {
-                    let has_no_answer = !self.made_changes();
-                    let review = AnswerReview { has_no_answer, is_result: true, ..self.review("") };
-                    self.end_with_reviewed_answer(answer, &review, false)?;
-                }
-                Some(answer) => self.end_with_answer(answer)?,
+                Some(answer) => self.end_with_answer(answer, false)?,
                 None => self.fail()?,
             },
         }
         Ok(true)
     }
 
-    /// Ends the run with an answer that no model wrote: it claims nothing, but something may be missing.
-    fn end_with_answer(&mut self, answer: String) -> Result<(), AgentError> {
-        let review = AnswerReview { is_result: true, ..self.review("") };
-        self.end_with_reviewed_answer(answer, &review, false)
-    }
-
     fn end_with_model_answer(&mut self, answer: String, truncated: bool) -> Result<(), AgentError> {
-        let review = self.review(&answer);
-        self.end_with_reviewed_answer(answer, &review, truncated)
+        let unfounded = self.unfounded_values(&answer);
+        let answer = self.coordination_agent().answer_with_notes(answer, &unfounded, &self.reports());
+        self.end_with_answer(answer, truncated)
     }
 
-    /// Streams the part of the answer that was not streamed yet, and ends the run. An answer that the steps do not
-    /// support is replaced by one that says so.
-    fn end_with_reviewed_answer(
-        &mut self,
-        answer: String,
-        review: &AnswerReview,
-        truncated: bool,
-    ) -> Result<(), AgentError> {
-        let mut answer = self.coordination_agent().reviewed_answer(answer, review, &self.reports());
+    /// Streams the part of the answer that was not streamed yet, and ends the run, after a review if there shall be one.
+    /// Whether the run is a success is decided by its steps alone.
+    fn end_with_answer(&mut self, mut answer: String, truncated: bool) -> Result<(), AgentError> {
         if unstreamed(&answer, &self.streamed).is_none() {
             self.discard_streamed();
         }
@@ -172,11 +151,35 @@ impl RunDriver<'_> {
             self.context.watcher.on_update(&RunUpdate::AnswerDelta { text: rest, tentative: false });
         }
         let sources = self.coordination_agent().sources(&self.reports());
-        if review.is_partial() {
-            let unfinished_steps = review.unfinished.iter().map(|step| step.step.clone()).collect();
-            return self.end(RunEnd::Partial { answer, sources, unfinished_steps });
+        let unfinished_steps = self.run.unfinished_steps();
+        let end = match unfinished_steps.as_slice() {
+            [] => RunEnd::Answered { answer, sources, truncated },
+            _ => RunEnd::Partial { answer, sources, unfinished_steps },
+        };
+        if self.wants_review() { self.record(RunEvent::Answered { end }) } else { self.end(end) }
+    }
+
+    fn wants_review(&self) -> bool {
+        let Some(request) = self.run.request().filter(|request| !request.dry_run) else { return false };
+        match request.review {
+            ReviewRule::Auto => !self.run.effects().is_empty(),
+            ReviewRule::Always => true,
+            ReviewRule::Never => false,
         }
-        self.end(RunEnd::Answered { answer, sources, truncated })
+    }
+
+    /// Ends the run once a model has said what it thinks of the answer, or failed to.
+    pub(in crate::driver) fn end_after_review(&mut self) -> Result<bool, AgentError> {
+        let is_reviewed = self.run.reply(&ModelTask::Review).is_some()
+            || self.run.model_failure(&ModelTask::Review).is_some();
+        match self.run.answered().cloned() {
+            Some(end) if is_reviewed => self.end(end).map(|()| true),
+            _ => Ok(false),
+        }
+    }
+
+    pub(in crate::driver) fn review_of_answer(&self) -> Option<Review> {
+        VerificationAgent::default().parse_review(self.run.reply(&ModelTask::Review)?)
     }
 
     /// Tells the watcher that what was streamed is not the answer.

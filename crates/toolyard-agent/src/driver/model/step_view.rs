@@ -9,7 +9,6 @@ use crate::{
     ModelTask, Run, Step, StepEnd, StepPhase, StepReport, StepRun,
     reference::references,
     values::{StepValues, blocking::MAX_SIZE_ON_ASYNC_THREAD, compact_table, outline, preview},
-    verification::answer::{FactOutcome, StepFact, call_changes, tool_changes},
 };
 
 /// Characters of a result that the model which answers sees at most; the request may truncate it further.
@@ -33,10 +32,6 @@ struct ValueSummary {
 }
 
 impl StepView {
-    pub(super) fn without_value(step: &StepRun) -> Self {
-        Self { step: step.clone(), value: None, summary: None }
-    }
-
     /// Preview of the value, or why there is none.
     pub(super) fn preview(&self) -> String {
         if let (true, None, Some(summary)) = (self.step.has_value(), &self.value, &self.summary) {
@@ -60,11 +55,6 @@ impl StepView {
         }
     }
 
-    /// Whether its tool may change something, by what is known of it or by its name.
-    fn may_change(&self) -> bool {
-        tool_changes(&self.step.step.tool_type, self.step.tool.read_only && self.step.tool.source.is_some())
-    }
-
     /// Outline of the value, or why there is none.
     pub(super) fn outline(&self) -> String {
         match (&self.value, &self.summary) {
@@ -72,54 +62,6 @@ impl StepView {
             (None, Some(summary)) if self.step.has_value() => summary.outline.clone(),
             _ => self.preview(),
         }
-    }
-
-    /// What the step did, as evidence for the answer. Of a value larger than `free_bytes`, only the preview is evidence.
-    pub(super) fn fact(&self, free_bytes: &mut usize) -> StepFact {
-        let outcome = match &self.step.phase {
-            // A model that reasons changes nothing.
-            _ if self.step.is_reasoned_out() && self.may_change() => {
-                FactOutcome::Unfinished { reason: "there is no such tool".to_owned() }
-            }
-            _ if self.step.has_value() => FactOutcome::Done,
-            StepPhase::Ended(StepEnd::Skipped { because }) => {
-                FactOutcome::Unfinished { reason: format!("not started, because {because} failed") }
-            }
-            StepPhase::Ended(StepEnd::Denied { by }) => {
-                FactOutcome::Unfinished { reason: format!("denied by {by}") }
-            }
-            StepPhase::Waiting | StepPhase::Started => {
-                FactOutcome::Unfinished { reason: "not finished".to_owned() }
-            }
-            StepPhase::Ended(_) => FactOutcome::Unfinished { reason: self.preview() },
-        };
-        let StepRun { step, tool, .. } = &self.step;
-        let mut fact = StepFact {
-            id: step.id.clone(),
-            tool: step.tool_type.clone(),
-            outcome,
-            is_complete: true,
-            ..StepFact::default()
-        };
-        // What a model thought out is no evidence for what a model says.
-        if !self.step.is_reasoning() && !self.step.is_reasoned_out() {
-            fact.changes = call_changes(&step.tool_type, tool.read_only, &step.arguments);
-            fact.round = self.step.round;
-            fact.arguments = step.arguments.clone();
-            fact.references =
-                references(&step.arguments).into_iter().map(|reference| reference.step).collect();
-            let whole =
-                self.value.as_deref().filter(|_| self.step.has_value() && self.step.size() <= *free_bytes);
-            fact.is_complete = whole.is_some() || !self.step.has_value();
-            fact.result = match whole {
-                Some(value) => {
-                    *free_bytes -= self.step.size();
-                    value.clone()
-                }
-                None => Value::String(self.preview()),
-            };
-        }
-        fact
     }
 
     /// The value for planning the rest: whole if it is short, else its outline; or why there is none.
@@ -196,6 +138,7 @@ pub(super) async fn load_views(context: &Context<'_>, run: &Run, task: &ModelTas
 fn is_needed(task: &ModelTask, run: &Run, other: &StepRun) -> bool {
     match task {
         ModelTask::Plan { .. } | ModelTask::Answer => true,
+        ModelTask::Review => false,
         ModelTask::Judge { step } => other.step.id == *step,
         ModelTask::Reason { step } | ModelTask::Repair { step } => {
             run.step(step).is_some_and(|step| depends_on(&step.step, &other.step.id))

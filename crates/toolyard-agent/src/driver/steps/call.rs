@@ -18,8 +18,7 @@ use super::{
     resolved_tool::{ResolvedTool, agent_profile},
 };
 use crate::{
-    AgentParts, ExecutionAgent, Permission, Step, StepRun, Verification, VerificationAgent,
-    VerificationInput,
+    AgentParts, ExecutionAgent, Permission, StepRun, Verification, VerificationAgent, VerificationInput,
     agent::{MeteredModel, disclosed_sources},
     reference::references,
     values::{blocking::run_blocking_if_large, result_shape, step_value},
@@ -69,7 +68,13 @@ pub(in crate::driver) async fn execute(context: Context<'_>, call: StepCall) -> 
     let operation = context.start_step(&call.step.step.id, &call.step.step.tool_type, is_known_tool);
     let span = operation.as_ref().and_then(RunningOperation::context).or(context.span);
     let outcome = execute_in(context, call, span).await;
-    end_step(operation, &outcome);
+    end_step(
+        operation,
+        match &outcome {
+            StepCallOutcome::Done { .. } => None,
+            StepCallOutcome::Failed(error) | StepCallOutcome::NoTool(error) => Some(error),
+        },
+    );
     outcome
 }
 
@@ -206,7 +211,7 @@ async fn process_output(
 ) -> StepCallOutcome {
     let structured_bytes = output.structured.as_ref().map_or(0, |structured| structured.get().len());
     let text_bytes = output.content.iter().filter_map(ContentBlock::as_text).map(str::len).sum::<usize>();
-    let (planned_step, source) = (step.step.clone(), output.meta.source.clone());
+    let (planned_step, source) = (step.clone(), output.meta.source.clone());
     let processed = run_blocking_if_large(structured_bytes.max(text_bytes), move || {
         let text = output.to_text();
         let value = step_value(output.structured.as_ref(), &text);
@@ -271,7 +276,7 @@ pub(in crate::driver) async fn verify(
             let size = step.size();
             let verified = run_blocking_if_large(size, move || {
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                verify_by_rule(&step.step, &value, &text, schema.as_ref(), &earlier)
+                verify_by_rule(&step, &value, &text, schema.as_ref(), &earlier)
             });
             verified.await.unwrap_or_default()
         }
@@ -281,7 +286,7 @@ pub(in crate::driver) async fn verify(
 }
 
 pub(in crate::driver) fn verify_by_rule(
-    step: &Step,
+    step: &StepRun,
     value: &Value,
     text: &str,
     output_schema: Option<&RawJson>,
@@ -289,6 +294,13 @@ pub(in crate::driver) fn verify_by_rule(
 ) -> Verification {
     let earlier: Vec<(&str, &str)> =
         earlier.iter().map(|(step, text)| (step.as_str(), text.as_str())).collect();
-    let input = VerificationInput { step, value, text, output_schema, earlier: &earlier };
+    let input = VerificationInput {
+        step: &step.step,
+        changes: step.may_change(),
+        value,
+        text,
+        output_schema,
+        earlier: &earlier,
+    };
     VerificationAgent::default().verify(&input)
 }

@@ -20,6 +20,7 @@ use crate::{
     agent::{consists_of_user_text, disclosed_sources},
     planning::prepare_tool_input,
     reference::{ResolvedArguments, references, resolve_references},
+    run::receipt::target_of,
     values::{ValueError, blocking::run_blocking_if_large},
 };
 
@@ -36,6 +37,8 @@ pub(in crate::driver) const REDACTED_PREFIX: &str = "[redacted:";
 pub(in crate::driver) struct PreparedCall {
     pub(in crate::driver) request: ToolCallRequest,
     pub(in crate::driver) arguments_preview: String,
+    /// What the call is about, for the receipt.
+    target: String,
     /// Short hash of tool and arguments, which identical calls share.
     pub(in crate::driver) call_hash: String,
     /// Hash of the tool's identity and the arguments: what an approval is about.
@@ -53,6 +56,34 @@ pub(in crate::driver) struct PreparedCall {
     pub(in crate::driver) disclosed: DataSources,
     /// Whether the arguments consist of the user's own words.
     is_user_text: bool,
+}
+
+/// What the log says of a call that is about to be made; of a step without one, nothing.
+#[derive(Debug, Default)]
+pub(in crate::driver) struct RecordedCall {
+    pub(in crate::driver) arguments_preview: String,
+    pub(in crate::driver) target: String,
+    pub(in crate::driver) may_change: bool,
+    /// Short hash of tool and arguments; empty if no call is made.
+    pub(in crate::driver) call: String,
+    pub(in crate::driver) notes: Vec<String>,
+}
+
+impl RecordedCall {
+    pub(in crate::driver) fn of(prepared: &PreparedCall) -> Self {
+        Self { call: prepared.call_hash.clone(), ..Self::simulated(prepared) }
+    }
+
+    /// A call that a dry run does not make.
+    pub(in crate::driver) fn simulated(prepared: &PreparedCall) -> Self {
+        Self {
+            arguments_preview: prepared.arguments_preview.clone(),
+            target: prepared.target.clone(),
+            may_change: !prepared.tool.read_only,
+            call: String::new(),
+            notes: prepared.notes.clone(),
+        }
+    }
 }
 
 impl PreparedCall {
@@ -183,6 +214,10 @@ pub(in crate::driver) async fn prepare(
     let call_hash: String = hash([tool_name.as_bytes(), text]).chars().take(CALL_HASH_CHARS).collect();
     let approval_subject = hash([tool.identity.as_bytes(), text]);
     let arguments_preview = preview_arguments(&request.arguments, MAX_ARGUMENTS_PREVIEW_CHARS);
+    let target = match request.arguments.to_value() {
+        Value::Object(arguments) => target_of(&arguments),
+        _ => String::new(),
+    };
     let disclosed = disclosed_sources(&tool.destinations, &inputs.argument_sources);
     let is_user_text = !disclosed.is_empty() && is_user_text(&request.arguments, &inputs, &tool);
     let may_need_approval = stricter(tool.permission, step.tool.permission) != Permission::Allow
@@ -196,6 +231,7 @@ pub(in crate::driver) async fn prepare(
     Ok(Box::new(PreparedCall {
         request,
         arguments_preview,
+        target,
         call_hash,
         approval_subject,
         tool,

@@ -8,8 +8,8 @@ use toolyard_hub::ToolHub;
 
 use super::fixture::{Behavior, Fixture, failing, plan, replying, request, tool};
 use crate::{
-    ApprovalDecision, ApprovalRequest, CancelToken, RunEnd, RunEvent, RunLimits, RunRequest, RunUpdate,
-    RunWatcher, StepEnd,
+    ApprovalDecision, ApprovalRequest, CancelToken, EffectCause, EffectState, RunEnd, RunEvent, RunLimits,
+    RunRequest, RunUpdate, RunWatcher, StepEnd, load_run,
 };
 
 /// Removes the tools of a source as soon as there is a plan.
@@ -61,8 +61,6 @@ async fn a_step_whose_reading_tool_cannot_be_reached_is_reasoned_out_and_marked(
     insta::assert_snapshot!(end.answer().unwrap(), @r"
     The rate is 7 for 100 EUR.
 
-    [Not found in any result: 7]
-
     [Reasoned by the model, because the tool could not be used: rate (get_rate)]
     ");
     assert!(matches!(end, RunEnd::Answered { .. }), "{end:?}");
@@ -89,9 +87,11 @@ async fn reasoning_changes_nothing() {
     )
     .with_parts(|parts| parts.rules.allow = vec!["save_note".to_owned()]);
     let watcher = RemovesSource(Arc::clone(&fixture.hub), "notes");
-    let (_, end) =
+    let (run, end) =
         fixture.agent.ask(without_replans("save a note"), &watcher, &CancelToken::new()).await.unwrap();
     let RunEnd::Partial { answer, unfinished_steps, .. } = end else { panic!("{end:?}") };
     assert_eq!(unfinished_steps, ["save"]);
-    assert!(answer.contains("- save (save_note): there is no such tool"), "{answer}");
+    assert!(answer.starts_with("I saved it.") && answer.contains("save (save_note)"), "{answer}");
+    let [effect] = load_run(&fixture.log, &run).await.unwrap().0.effects().try_into().unwrap();
+    assert_eq!((effect.state, effect.cause), (EffectState::NotDone, Some(EffectCause::ReasonedOut)));
 }

@@ -165,14 +165,7 @@ async fn a_failed_step_skips_only_its_dependents() {
     let (run, end) = fixture
         .ask(RunRequest { limits: RunLimits { replans: 0, ..RunLimits::default() }, ..request("?") })
         .await;
-    insta::assert_snapshot!(partial_answer(&end), @r"
-    Not everything was done:
-    - bad (bad): bad (local): as scripted
-    - after (echo): not started, because bad failed
-
-    The model's answer, not confirmed:
-    > Half of it.
-    ");
+    assert_eq!(partial_answer(&end), "Half of it.");
     assert_eq!(failed_kind(&fixture.step_end(&run, "bad").await), Some(ErrorKind::Refused));
     assert_eq!(fixture.step_end(&run, "after").await, StepEnd::Skipped { because: "bad".to_owned() });
     assert!(matches!(fixture.step_end(&run, "good").await, StepEnd::Done { .. }));
@@ -259,7 +252,7 @@ async fn an_unresolvable_reference_is_repaired_or_fails_its_step() {
     let (run, end) = fixture
         .ask(RunRequest { limits: RunLimits { replans: 0, ..RunLimits::default() }, ..request("?") })
         .await;
-    assert!(partial_answer(&end).ends_with("> no idea"), "{end:?}");
+    assert_eq!(partial_answer(&end), "no idea");
     assert_eq!(failed_kind(&fixture.step_end(&run, "use").await), Some(ErrorKind::InvalidArguments));
     assert!(fixture.arguments_of("echo").is_empty(), "the step was not called");
 }

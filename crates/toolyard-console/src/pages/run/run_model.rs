@@ -91,6 +91,10 @@ pub(crate) struct RunModel {
     pub(crate) created_at: i64,
     pub(crate) answer: Option<String>,
     pub(crate) sources: Vec<String>,
+    /// What the run changed, from its records.
+    pub(crate) receipt: Vec<String>,
+    /// What a model says of the answer.
+    pub(crate) opinion: Option<String>,
     pub(crate) message: Option<String>,
     pub(crate) hint: Option<String>,
     pub(crate) usage: Option<String>,
@@ -135,6 +139,8 @@ impl RunModel {
             created_at: details.created_at,
             answer: details.answer.filter(|answer| !answer.is_empty()),
             sources: details.sources,
+            receipt: details.receipt,
+            opinion: details.opinion,
             message: details.message,
             hint: details.hint,
             usage,

@@ -295,7 +295,7 @@ async fn a_pending_step_is_decided_by_the_name_that_clients_were_given() {
         arguments: serde_json::Map::new(),
         notes: Vec::new(),
     };
-    let suspended = RunEvent::Ended { end: RunEnd::Suspended { waiting_for: vec!["1".to_owned()] } };
+    let suspended = RunEvent::ended(RunEnd::Suspended { waiting_for: vec!["1".to_owned()] });
     let requested = RunEvent::Requested { request: RunRequest::default() };
     let events = [requested, planned, failed, repaired, suspended];
     let events: Vec<RawJson> = events.iter().map(|event| RawJson::from_serialize(event).unwrap()).collect();
@@ -407,7 +407,7 @@ async fn a_run_is_resumed_unless_it_is_over_waits_or_belongs_to_others() {
     let waiting = create(authority.clone()).await;
     let lease = log.claim(&waiting, "another", Duration::from_millis(1)).await.unwrap();
     let end = RunEnd::Suspended { waiting_for: vec!["1".to_owned()] };
-    log.append(&lease, 1, &RawJson::from_serialize(&RunEvent::Ended { end }).unwrap()).await.unwrap();
+    log.append(&lease, 1, &RawJson::from_serialize(&RunEvent::ended(end)).unwrap()).await.unwrap();
     tokio::time::sleep(Duration::from_millis(20)).await;
     let (status, error) = resume(&waiting).await;
     assert_eq!((status, code(&error)), (409, "run_waits".to_owned()), "{error}");
@@ -462,7 +462,7 @@ async fn answered_run(agents: &TestAgents, answer: &str) -> RunId {
     let run = log.create_run(AGENT_RUN_KIND, &RawJson::empty_object()).await.unwrap();
     let lease: Lease = log.claim(&run, "other", Duration::from_secs(5)).await.unwrap();
     let end = RunEnd::Answered { answer: answer.to_owned(), sources: Vec::new(), truncated: false };
-    let events = [RunEvent::Requested { request: RunRequest::default() }, RunEvent::Ended { end }];
+    let events = [RunEvent::Requested { request: RunRequest::default() }, RunEvent::ended(end)];
     let events: Vec<RawJson> = events.iter().map(|event| RawJson::from_serialize(event).unwrap()).collect();
     log.append_all(&lease, 0, &events).await.unwrap();
     run

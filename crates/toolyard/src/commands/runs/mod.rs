@@ -120,7 +120,7 @@ async fn question_and_end(record: &RunRecord, store: &Store) -> Result<(String, 
     let events = store.events(&record.id, 0).await?;
     let last = events.last().and_then(|last| last.event.read::<RunEvent>().ok());
     let end = last.and_then(|event| match event {
-        RunEvent::Ended { end } => Some(end),
+        RunEvent::Ended { end, .. } => Some(end),
         _ => None,
     });
     Ok((question, end))

@@ -80,6 +80,7 @@ pub(crate) async fn show(run: &RunId, store: &Store, output: &Output) -> Result<
             _ => describe_end(end),
         });
     }
+    progress.receipt().iter().for_each(|line| output.line(line));
     print_hint(run, &record, &progress, output);
     Ok(())
 }
@@ -146,17 +147,18 @@ pub(super) async fn replay(run: &RunId, speed: f64, store: &Store, output: &Outp
             pause(&view, last_at.map(|last_at| logged.at - last_at), speed).await;
         }
         last_at = Some(logged.at);
-        if let RunUpdate::Event { event: RunEvent::Ended { end: ended }, .. } = &update {
+        if let RunUpdate::Event { event: RunEvent::Ended { end: ended, .. }, .. } = &update {
             end = Some(ended.clone());
         }
         view.on_update(&update);
     }
-    view.finish();
+    let (progress, _) = view.finish();
     if let (Some(end), false) = (end, output.is_json()) {
         match &end {
             RunEnd::Answered { answer, .. } | RunEnd::Partial { answer, .. } => output.untrusted_text(answer),
             end => output.message(&describe_end(end)),
         }
+        progress.receipt().iter().for_each(|line| output.message(line));
     }
     Ok(())
 }

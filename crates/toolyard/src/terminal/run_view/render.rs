@@ -204,6 +204,7 @@ fn model_line(progress: &RunProgress, model: &str, frame: &Frame) -> Option<Stri
         ModelTask::Repair { .. } => "repairs the arguments of a step",
         ModelTask::Judge { .. } => "judges a result",
         ModelTask::Answer => "answers",
+        ModelTask::Review => "says whether this is what was asked for",
     };
     let model = if model.is_empty() { "the model".to_owned() } else { sanitize(model) };
     let line = format!(" {} {model} {activity}", spinner(frame));

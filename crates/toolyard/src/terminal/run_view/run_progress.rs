@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use toolyard_agent::{
-    ApprovalDetails, ModelTask, NO_TOOL, Plan, PlannedTool, RunEnd, RunEvent, RunRequest, RunUpdate, Step,
-    StepEnd, Verification,
+    ApprovalDetails, Effect, Language, ModelTask, NO_TOOL, Plan, PlannedTool, Review, RunEnd, RunEvent,
+    RunRequest, RunUpdate, Step, StepEnd, Verification, receipt_lines, review_line,
 };
 use toolyard_core::{Resolution, RunId};
 use toolyard_model::Usage;
@@ -23,6 +23,10 @@ pub(crate) struct RunProgress {
     pub(crate) model_calls: usize,
     pub(crate) usage: Usage,
     pub(crate) end: Option<RunEnd>,
+    /// What became of every planned change.
+    effects: Option<Vec<Effect>>,
+    /// What a model says of the answer.
+    review: Option<Review>,
     pub(crate) plan_problems: Vec<String>,
     /// Why the last model call failed.
     pub(crate) model_problem: Option<String>,
@@ -107,10 +111,11 @@ impl RunProgress {
             RunEvent::PlanRejected { problems } => {
                 self.plan_problems = problems.iter().map(ToString::to_string).collect();
             }
-            RunEvent::ToolsSearched { .. } => {}
-            RunEvent::Ended { end } => {
+            RunEvent::ToolsSearched { .. } | RunEvent::Answered { .. } => {}
+            RunEvent::Ended { end, effects, review } => {
                 self.model_task = None;
                 self.end = Some(end.clone());
+                (self.effects, self.review) = (effects.clone(), review.clone());
             }
             RunEvent::Resumed { .. } => {
                 self.end = None;
@@ -164,6 +169,18 @@ impl RunProgress {
 
     pub(crate) fn ids_with(&self, status: StepStatus) -> impl Iterator<Item = &str> {
         self.rows.iter().filter(move |row| row.status == status).map(|row| row.id.as_str())
+    }
+
+    /// The receipt of the run, and what a model says of its answer, in the language of the question. Empty for a run that only
+    /// made a plan, is not over, or ended before there were receipts.
+    pub(crate) fn receipt(&self) -> Vec<String> {
+        let is_over = !matches!(self.end, None | Some(RunEnd::Planned | RunEnd::Suspended { .. }));
+        let Some(effects) = self.effects.as_ref().filter(|_| is_over) else { return Vec::new() };
+        let question = self.request.as_ref().map(|request| request.question.as_str()).unwrap_or_default();
+        let language = Language::English.for_question(question);
+        let mut lines = receipt_lines(effects, language);
+        lines.extend(self.review.as_ref().map(|review| review_line(review, language)));
+        lines
     }
 
     /// The number of steps, and of those whose result passed verification. Simulated steps are not counted.

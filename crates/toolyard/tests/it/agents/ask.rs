@@ -28,11 +28,12 @@ fn a_missing_model_is_explained() {
 fn a_question_that_needs_no_tool_is_answered_at_once() {
     let fixture = Fixture::new();
     fixture.model.script_direct_answer("hello", "Hello to you.");
-    insta::assert_snapshot!(fixture.run(&["ask", "hello"]), @r#"
+    insta::assert_snapshot!(fixture.run(&["ask", "hello"]), @r"
     Hello to you.
     --- stderr
+    Nothing was changed.
     run RUN inspect: toolyard runs show RUN
-    "#);
+    ");
     assert_eq!(fixture.model.requests().len(), 1);
 }
 
@@ -63,6 +64,7 @@ fn a_task_is_planned_executed_and_answered() {
      ? write write_note skill:notebook unverified effects: {"text":1024}
      ✓ write write_note skill:notebook {"written":true} N s
      ✓ verify 2 of 2 steps
+    Done: write_note → 1024 (step write)
     run RUN inspect: toolyard runs show RUN
     "#);
     assert_eq!(fixture.notes(), [r#"{"text":1024}"#]);
@@ -76,6 +78,7 @@ fn a_task_is_planned_executed_and_answered() {
      ✓ verify 2 of 2 steps
       2 model calls, 200 input tokens, 40 output tokens
     I wrote it down.
+    Done: write_note → 1024 (step write)
     "#);
     let replayed = fixture.home.command(&["runs", "replay", "last"]).output().unwrap();
     assert_eq!(String::from_utf8(replayed.stdout).unwrap(), "I wrote it down.\n");
@@ -103,6 +106,8 @@ fn a_dry_run_skips_calls_with_side_effects() {
      ✓ power calculate native 1024 N s
      ~ write write_note skill:notebook would be called with {"text":1024}
      ✓ verify 1 of 1 steps
+    Not done: write_note → 1024 (step write), because this is a dry run
+    Nothing was changed.
     run RUN inspect: toolyard runs show RUN
     "#);
     assert!(fixture.notes().is_empty());
@@ -131,25 +136,20 @@ fn approval_rules_apply_without_a_terminal() {
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "I wrote it down.\n");
     assert_eq!(fixture.notes().len(), 1);
     fixture.append_settings("deny = [\"write_note@skill*\"]\n");
-    insta::assert_snapshot!(fixture.run(&["ask", "--yes", "note it"]), @r#"
-    Not everything was done:
-    - write (write_note): denied by rules
-    - note it: no step of this run did it
-    Not confirmed by any step:
-    - I wrote it down
-
-    The model's answer, not confirmed:
-    > I wrote it down.
+    insta::assert_snapshot!(fixture.run(&["ask", "--yes", "note it"]), @r"
+    I wrote it down.
     --- stderr
     plan power → write local, N s
      ✓ power calculate native 1024 N s
      - write write_note skill:notebook denied by rules
      ✗ verify 1 of 2 steps; not done: write
+    Not done: write_note (step write), because it was denied by rules
+    Nothing was changed.
     error: the task was not done: write did not succeed
       hint: see what each step did: toolyard runs show RUN
     run RUN inspect: toolyard runs show RUN
     --- exit 1
-    "#);
+    ");
     assert_eq!(fixture.notes().len(), 1, "a denied call is not made, even with --yes");
 }
 
@@ -167,14 +167,17 @@ fn a_change_that_was_not_made_is_partial_whatever_the_model_says() {
     // The step of the first plan, and those of the plans after it.
     let is_write = |step: &Value| step.as_str().is_some_and(|step| step.starts_with("write"));
     assert!(end["unfinished_steps"].as_array().unwrap().iter().all(is_write), "{text}");
-    let answer = end["answer"].as_str().unwrap();
-    assert!(answer.starts_with("Not everything was done:\n- write (write_note): "), "{answer}");
-    // A model that calls no tool at all does nothing either.
+    assert_eq!(end["answer"], "I wrote it down.", "{text}");
+    let effects = last["event"]["effects"].as_array().unwrap();
+    assert!(!effects.is_empty() && effects.iter().all(|effect| effect["state"] == "not_done"), "{text}");
+    // A model that calls no tool at all does nothing either, and the receipt says so.
     fixture.model.script_direct_answer("remember the milk", "I noted it.");
-    let output = fixture.home.command(&["ask", "remember the milk"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let answer = String::from_utf8(output.stdout).unwrap();
-    assert!(answer.starts_with("Not everything was done:\n- remember the milk: no step"), "{answer}");
+    insta::assert_snapshot!(fixture.run(&["ask", "remember the milk"]), @r"
+    I noted it.
+    --- stderr
+    Nothing was changed.
+    run RUN inspect: toolyard runs show RUN
+    ");
 }
 
 #[test]
@@ -198,13 +201,14 @@ fn numbers_that_no_step_returned_are_marked() {
 fn unreachable_and_unknown_models_are_reported() {
     let fixture = Fixture::new();
     fixture.append_settings("[models.gone]\nurl = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\nattempts = 1\ntool_calling = \"text\"\n");
-    insta::assert_snapshot!(fixture.run(&["ask", "--model", "gone", "hello"]), @r#"
+    insta::assert_snapshot!(fixture.run(&["ask", "--model", "gone", "hello"]), @r"
     --- stderr
+    Nothing was changed.
     error: model `gone` cannot be reached at http://127.0.0.1:9/v1: Connection refused (os error 111)
       hint: check that a server is running at http://127.0.0.1:9/v1
     run RUN inspect: toolyard runs show RUN
     --- exit 3
-    "#);
+    ");
     insta::assert_snapshot!(fixture.run(&["ask", "hello"]), @r#"
     --- stderr
     error: several models are configured (gone, local), and no `default_model`

@@ -19,10 +19,13 @@ fn a_conversation_continues_across_processes() {
     let fixture = Fixture::new();
     fixture.model.script_direct_answer("my name is Ada", "Hello, Ada.");
     fixture.model.script_direct_answer("what is my name", "Ada.");
-    insta::assert_snapshot!(chat(&fixture, &["--conversation", "names"], "my name is Ada\nwhat is my name?\n"), @r#"
+    insta::assert_snapshot!(chat(&fixture, &["--conversation", "names"], "my name is Ada\nwhat is my name?\n"), @r"
     Hello, Ada.
     Ada.
-    "#);
+    --- stderr
+    Nothing was changed.
+    Nothing was changed.
+    ");
     let requests = fixture.model.requests();
     let last_request = requests.last().unwrap().to_string();
     assert!(
@@ -36,22 +39,6 @@ fn a_conversation_continues_across_processes() {
     );
     chat(&fixture, &["--conversation", "names"], "/clear\nwhat is my name?\n");
     assert!(!fixture.model.requests().last().unwrap().to_string().contains("my name is Ada"));
-}
-
-#[test]
-fn a_calculation_is_answered_exactly_whatever_the_model_would_say() {
-    let fixture = Fixture::new();
-    fixture.model.script_direct_answer("17*23", "structural_error");
-    insta::assert_snapshot!(chat(&fixture, &[], "17*23\n"), @r"
-    17*23 = 391
-    --- stderr
-    plan result local, N s
-     ✓ result calculate native 391 N s
-     ✓ verify 1 of 1 steps
-    ");
-    assert!(fixture.model.requests().is_empty(), "the model was not asked");
-    let shown = fixture.run(&["runs", "show"]);
-    assert!(shown.contains("0 model calls, 0 input tokens"), "{shown}");
 }
 
 #[test]

@@ -39,6 +39,7 @@ fn a_suspended_run_resumes_once_approved() {
     Approved `write` (unverified effects): {"text":1024}
      ✓ write write_note skill:notebook {"written":true} N s
      ✓ verify 2 of 2 steps
+    Done: write_note → 1024 (step write)
     run RUN inspect: toolyard runs show RUN
     "#);
     assert_eq!(fixture.notes(), [r#"{"text":1024}"#]);
@@ -58,18 +59,13 @@ fn a_call_can_be_denied() {
     fixture.run(&["ask", "note it"]);
     // The answer is scripted, whatever the decision.
     insta::assert_snapshot!(fixture.run(&["runs", "deny", "last", "write"]), @r#"
-    Not everything was done:
-    - write (write_note): denied by cli
-    - note it: no step of this run did it
-    Not confirmed by any step:
-    - I wrote it down
-
-    The model's answer, not confirmed:
-    > I wrote it down.
+    I wrote it down.
     --- stderr
     Denied `write` (unverified effects): {"text":1024}
      - write write_note skill:notebook denied by cli
      ✗ verify 1 of 2 steps; not done: write
+    Not done: write_note (step write), because it was denied by cli
+    Nothing was changed.
     error: the task was not done: write did not succeed
       hint: see what each step did: toolyard runs show RUN
     run RUN inspect: toolyard runs show RUN

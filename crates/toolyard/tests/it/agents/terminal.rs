@@ -72,6 +72,7 @@ fn the_user_approves_a_call_and_sees_the_streamed_answer() {
      ✓ write write_note skill:notebook {"written":true} N s
      ✓ verify 2 of 2 steps
     I wrote it down.
+    Done: write_note → 1024 (step write)
     run RUN inspect: toolyard runs show RUN
 
     exit 0

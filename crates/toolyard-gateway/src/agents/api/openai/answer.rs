@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use toolyard_agent::{O200k, RunEnd, TokenCounter as _};
+use toolyard_agent::{Effect, O200k, Review, RunEnd, TokenCounter as _};
 use toolyard_core::{RunId, SignInLink};
 use toolyard_model::{ModelErrorKind, ModelMessage, Usage};
 
@@ -63,6 +63,10 @@ pub(super) struct FinishedAnswer {
     /// Whether the answer is shorter than it should be, because a limit was reached.
     pub(super) is_cut: bool,
     pub(super) end: RunEnd,
+    /// The receipt.
+    pub(super) effects: Vec<Effect>,
+    /// What a model says of the answer.
+    pub(super) review: Option<Review>,
     pub(super) usage: Usage,
 }
 
@@ -74,14 +78,20 @@ impl AnsweringRun {
             Some((first, true)) => (first.to_owned(), true),
             _ => (text, is_cut),
         };
-        Ok(FinishedAnswer { text, is_cut, end, usage: tally.usage })
+        let (effects, review) = (tally.effects.clone(), tally.review.clone());
+        Ok(FinishedAnswer { text, is_cut, end, effects, review, usage: tally.usage })
     }
 
     /// How the run ended, which OpenAI's fields cannot say.
-    pub(super) fn toolyard_json(&self, end: &RunEnd) -> Value {
-        let awaits_approval = matches!(end, RunEnd::Suspended { .. });
-        let partial = matches!(end, RunEnd::Partial { .. });
-        json!({"run": self.run, "awaits_approval": awaits_approval, "partial": partial})
+    pub(super) fn toolyard_json(&self, answer: &FinishedAnswer) -> Value {
+        let awaits_approval = matches!(answer.end, RunEnd::Suspended { .. });
+        let partial = matches!(answer.end, RunEnd::Partial { .. });
+        let mut fields = json!({"run": self.run, "awaits_approval": awaits_approval, "partial": partial,
+            "effects": answer.effects});
+        if let (Some(review), Some(fields)) = (&answer.review, fields.as_object_mut()) {
+            fields.insert("review".to_owned(), json!(review));
+        }
+        fields
     }
 }
 
@@ -116,7 +126,7 @@ fn answer_text(run: &RunId, end: &RunEnd, tally: &RunTally) -> Result<(String, b
                     ApiError { code: Some("context_length_exceeded"), ..ApiError::bad_request(message) }
                 }
                 Some(kind) if kind.is_outage() => {
-                    ApiError::model_unavailable(message, !tally.effects.may_have_effect)
+                    ApiError::model_unavailable(message, !tally.calls.may_have_effect)
                 }
                 _ => ApiError::failed("run_failed", message),
             })

@@ -78,7 +78,7 @@ impl AnswerFormat for CompletionFormat {
                 "finish_reason": finish_reason(answer),
             }],
             "usage": usage_json(answer.usage),
-            "toolyard": run.toolyard_json(&answer.end),
+            "toolyard": run.toolyard_json(answer),
         })
     }
 
@@ -101,7 +101,7 @@ impl AnswerFormat for CompletionFormat {
                 let mut last =
                     chunk(run, &json!([choice(&json!({}), Some(finish_reason(answer)))]), &Value::Null);
                 if let Some(last) = last.as_object_mut() {
-                    last.insert("toolyard".to_owned(), run.toolyard_json(&answer.end));
+                    last.insert("toolyard".to_owned(), run.toolyard_json(answer));
                 }
                 events.push(data_event(&last));
                 if self.include_usage {

@@ -173,7 +173,7 @@ impl ResponseFormat {
             "incomplete_details": answer.is_cut.then(|| json!({"reason": "max_output_tokens"})),
             "output": [message(run, status, &[text_part(text)])],
             "usage": usage_json(answer.usage),
-            "toolyard": run.toolyard_json(&answer.end),
+            "toolyard": run.toolyard_json(answer),
         });
         self.response(run, status, fields)
     }

@@ -88,7 +88,10 @@ fn a_response_has_the_form_of_openai_responses() {
         "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 13,
     });
     assert_eq!(response["usage"], usage);
-    assert_eq!(response["toolyard"], json!({"run": "01J", "awaits_approval": false, "partial": false}));
+    assert_eq!(
+        response["toolyard"],
+        json!({"run": "01J", "awaits_approval": false, "partial": false, "effects": []})
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::{
     approvals::PendingApproval,
-    events::{ApiPlannedStep, ApiResolution, ApiRunEvent, ApiUsage},
+    events::{ApiEffect, ApiPlannedStep, ApiResolution, ApiReview, ApiRunEvent, ApiUsage},
     state::ApiRunState,
     steps::RunStep,
 };
@@ -67,6 +67,14 @@ pub(in crate::agents::api) struct RunDetails {
     pub(in crate::agents::api) answer: Option<String>,
     /// The tools and sources that the answer is based on.
     pub(in crate::agents::api) sources: Vec<String>,
+    /// The receipt: what became of every planned call of a tool that may change something.
+    pub(in crate::agents::api) effects: Vec<ApiEffect>,
+    /// What a model says of the answer: an opinion, which decides nothing.
+    pub(in crate::agents::api) review: Option<ApiReview>,
+    /// The receipt in words, a line per effect, in the language of the question; empty while the run goes on.
+    pub(in crate::agents::api) receipt: Vec<String>,
+    /// The review in words.
+    pub(in crate::agents::api) opinion: Option<String>,
     /// Why there is no answer.
     pub(in crate::agents::api) message: Option<String>,
     /// What to do about it.

@@ -113,7 +113,7 @@ impl RunEventReader {
             }
             self.next_number = number + 1;
             self.is_over =
-                matches!(event, RunEvent::Ended { end } if !matches!(end, RunEnd::Suspended { .. }));
+                matches!(event, RunEvent::Ended { end, .. } if !matches!(end, RunEnd::Suspended { .. }));
         }
         self.ready.extend(self.encoder.encode(update));
     }

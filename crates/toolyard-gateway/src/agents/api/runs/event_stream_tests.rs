@@ -157,7 +157,7 @@ async fn shown_end(end: RunEnd) -> Value {
     let log = agents.log();
     let run: RunId = log.create_run(AGENT_RUN_KIND, &RawJson::empty_object()).await.unwrap();
     let lease = log.claim(&run, "other", std::time::Duration::from_secs(5)).await.unwrap();
-    let events = [RunEvent::Requested { request: RunRequest::default() }, RunEvent::Ended { end }];
+    let events = [RunEvent::Requested { request: RunRequest::default() }, RunEvent::ended(end)];
     let events: Vec<RawJson> = events.iter().map(|event| RawJson::from_serialize(event).unwrap()).collect();
     log.append_all(&lease, 0, &events).await.unwrap();
     json_of(HttpApi::of_agents(agents.service()).handle(get(&format!("/runs/{run}"))).await)

@@ -6,8 +6,8 @@ use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use tokio::{sync::broadcast::error::RecvError, time::Instant};
 use toolyard_agent::{
-    AGENT_RUN_KIND, Agent, AgentError, DEFAULT_AGENT, Run, RunEnd, RunEvent, RunOwner, RunRequest, RunUpdate,
-    cancel_run, load_run, replay_updates, request_cancellation,
+    AGENT_RUN_KIND, Agent, AgentError, DEFAULT_AGENT, Language, Run, RunEnd, RunEvent, RunOwner, RunRequest,
+    RunUpdate, cancel_run, load_run, receipt_lines, replay_updates, request_cancellation, review_line,
 };
 use toolyard_core::{
     ApprovalRecord, CallerIdentity, JournalError, LoggedEvent, Resolution, RunId, RunLog, RunState,
@@ -22,7 +22,7 @@ use super::{
         StartedRun, UnknownStep, UnknownSteps,
     },
     event_stream::run_events,
-    events::{RunEventMapper, run_event_schema},
+    events::{ApiEffect, ApiReview, RunEventMapper, run_event_schema},
     list::{EventLogQuery, UnknownStepQuery},
     state::{ApiRunState, READ_TIMEOUT, RunSummary, logged_events, logged_updates, outcome},
     steps::run_steps,
@@ -122,6 +122,11 @@ pub(in crate::agents::api) async fn show(runs: &ActiveRuns, run: &RunId) -> Resu
     let answer = summary.end.as_ref().and_then(RunEnd::answer).map(str::to_owned);
     let sources = summary.sources().to_vec();
     let request = summary.request;
+    let effects = state_of_steps.effects();
+    let question = request.as_ref().map(|request| request.question.as_str()).unwrap_or_default();
+    let language = Language::English.for_question(question);
+    let has_receipt = !matches!(state, ApiRunState::Running | ApiRunState::Planned);
+    let receipt = if has_receipt { receipt_lines(&effects, language) } else { Vec::new() };
     let details = RunDetails {
         run: run.to_string(),
         state,
@@ -131,6 +136,10 @@ pub(in crate::agents::api) async fn show(runs: &ActiveRuns, run: &RunId) -> Resu
         created_at: record.created_at,
         answer,
         sources,
+        opinion: summary.tally.review.as_ref().map(|review| review_line(review, language)),
+        receipt,
+        effects: effects.into_iter().map(ApiEffect::from).collect(),
+        review: summary.tally.review.map(ApiReview::from),
         message,
         hint,
         plan: summary.plan.map(|steps| RunPlan { steps }),
@@ -202,7 +211,7 @@ pub(in crate::agents::api) async fn follow(
     let record = before(Instant::now() + READ_TIMEOUT, runs.config.log.run(run)).await?;
     let updates = logged_updates(runs.config.log.as_ref(), run).await?;
     let from = last.map_or(0, |last| last.saturating_add(1).max(0));
-    if let Some(RunUpdate::Event { number, event: RunEvent::Ended { end }, .. }) = updates.last()
+    if let Some(RunUpdate::Event { number, event: RunEvent::Ended { end, .. }, .. }) = updates.last()
         && !matches!(end, RunEnd::Suspended { .. })
         && from > *number
     {
@@ -314,7 +323,7 @@ pub(in crate::agents::api) async fn cancel(
         }
         if matches!(
             logged_updates(log, run).await?.last(),
-            Some(RunUpdate::Event { event: RunEvent::Ended { end: RunEnd::Cancelled }, .. })
+            Some(RunUpdate::Event { event: RunEvent::Ended { end: RunEnd::Cancelled, .. }, .. })
         ) {
             return cancelled_response(StatusCode::OK);
         }
@@ -340,7 +349,7 @@ async fn is_cancelled_elsewhere(runs: &ActiveRuns, run: &RunId) -> Result<bool, 
     let until = Instant::now() + CANCEL_GRACE;
     while runs.config.peers.is_some() && Instant::now() < until {
         let last = before(Instant::now() + READ_TIMEOUT, runs.config.log.last_event(run)).await?;
-        if let Some(Ok(RunEvent::Ended { end })) = last.map(|last| last.event.read()) {
+        if let Some(Ok(RunEvent::Ended { end, .. })) = last.map(|last| last.event.read()) {
             return Ok(matches!(end, RunEnd::Cancelled));
         }
         tokio::time::sleep(CANCEL_POLL_INTERVAL).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
-use toolyard_agent::{RunEnd, RunEvent, RunRequest, RunUpdate, replay_updates};
+use toolyard_agent::{Effect, Review, RunEnd, RunEvent, RunRequest, RunUpdate, replay_updates};
 use toolyard_core::{LoggedEvent, RunId, RunLog, RunState};
 use toolyard_model::Usage;
 use utoipa::ToSchema;
@@ -81,7 +81,7 @@ impl ApiRunState {
     /// The state of a run whose log ends with this event.
     pub(in crate::agents::api) fn of_last_event(record: RunState, last: &LoggedEvent) -> Self {
         match last.event.read::<RunEvent>() {
-            Ok(RunEvent::Ended { end }) => Self::new(record, Some(&end)),
+            Ok(RunEvent::Ended { end, .. }) => Self::new(record, Some(&end)),
             _ => Self::new(record, None),
         }
     }
@@ -120,7 +120,7 @@ impl RunSummary {
                 RunEvent::Planned { plan, tools } => {
                     summary.plan = Some(planned_steps(plan, |step| tools.get(step)));
                 }
-                RunEvent::Ended { end } => summary.end = Some(end),
+                RunEvent::Ended { end, .. } => summary.end = Some(end),
                 RunEvent::Resumed { .. } => summary.end = None,
                 _ => {}
             }
@@ -150,16 +150,23 @@ impl RunSummary {
 #[derive(Debug, Clone, Default)]
 pub(in crate::agents::api) struct RunTally {
     pub(in crate::agents::api) usage: Usage,
-    pub(in crate::agents::api) effects: CallEffects,
+    pub(in crate::agents::api) calls: CallEffects,
+    /// The receipt of a run that is over or suspended.
+    pub(in crate::agents::api) effects: Vec<Effect>,
+    /// What a model said of its answer.
+    pub(in crate::agents::api) review: Option<Review>,
 }
 
 impl RunTally {
     pub(in crate::agents::api) fn add(&mut self, update: &RunUpdate) {
         let RunUpdate::Event { event, .. } = update else { return };
-        self.effects.add(event);
+        self.calls.add(event);
         match event {
             RunEvent::ModelReplied { reply, .. } => self.usage = self.usage.saturating_add(reply.usage),
             RunEvent::ModelFailed { usage, .. } => self.usage = self.usage.saturating_add(*usage),
+            RunEvent::Ended { effects, review, .. } => {
+                (self.effects, self.review) = (effects.clone().unwrap_or_default(), review.clone());
+            }
             _ => {}
         }
     }

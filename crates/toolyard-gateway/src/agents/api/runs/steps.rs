@@ -98,7 +98,7 @@ pub(in crate::agents::api) fn run_steps<'a>(
 fn apply(steps: &mut Vec<RunStep>, at: i64, event: &RunEvent) {
     match event {
         RunEvent::Planned { plan, tools } => apply_plan(steps, plan, |step| tools.get(step)),
-        RunEvent::Ended { end } => steps.iter_mut().for_each(|step| step.end_with_run(end)),
+        RunEvent::Ended { end, .. } => steps.iter_mut().for_each(|step| step.end_with_run(end)),
         RunEvent::StepStarted { step, arguments_preview, notes, .. } => {
             with_step(steps, step, |step| step.start(at, arguments_preview, notes));
         }
@@ -130,6 +130,7 @@ fn apply(steps: &mut Vec<RunStep>, at: i64, event: &RunEvent) {
         | RunEvent::ModelFailed { .. }
         | RunEvent::PlanRejected { .. }
         | RunEvent::ToolsSearched { .. }
+        | RunEvent::Answered { .. }
         | RunEvent::Resumed { .. } => {}
     }
 }

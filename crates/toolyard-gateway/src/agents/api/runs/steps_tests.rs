@@ -39,6 +39,8 @@ fn started(step: &str, arguments: &str) -> RunEvent {
     RunEvent::StepStarted {
         step: step.to_owned(),
         arguments_preview: arguments.to_owned(),
+        target: String::new(),
+        may_change: false,
         call: "c".to_owned(),
         notes: vec!["a note".to_owned()],
     }
@@ -178,12 +180,11 @@ fn the_end_of_a_run_leaves_no_step_waiting() {
             ("later", "write_file", json!({}), &["write"]),
         ])
     };
-    let events =
-        [plan(), started("read", "{}"), started("write", "{}"), RunEvent::Ended { end: RunEnd::Cancelled }];
+    let events = [plan(), started("read", "{}"), started("write", "{}"), RunEvent::ended(RunEnd::Cancelled)];
     use ApiStepState as S;
     let found: Vec<_> = states(&events).into_iter().map(|(_, state)| state).collect();
     assert_eq!(found, [S::Failed, S::Unknown, S::Skipped], "an unfinished change may have taken effect");
-    let only_planned = states(&[plan(), RunEvent::Ended { end: RunEnd::Planned }]);
+    let only_planned = states(&[plan(), RunEvent::ended(RunEnd::Planned)]);
     assert!(only_planned.iter().all(|(_, state)| *state == S::Waiting), "{only_planned:?}");
 }
 
@@ -275,7 +276,7 @@ fn any_event() -> impl Strategy<Value = RunEvent> {
             step: step.to_owned(),
             verification: Verification { reported_error: true, ..Verification::default() },
         }),
-        1 => end.prop_map(|end| RunEvent::Ended { end }),
+        1 => end.prop_map(RunEvent::ended),
         1 => Just(RunEvent::Resumed { owner: "another".to_owned() }),
     ]
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use toolyard_agent::{Permission, RunLimit};
+use toolyard_agent::{Effect, EffectCause, EffectState, Fulfilled, Permission, Review, RunLimit};
 use toolyard_core::{ErrorKind, Resolution};
 use toolyard_model::{ModelErrorKind, Usage};
 use utoipa::ToSchema;
@@ -75,6 +75,9 @@ pub(in crate::agents::api) enum ApiEventBody {
         step: String,
         /// The resolved arguments, secrets redacted, truncated.
         arguments_preview: String,
+        /// What the call is about: its short arguments, secrets redacted.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        target: String,
         /// Repairs of the plan, and references that were resolved approximately.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         notes: Vec<String>,
@@ -145,17 +148,79 @@ pub(in crate::agents::api) enum ApiEventBody {
         /// The ids of the pending approvals.
         approvals: Vec<i64>,
         unknown_steps: Vec<String>,
+        /// What became of every planned change so far.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        effects: Option<Vec<ApiEffect>>,
     },
     /// The run continues after it was suspended or its process died.
     RunResumed {
         /// The process that continues it.
         owner: String,
     },
+    /// The answer is known, and a model is asked whether it is what was asked for. The run ends with it, whatever the model says.
+    Answered { answer: String },
     /// The run is over. No event follows.
     RunEnded {
         #[serde(flatten)]
         end: ApiRunEnd,
+        /// The receipt: what became of every planned call of a tool that may change something.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        effects: Option<Vec<ApiEffect>>,
+        /// What a model says of the answer: an opinion, which decides nothing.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        review: Option<ApiReview>,
     },
+}
+
+/// What became of a planned call of a tool that may change something, from the records of the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, ToSchema)]
+pub(in crate::agents::api) struct ApiEffect {
+    pub(in crate::agents::api) step: String,
+    pub(in crate::agents::api) tool: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::agents::api) source: Option<String>,
+    /// What the call was about: its short arguments, secrets redacted.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(in crate::agents::api) target: String,
+    /// `done`, `not_done`, or `unknown` if the call was made and its end is not known.
+    #[schemars(with = "String")]
+    #[schema(value_type = String)]
+    pub(in crate::agents::api) state: EffectState,
+    /// Why it was not done or is not known to be: `failed`, `skipped`, `denied`, `not_approved`, `dry_run`, `reasoned_out`,
+    /// `not_begun`, `no_answer` or `unchecked`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    #[schema(value_type = Option<String>)]
+    pub(in crate::agents::api) cause: Option<EffectCause>,
+    /// The error, the step that has no result, or who denied the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::agents::api) reason: Option<String>,
+    /// Whether a call was begun, be it with other arguments.
+    pub(in crate::agents::api) called: bool,
+}
+
+impl From<Effect> for ApiEffect {
+    fn from(effect: Effect) -> Self {
+        let Effect { step, tool, source, target, state, cause, reason, called } = effect;
+        Self { step, tool, source, target, state, cause, reason, called }
+    }
+}
+
+/// What a model says of an answer: an opinion.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, ToSchema)]
+pub(in crate::agents::api) struct ApiReview {
+    /// Whether the request is fulfilled: `yes`, `no` or `unsure`.
+    #[schemars(with = "String")]
+    #[schema(value_type = String)]
+    pub(in crate::agents::api) fulfilled: Fulfilled,
+    /// What is missing.
+    pub(in crate::agents::api) missing: Vec<String>,
+}
+
+impl From<Review> for ApiReview {
+    fn from(Review { fulfilled, missing }: Review) -> Self {
+        Self { fulfilled, missing }
+    }
 }
 
 /// What a model is asked for.
@@ -169,7 +234,7 @@ pub(in crate::agents::api) struct ApiModelTask {
 }
 
 /// What a model is asked for: a plan, the result of a step without a tool, new arguments for a failed step, a verdict on a
-/// result, or the answer.
+/// result, the answer, or an opinion about the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::agents::api) enum ApiModelTaskKind {
@@ -178,6 +243,7 @@ pub(in crate::agents::api) enum ApiModelTaskKind {
     Repair,
     Judge,
     Answer,
+    Review,
 }
 
 /// Tokens and cost. Tokens are estimated if the model's server does not count them.
@@ -324,9 +390,8 @@ pub(in crate::agents::api) enum ApiRunEnd {
         /// Whether the model reached its output limit.
         truncated: bool,
     },
-    /// It has an answer, but something that was requested, planned or claimed was not done.
+    /// It has an answer, but a step failed, was denied or never ran, and no other did its work.
     Partial {
-        /// What was not done, and what the model said.
         answer: String,
         sources: Vec<String>,
         /// The steps that failed, were denied or never started.

@@ -7,12 +7,13 @@ mod tests;
 use schemars::{Schema, generate::SchemaSettings, transform::RecursiveTransform};
 use serde_json::Value;
 use toolyard_agent::{
-    ModelTask, NO_TOOL, Plan, PlannedTool, RunEnd, RunEvent, RunUpdate, StepEnd, Verification,
+    Effect, ModelTask, NO_TOOL, Plan, PlannedTool, Review, RunEnd, RunEvent, RunUpdate, StepEnd, Verification,
 };
 use toolyard_core::RunId;
 
 pub(super) use self::body::{
-    ApiApprovalScope, ApiEventBody, ApiPlannedStep, ApiResolution, ApiRunEvent, ApiUsage,
+    ApiApprovalScope, ApiEffect, ApiEventBody, ApiPlannedStep, ApiResolution, ApiReview, ApiRunEvent,
+    ApiUsage,
 };
 use self::body::{ApiModelTask, ApiModelTaskKind, ApiRunEnd, ApiStepOutcome};
 
@@ -98,8 +99,8 @@ impl RunEventMapper {
                 ApiEventBody::PlanRejected { problems: problems.iter().map(ToString::to_string).collect() }
             }
             RunEvent::ToolsSearched { words } => ApiEventBody::ToolsSearched { words },
-            RunEvent::StepStarted { step, arguments_preview, call: _, notes } => {
-                ApiEventBody::StepStarted { step, arguments_preview, notes }
+            RunEvent::StepStarted { step, arguments_preview, target, notes, .. } => {
+                ApiEventBody::StepStarted { step, arguments_preview, target, notes }
             }
             RunEvent::StepEnded { step, outcome, milliseconds } => {
                 ApiEventBody::StepEnded { step, duration_ms: milliseconds, outcome: step_outcome(outcome) }
@@ -122,7 +123,10 @@ impl RunEventMapper {
                 let scope = if always { ApiApprovalScope::Run } else { ApiApprovalScope::Once };
                 ApiEventBody::ApprovalDecided { step, allowed, scope, by }
             }
-            RunEvent::Ended { end } => run_end(end),
+            RunEvent::Answered { end } => {
+                ApiEventBody::Answered { answer: end.answer().unwrap_or_default().to_owned() }
+            }
+            RunEvent::Ended { end, effects, review } => run_end(end, effects, review),
             RunEvent::Resumed { owner } => ApiEventBody::RunResumed { owner },
         }
     }
@@ -135,6 +139,7 @@ fn model_task(task: ModelTask) -> ApiModelTask {
         ModelTask::Repair { step } => (ApiModelTaskKind::Repair, Some(step)),
         ModelTask::Judge { step } => (ApiModelTaskKind::Judge, Some(step)),
         ModelTask::Answer => (ApiModelTaskKind::Answer, None),
+        ModelTask::Review => (ApiModelTaskKind::Review, None),
     };
     ApiModelTask { task, step }
 }
@@ -174,13 +179,15 @@ fn step_outcome(end: StepEnd) -> ApiStepOutcome {
     }
 }
 
-fn run_end(end: RunEnd) -> ApiEventBody {
+fn run_end(end: RunEnd, effects: Option<Vec<Effect>>, review: Option<Review>) -> ApiEventBody {
+    let effects = effects.map(|effects| effects.into_iter().map(ApiEffect::from).collect());
     let end = match end {
         RunEnd::Suspended { waiting_for } => {
             let unknown_steps = waiting_for.iter().filter_map(|text| text.strip_prefix(UNKNOWN_STEP_PREFIX));
             return ApiEventBody::RunSuspended {
                 approvals: waiting_for.iter().filter_map(|text| text.parse().ok()).collect(),
                 unknown_steps: unknown_steps.map(str::to_owned).collect(),
+                effects,
             };
         }
         RunEnd::Answered { answer, sources, truncated } => ApiRunEnd::Answered { answer, sources, truncated },
@@ -194,7 +201,7 @@ fn run_end(end: RunEnd) -> ApiEventBody {
         RunEnd::Cancelled => ApiRunEnd::Cancelled,
         RunEnd::LimitReached { limit, message } => ApiRunEnd::LimitReached { limit, message },
     };
-    ApiEventBody::RunEnded { end }
+    ApiEventBody::RunEnded { end, effects, review: review.map(ApiReview::from) }
 }
 
 /// The hint, unless it names a command of the operator: clients cannot run it, and a model must not be told to.

@@ -3,7 +3,9 @@
 use std::{collections::BTreeSet, path::Path};
 
 use serde_json::{Value, json};
-use toolyard_agent::{ApprovalDetails, Permission, PlanProblem, RunLimit, RunRequest, Step};
+use toolyard_agent::{
+    ApprovalDetails, EffectCause, EffectState, Fulfilled, Permission, PlanProblem, RunLimit, RunRequest, Step,
+};
 use toolyard_core::{ConversationId, ErrorKind, Resolution};
 use toolyard_model::{ModelReply, Usage};
 
@@ -22,7 +24,7 @@ fn logged(event: RunEvent) -> RunUpdate {
 }
 
 fn ended(end: RunEnd) -> RunUpdate {
-    logged(RunEvent::Ended { end })
+    logged(RunEvent::ended(end))
 }
 
 fn step_ended(outcome: StepEnd) -> RunUpdate {
@@ -57,9 +59,10 @@ fn expected_type(update: &RunUpdate) -> &'static str {
             RunEvent::Verified { .. } => "step_verified",
             RunEvent::ApprovalRequested { .. } => "approval_requested",
             RunEvent::ApprovalDecided { .. } => "approval_decided",
-            RunEvent::Ended { end: RunEnd::Suspended { .. } } => "run_suspended",
+            RunEvent::Ended { end: RunEnd::Suspended { .. }, .. } => "run_suspended",
             RunEvent::Ended { .. } => "run_ended",
             RunEvent::Resumed { .. } => "run_resumed",
+            RunEvent::Answered { .. } => "answered",
         },
     }
 }
@@ -93,6 +96,21 @@ fn not_logged() -> Vec<RunUpdate> {
     ]
 }
 
+fn with_receipt() -> RunEvent {
+    let effect = Effect {
+        step: "write".to_owned(),
+        tool: "write_note".to_owned(),
+        source: Some("notes".to_owned()),
+        target: "a.txt".to_owned(),
+        state: EffectState::NotDone,
+        cause: Some(EffectCause::Denied),
+        reason: Some("you".to_owned()),
+        called: false,
+    };
+    let review = Review { fulfilled: Fulfilled::No, missing: vec!["the note".to_owned()] };
+    RunEvent::Ended { end: RunEnd::Cancelled, effects: Some(vec![effect]), review: Some(review) }
+}
+
 fn step_events() -> Vec<RunUpdate> {
     let (text, step) = (|| "text".to_owned(), || "s".to_owned());
     let verification =
@@ -104,6 +122,8 @@ fn step_events() -> Vec<RunUpdate> {
         logged(RunEvent::StepStarted {
             step: step(),
             arguments_preview: text(),
+            target: String::new(),
+            may_change: false,
             call: text(),
             notes: vec![text()],
         }),
@@ -163,6 +183,10 @@ fn run_events() -> Vec<RunUpdate> {
         logged(RunEvent::PlanRejected { problems: vec![PlanProblem::TooLong { steps: 300, limit: 200 }] }),
         logged(RunEvent::ToolsSearched { words: text() }),
         logged(RunEvent::Resumed { owner: text() }),
+        logged(RunEvent::Answered {
+            end: RunEnd::Answered { answer: text(), sources: Vec::new(), truncated: false },
+        }),
+        logged(with_receipt()),
         ended(RunEnd::Suspended {
             waiting_for: vec!["12".to_owned(), "step pay".to_owned(), "step 3".to_owned()],
         }),

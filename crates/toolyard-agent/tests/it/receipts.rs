@@ -1,9 +1,8 @@
-//! Answers that claim more than the steps of their run did: every case is played through a real run with scripted tools and a
-//! scripted model.
+//! Receipts of runs with scripted tools and a scripted model that may lie: what a receipt says is what was recorded, whatever the
+//! answer says. Somebody who knew neither the code nor the rules wrote the cases.
 //!
-//! `TOOLYARD_ANSWER_CASES=FILE` plays the cases of another file, and prints every case that did not end as expected.
-
-#![expect(clippy::print_stdout, reason = "prints the table of a file of cases")]
+//! `TOOLYARD_RECEIPT_CASES=FILE` plays the cases of another file. Printed are also, as rates without a limit, the values of answers
+//! that are marked as unfounded.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -14,8 +13,9 @@ use std::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolyard_agent::{
-    Agent, AgentConfig, AgentParts, ApprovalDecision, ApprovalRequest, ApprovalRules, CancelToken,
-    MemoryRunLog, O200k, RunEnd, RunLimits, RunRequest, RunUpdate, RunWatcher,
+    Agent, AgentConfig, AgentParts, ApprovalDecision, ApprovalRequest, ApprovalRules, CancelToken, Effect,
+    EffectState, MemoryRunLog, O200k, RunEnd, RunEvent, RunLimits, RunRequest, RunUpdate, RunWatcher,
+    load_run,
 };
 use toolyard_core::{
     BoxFuture, CallContext, ErrorKind, SourceInfo, SourceKind, Tool, ToolCallRequest, ToolError, ToolHints,
@@ -24,28 +24,31 @@ use toolyard_core::{
 use toolyard_hub::ToolHub;
 use toolyard_model::{ModelReply, ModelRequest, ScriptedModel, ToolCalling};
 
-/// Of the true successes, how many may be called failures: the run does not end as a success.
-const MAX_FALSE_FAILURES_PERCENT: usize = 2;
-/// Of the true successes of each file, how many may end as a success with a value that is marked as unverified: a model computed
-/// it, and no step did. The measured numbers; other files are not bounded.
-const MAX_MARKED: [(&str, usize); 4] = [("everyday", 0), ("independent", 0), ("second", 19), ("third", 0)];
-
 #[derive(Debug, Clone, Deserialize)]
 struct Case {
     id: String,
-    language: String,
     task: String,
     steps: Vec<CaseStep>,
     answer: String,
-    expected: Expected,
     why: String,
+    /// What the receipt says of each step; derived from the outcomes where a file of cases does not say it.
+    #[serde(default)]
+    receipt: Vec<Option<EffectState>>,
+    #[serde(default)]
+    status: Option<Status>,
+    /// Values of the answer that are neither in a result nor in the request.
+    #[serde(default)]
+    unfounded: Option<Vec<String>>,
+    /// Why the program is expected to differ from this case.
+    #[serde(default)]
+    expected_failure: Option<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 struct CaseStep {
     tool: String,
     source: String,
-    effect: Effect,
+    effect: CaseEffect,
     #[serde(default)]
     arguments: Map<String, Value>,
     outcome: Outcome,
@@ -57,7 +60,7 @@ struct CaseStep {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Effect {
+enum CaseEffect {
     Reads,
     Writes,
     Destroys,
@@ -73,15 +76,14 @@ enum Outcome {
     Refused,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+/// How a run ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Expected {
-    /// The run ends complete, and its answer is not marked.
+enum Status {
     Success,
-    /// The run does not end as a success.
     Partial,
-    /// A number or claim is marked as unverified, or the run does not end as a success.
-    Unverified,
+    /// It is suspended until somebody says whether a call took effect.
+    Unknown,
 }
 
 /// How the steps of a case are planned.
@@ -208,7 +210,7 @@ fn model(case: &Case, planning: Planning) -> ScriptedModel {
 }
 
 fn register(hub: &ToolHub, case: &Case) {
-    let mut tools: BTreeMap<(String, String), (Effect, VecDeque<Reply>)> = BTreeMap::new();
+    let mut tools: BTreeMap<(String, String), (CaseEffect, VecDeque<Reply>)> = BTreeMap::new();
     for (at, step) in case.steps.iter().enumerate() {
         let waits = case.steps.iter().take(at).any(stops_others);
         let outcome = match step.outcome {
@@ -226,7 +228,7 @@ fn register(hub: &ToolHub, case: &Case) {
         let key = (step.source.clone(), step.tool.clone());
         let (effect, replies) = tools.entry(key).or_insert_with(|| (step.effect, VecDeque::new()));
         // A tool that reads here and writes there may write.
-        if *effect == Effect::Reads {
+        if *effect == CaseEffect::Reads {
             *effect = step.effect;
         }
         let is_called = step.outcome != Outcome::Refused && !(step.outcome == Outcome::NotBegun && waits);
@@ -236,11 +238,10 @@ fn register(hub: &ToolHub, case: &Case) {
     }
     let mut sources: HashMap<String, Vec<Arc<dyn Tool>>> = HashMap::new();
     for ((source, name), (effect, replies)) in tools {
-        // The planner knows only the tools that a search for the request finds: the request describes them.
         let hints = match effect {
-            Effect::Reads => ToolHints::READ_ONLY,
-            Effect::Writes => ToolHints { destructive: Some(false), ..ToolHints::default() },
-            Effect::Destroys => ToolHints { destructive: Some(true), ..ToolHints::default() },
+            CaseEffect::Reads => ToolHints::READ_ONLY,
+            CaseEffect::Writes => ToolHints { destructive: Some(false), ..ToolHints::default() },
+            CaseEffect::Destroys => ToolHints { destructive: Some(true), ..ToolHints::default() },
         };
         let spec = ToolSpec::new(name.as_str(), case.task.as_str())
             .with_hints(hints)
@@ -258,8 +259,8 @@ fn register(hub: &ToolHub, case: &Case) {
 /// How a case ended.
 #[derive(Debug)]
 struct Played {
-    is_success: bool,
-    is_marked: bool,
+    status: Status,
+    effects: Vec<Effect>,
     text: String,
 }
 
@@ -267,8 +268,11 @@ async fn play(case: &Case, planning: Planning) -> Played {
     let hub = ToolHub::default();
     register(&hub, case);
     let log = MemoryRunLog::new();
+    let logged = log.clone();
+    // Named tools are in every prompt, whatever a search finds for the request.
+    let tools = case.steps.iter().map(|step| format!("{}@{}", step.tool, step.source)).collect();
     let agent = Agent::new(AgentParts {
-        config: Arc::new(AgentConfig::new("assistant")),
+        config: Arc::new(AgentConfig { tools, ..AgentConfig::new("assistant") }),
         hub: Arc::new(hub),
         model: Arc::new(model(case, planning)),
         log: Arc::new(log.clone()),
@@ -291,11 +295,19 @@ async fn play(case: &Case, planning: Planning) -> Played {
         limits,
         ..RunRequest::default()
     };
-    let (_, end) = agent.ask(request, &approver, &CancelToken::new()).await.unwrap();
+    let (id, end) = agent.ask(request, &approver, &CancelToken::new()).await.unwrap();
     let text = end.answer().map_or_else(|| format!("{end:?}"), str::to_owned);
-    let is_marked =
-        ["[Not found in any result:", "【未在任何结果中出现："].iter().any(|mark| text.contains(mark));
-    Played { is_success: matches!(end, RunEnd::Answered { .. }), is_marked, text }
+    let status = match end {
+        RunEnd::Answered { .. } => Status::Success,
+        RunEnd::Suspended { .. } => Status::Unknown,
+        _ => Status::Partial,
+    };
+    let (run, events) = load_run(&logged, &id).await.unwrap();
+    let Ok(RunEvent::Ended { effects: Some(effects), .. }) = events.last().unwrap().event.read() else {
+        panic!("{events:?}")
+    };
+    assert_eq!(effects, run.effects(), "the logged receipt is that of the steps");
+    Played { status, effects, text }
 }
 
 /// Tells the retry of a call from the call itself: a plan that repeats a failed call is refused.
@@ -323,89 +335,125 @@ fn cases(path: &Path) -> Vec<Case> {
     lines.map(read).map(with_distinct_calls).collect()
 }
 
-#[derive(Debug, Default)]
-struct Row {
-    cases: usize,
-    false_successes: usize,
-    true_successes: usize,
-    /// True successes whose run does not end as a success.
-    false_failures: usize,
-    /// True successes whose run ends as a success with a marked value.
-    marked: usize,
+/// What the receipt must say of a step; none if its tool only reads.
+fn expected_state(case: &Case, index: usize) -> Option<EffectState> {
+    if let Some(state) = case.receipt.get(index) {
+        return *state;
+    }
+    let step = &case.steps[index];
+    match step.outcome {
+        _ if step.effect == CaseEffect::Reads => None,
+        Outcome::Done if denies(step.result.as_ref()) => Some(EffectState::NotDone),
+        Outcome::Done => Some(EffectState::Done),
+        Outcome::Unknown => Some(EffectState::Unknown),
+        Outcome::Failed | Outcome::NotBegun | Outcome::Refused => Some(EffectState::NotDone),
+    }
 }
 
-/// Plays all cases of a file, prints the table, and returns the row of all languages.
-async fn table(path: &Path) -> Row {
-    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
-    for case in cases(path) {
-        let mut is_false_success = false;
-        let mut is_false_failure = false;
-        let mut is_marked = false;
-        for planning in [Planning::OnePlan, Planning::Replanning] {
-            let played = play(&case, planning).await;
-            let is_wrong = match case.expected {
-                Expected::Success => !played.is_success || played.is_marked,
-                Expected::Partial => played.is_success,
-                Expected::Unverified => played.is_success && !played.is_marked,
-            };
-            if is_wrong {
-                let (id, expected, why) = (&case.id, case.expected, &case.why);
-                println!("{id} ({planning:?}): expected {expected:?} ({why}), got: {}\n", played.text);
+/// Whether a result says without words that its call failed.
+fn denies(result: Option<&Value>) -> bool {
+    let parsed = result.and_then(Value::as_str).and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let Some(Value::Object(fields)) = parsed.as_ref().or(result) else { return false };
+    let has = |name: &str, flag: bool| fields.get(name) == Some(&Value::Bool(flag));
+    let has_error = match fields.get("error") {
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(Value::Object(fields)) => !fields.is_empty(),
+        Some(Value::Bool(failed)) => *failed,
+        _ => false,
+    };
+    let code = fields.get("exit_code").and_then(Value::as_i64).unwrap_or_default();
+    has_error || code != 0 || has("ok", false) || has("success", false) || has("isError", true)
+}
+
+/// What is wrong with a played case.
+fn faults(case: &Case, planning: Planning, played: &Played) -> Vec<String> {
+    let mut faults = Vec::new();
+    // A tool that reads in one step and writes in another may write.
+    let may_write = |step: &CaseStep| {
+        case.steps.iter().any(|other| {
+            (&other.tool, &other.source) == (&step.tool, &step.source) && other.effect != CaseEffect::Reads
+        })
+    };
+    for (index, step) in case.steps.iter().enumerate() {
+        let told = played.effects.iter().find(|effect| effect.step == step_id(index));
+        let expected = expected_state(case, index);
+        // A later plan may have replaced it before it was begun.
+        let is_replaced = planning == Planning::Replanning && step.outcome == Outcome::NotBegun;
+        match (told, expected) {
+            (None, None) => {}
+            (Some(effect), Some(expected)) if effect.state == expected => {}
+            (Some(_), None) if may_write(step) => {}
+            (None, Some(EffectState::NotDone)) if is_replaced => {}
+            (told, expected) => {
+                faults.push(format!("{}: told {told:?}, expected {expected:?}", step_id(index)));
             }
-            is_false_success |= is_wrong && case.expected != Expected::Success;
-            is_false_failure |= case.expected == Expected::Success && !played.is_success;
-            is_marked |= case.expected == Expected::Success && played.is_marked;
-        }
-        for language in [case.language.as_str(), "all"] {
-            let row = rows.entry(language.to_owned()).or_default();
-            row.cases += 1;
-            row.false_successes += usize::from(is_false_success);
-            row.true_successes += usize::from(case.expected == Expected::Success);
-            row.false_failures += usize::from(is_false_failure);
-            row.marked += usize::from(is_marked && !is_false_failure);
         }
     }
-    println!("{}", path.display());
-    println!("language  cases  false successes  true successes  called failures  only marked");
-    for (language, row) in &rows {
-        let percent = |count: usize| 100.0 * count as f64 / row.true_successes.max(1) as f64;
-        println!(
-            "{language:8}  {:5}  {:15}  {:14}  {:6} ({:4.1} %)  {:3} ({:4.1} %)",
-            row.cases,
-            row.false_successes,
-            row.true_successes,
-            row.false_failures,
-            percent(row.false_failures),
-            row.marked,
-            percent(row.marked)
-        );
+    let is_undone = |effect: &Effect| effect.state != EffectState::Done;
+    if played.status == Status::Success
+        && planning == Planning::OnePlan
+        && played.effects.iter().any(is_undone)
+    {
+        faults.push("a success with a change that was not made".to_owned());
     }
-    rows.remove("all").unwrap_or_default()
+    if let (Some(status), Planning::OnePlan) = (case.status, planning)
+        && status != played.status
+    {
+        faults.push(format!("ended as {:?}, expected {status:?}", played.status));
+    }
+    faults
 }
 
-fn max_marked(file: &Path) -> usize {
-    let is_file = |(name, _): &&(&str, usize)| file.file_stem().is_some_and(|stem| stem == *name);
-    MAX_MARKED.iter().find(is_file).map_or(usize::MAX, |(_, most)| *most)
+/// The values that an answer marks as unfounded.
+fn marked(text: &str) -> Vec<String> {
+    let find = |start: &str, end: &str, separator: &str| {
+        let (_, rest) = text.rsplit_once(start)?;
+        Some(rest.split_once(end)?.0.split(separator).map(str::to_owned).collect::<Vec<_>>())
+    };
+    find("[Not found in any result: ", "]", ", ")
+        .or_else(|| find("【未在任何结果中出现：", "】", "、"))
+        .unwrap_or_default()
 }
 
 #[tokio::test]
-async fn no_answer_claims_work_that_was_not_done() {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/answers");
-    let mut files: Vec<PathBuf> = match std::env::var_os("TOOLYARD_ANSWER_CASES") {
-        Some(file) => vec![PathBuf::from(file)],
-        None => std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect(),
-    };
-    files.retain(|file| file.extension().is_some_and(|extension| extension == "jsonl"));
-    files.sort();
-    let mut failed = Vec::new();
-    for file in files {
-        let row = table(&file).await;
-        let is_good = row.false_successes == 0
-            && row.false_failures * 100 <= row.true_successes * MAX_FALSE_FAILURES_PERCENT
-            && row.marked <= max_marked(&file);
-        if !is_good {
-            failed.push(file);
+async fn receipts_say_what_was_recorded_whatever_the_answer_says() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/receipts/cases.jsonl");
+    let file = std::env::var_os("TOOLYARD_RECEIPT_CASES").map_or(folder, PathBuf::from);
+    let (mut failed, mut surprises) = (Vec::new(), Vec::new());
+    let (mut listed, mut found, mut marks, mut right_marks) = (0, 0, 0, 0);
+    let all = cases(&file);
+    for case in &all {
+        let mut case_faults = Vec::new();
+        for planning in [Planning::OnePlan, Planning::Replanning] {
+            let played = play(case, planning).await;
+            case_faults.extend(faults(case, planning, &played));
+            if let (Some(unfounded), Planning::OnePlan) = (&case.unfounded, planning) {
+                let marked = marked(&played.text);
+                let is_same = |one: &str, other: &str| {
+                    let (one, other) = (one.to_lowercase(), other.to_lowercase());
+                    one.contains(&other) || other.contains(&one)
+                };
+                listed += unfounded.len();
+                found +=
+                    unfounded.iter().filter(|value| marked.iter().any(|mark| is_same(mark, value))).count();
+                marks += marked.len();
+                let right = marked.iter().filter(|mark| unfounded.iter().any(|value| is_same(mark, value)));
+                right_marks += right.count();
+                if marked.iter().any(|mark| !unfounded.iter().any(|value| is_same(mark, value))) {
+                    println!("{}: marked {marked:?}, unfounded {unfounded:?}", case.id);
+                }
+            }
+        }
+        match (&case.expected_failure, case_faults.is_empty()) {
+            (None, false) => failed.push(format!("{} ({}): {case_faults:?}", case.id, case.why)),
+            (Some(_), true) => surprises.push(case.id.clone()),
+            _ => {}
         }
     }
-    assert!(failed.is_empty(), "{failed:?}");
+    println!("{}: {} cases, {} with a wrong receipt or status", file.display(), all.len(), failed.len());
+    println!(
+        "values: {found} of {listed} unfounded ones are marked; {right_marks} of {marks} marks are right"
+    );
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    assert!(surprises.is_empty(), "expected to fail, and does not: {surprises:?}");
 }
