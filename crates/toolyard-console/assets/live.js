@@ -181,7 +181,7 @@
 
   const TYPES = ["run_created", "model_requested", "model_replied", "model_failed", "planned", "plan_rejected", "tools_searched", "step_started", "step_progress", "step_ended", "step_repaired", "repair_failed", "step_resolved", "step_verified", "approval_requested", "approval_decided", "answer_delta", "answer_discarded", "answered", "run_suspended", "run_resumed", "run_ended"];
   // Events that change more of the page than the states of steps.
-  const REFRESH_NOW = new Set(["planned", "approval_requested", "approval_decided", "run_suspended", "run_resumed", "run_ended"]);
+  const REFRESH_NOW = new Set(["planned", "approval_requested", "approval_decided", "answered", "run_suspended", "run_resumed", "run_ended"]);
   const REFRESH_SOON = new Set(["step_started", "step_ended", "step_verified", "step_repaired", "step_resolved", "model_failed"]);
 
   // A proxy may hold events back: after a silence, a run that is not over is shown by the server's rendering, less and

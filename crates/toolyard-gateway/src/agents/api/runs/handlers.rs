@@ -119,13 +119,13 @@ pub(in crate::agents::api) async fn show(runs: &ActiveRuns, run: &RunId) -> Resu
     let (message, hint) = summary.failure();
     let message = message.map(str::to_owned);
     let state = ApiRunState::new(record.state, summary.end.as_ref());
-    let answer = summary.end.as_ref().and_then(RunEnd::answer).map(str::to_owned);
+    let answer = summary.answer().map(str::to_owned);
     let sources = summary.sources().to_vec();
     let request = summary.request;
     let effects = state_of_steps.effects();
     let question = request.as_ref().map(|request| request.question.as_str()).unwrap_or_default();
     let language = Language::English.for_question(question);
-    let has_receipt = !matches!(state, ApiRunState::Running | ApiRunState::Planned);
+    let has_receipt = answer.is_some() || !matches!(state, ApiRunState::Running | ApiRunState::Planned);
     let receipt = if has_receipt { receipt_lines(&effects, language) } else { Vec::new() };
     let details = RunDetails {
         run: run.to_string(),

@@ -106,6 +106,8 @@ pub(in crate::agents::api) struct RunSummary {
     pub(in crate::agents::api) tally: RunTally,
     /// How the run ended or why it is suspended; `None` while it is active.
     pub(in crate::agents::api) end: Option<RunEnd>,
+    /// How the run ends once its answer is reviewed.
+    pub(in crate::agents::api) answered: Option<RunEnd>,
     pub(in crate::agents::api) event_count: usize,
 }
 
@@ -120,6 +122,7 @@ impl RunSummary {
                 RunEvent::Planned { plan, tools } => {
                     summary.plan = Some(planned_steps(plan, |step| tools.get(step)));
                 }
+                RunEvent::Answered { end } => summary.answered = Some(end),
                 RunEvent::Ended { end, .. } => summary.end = Some(end),
                 RunEvent::Resumed { .. } => summary.end = None,
                 _ => {}
@@ -128,9 +131,14 @@ impl RunSummary {
         summary
     }
 
+    /// The answer, also while it is reviewed.
+    pub(in crate::agents::api) fn answer(&self) -> Option<&str> {
+        self.end.as_ref().or(self.answered.as_ref()).and_then(RunEnd::answer)
+    }
+
     /// The tools and sources that the answer is based on.
     pub(in crate::agents::api) fn sources(&self) -> &[String] {
-        match &self.end {
+        match self.end.as_ref().or(self.answered.as_ref()) {
             Some(RunEnd::Answered { sources, .. } | RunEnd::Partial { sources, .. }) => sources,
             _ => &[],
         }
