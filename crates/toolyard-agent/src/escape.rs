@@ -11,6 +11,8 @@ use toolyard_core::{
     text::{NON_LF_LINE_BREAKS, normalize_line_breaks},
 };
 
+/// Characters of a name that are shown.
+const MAX_NAME_CHARS: usize = 40;
 /// Control tokens of chat templates written in brackets.
 const BRACKET_TOKENS: [&str; 16] = [
     "INST",
@@ -145,6 +147,17 @@ pub(crate) fn name(name: &str) -> Cow<'_, str> {
 pub(crate) fn is_plain_name(name: &str) -> bool {
     let is_plain = |letter: char| letter.is_alphanumeric() || "_-.:/$@".contains(letter);
     !name.is_empty() && name.chars().all(is_plain) && find_unsafe(name).is_empty()
+}
+
+/// A server-defined name as shown to users: bounded, unusual characters replaced.
+pub(crate) fn display_name(name: &str) -> String {
+    let replace_unusual =
+        |letter: char| if letter.is_alphanumeric() || "_-.:/".contains(letter) { letter } else { '_' };
+    let mut shown: String = name.chars().take(MAX_NAME_CHARS).map(replace_unusual).collect();
+    if name.chars().nth(MAX_NAME_CHARS).is_some() {
+        shown.push('…');
+    }
+    shown
 }
 
 /// A value as escaped JSON on one line, without unsafe characters, tags or control tokens.

@@ -14,7 +14,6 @@ use super::{
     examples::example_turns,
     plan::{NO_TOOL, PlanProblem},
     plan_schema::plan_schema,
-    question::{changes_something, is_plain_question},
     signature::signature,
     tool_search::search_tool,
 };
@@ -183,10 +182,7 @@ impl PlanningAgent {
         let core = by_name(core.collect());
         let core: Vec<&PromptTool> = core.into_iter().filter(|tool| fits(tool)).collect();
         let is_core = |tool: &PromptTool| core.iter().any(|known| known.name() == tool.name());
-        let only_reads = is_plain_question(&context.question);
-        let is_wanted = |tool: &&PromptTool| {
-            !(is_core(tool) || is_refused(tool) || only_reads && changes_something(tool))
-        };
+        let is_wanted = |tool: &&PromptTool| !(is_core(tool) || is_refused(tool));
         let relevant = context.tools.relevant.iter().filter(is_wanted);
         let relevant = relevant.take(self.budget.max_relevant_tools).filter(|tool| fits(tool));
         core.iter().copied().chain(by_name(relevant.collect())).collect()

@@ -717,7 +717,7 @@ fn native_calls_become_steps_or_a_plan() {
     let read = |reply: &ModelReply| parse(&native, reply).map_err(|problem| problem.to_string());
     let both =
         reply_with_calls(&[("call-1", "get_time", ""), ("call-2", "calculate", "{\"expression\": \"1+1\"}")]);
-    assert_eq!(steps(read(&both)), pairs(&[("call_1", "get_time"), ("call_2", "calculate")]));
+    assert_eq!(steps(read(&both)), pairs(&[("s1", "get_time"), ("s2", "calculate")]));
     assert_eq!(
         steps(read(&reply_with_calls(&[("x", MAKE_PLAN_TOOL, PLAN)]))),
         pairs(&[("a", "calculate"), ("b", "none")])

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::{escape, reference::display_name};
+use crate::escape::{self, display_name};
 
 /// Characters of a value that are shown.
 const MAX_VALUE_CHARS: usize = 120;

@@ -7,7 +7,6 @@
 //! | `reply/` | reads a plan or an answer from the reply |
 //! | `normalize/` | normalizes a plan and repairs what does not fit, before it is checked |
 //! | `argument_changes.rs` | what a repair changed in arguments |
-//! | `question.rs` | recognizes requests that only ask something |
 //! | `tool_search.rs` | how a model asks for tools that its prompt does not show |
 //! | `paths.rs` | paths in arguments: from the settings of a server, or refused |
 //! | `plan.rs`, `plan_check.rs`, `tool_params.rs`, `tool_name.rs` | plans, their problems, and the tools they may use |
@@ -21,7 +20,6 @@ pub(crate) mod paths;
 mod plan;
 pub(crate) mod plan_check;
 pub(crate) mod plan_schema;
-mod question;
 pub(crate) mod reply;
 mod signature;
 pub(crate) mod tool_name;

@@ -31,10 +31,6 @@ pub(crate) fn is_read_only_name(tool: &str) -> bool {
     has(&READ_WORDS) && !has(&WRITE_WORDS)
 }
 
-pub(crate) fn is_changing_name(tool: &str) -> bool {
-    name_words(tool).iter().any(|word| WRITE_WORDS.contains(&word.as_str()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -162,10 +162,6 @@ impl PromptTool {
         &self.name
     }
 
-    pub(crate) fn is_known_read_only(&self) -> bool {
-        self.is_native || self.hints.is_some_and(|hints| hints.read_only)
-    }
-
     /// The operator's name of the server or skill that it comes from; none for native tools.
     pub fn server(&self) -> Option<&str> {
         self.server.as_deref()

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `parse.rs` | finds references in text and parses their paths |
 //! | `path.rs` | follows a path exactly as written |
-//! | `fuzzy_lookup.rs`, `table_column.rs`, `lookup_trace.rs` | finds the intended part when a path does not match |
+//! | `main_value.rs` | the main part of a result that has metadata beside it |
 //! | `select.rs`, `adapt.rs` | picks the part of a value that a parameter can take |
 //! | `argument_tree.rs`, `resolve.rs` | builds the final arguments without copying large values |
 //! | `coerce.rs` | converts written values to the type of a parameter |
@@ -16,19 +16,15 @@ mod adapt;
 mod argument_tree;
 pub(crate) mod coerce;
 mod error;
-mod fuzzy_lookup;
-mod lookup_trace;
+mod main_value;
 mod parse;
 mod path;
 mod resolve;
 mod select;
-mod table_column;
 
 pub(crate) use self::{
-    lookup_trace::display_name,
     parse::Reference,
     resolve::{ResolvedArguments, references, references_in, resolve_references},
-    table_column::fold_name,
 };
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::{
     adapt::{ReferencedValues, adapt_list, expected_list, select_for_argument, spread_cells, takes_rows},
     argument_tree::{ArgumentNode, fits},
     error::ReferenceError,
-    fuzzy_lookup::{fuzzy_lookup, is_wrapper, main_value},
+    main_value::{is_wrapper, main_value},
     parse::{Fragment, PathSegment, Reference, is_file_extension, parse_fragments},
     path::{PathValue, follow_path},
     select::{ValueKind, select_part},
@@ -183,10 +183,6 @@ impl<'v> Resolver<'v> {
         }
         if let Some((found, rest)) = split_text_suffix(reference, value) {
             return Ok(Some((found, rest)));
-        }
-        if let Some((found, note)) = fuzzy_lookup(value, path) {
-            self.notes.push(format!("`{written}`: {note}"));
-            return Ok(Some((found, "")));
         }
         let outline = outline(value);
         Err(ReferenceError::NoSuchPath { reference: written.clone(), step: step.clone(), outline })

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{
-    lookup_trace::display_name,
-    path::{PathValue, is_number},
+use super::path::{PathValue, is_number};
+use crate::{
+    escape::display_name,
+    values::grid_cell::{GridCell, SAMPLED_RECORDS, is_grid},
 };
-use crate::values::grid_cell::{GridCell, SAMPLED_RECORDS, is_grid};
 
 /// Values nested deeper are not searched.
 const MAX_DEPTH: usize = 4;

@@ -155,10 +155,8 @@ async fn a_suspended_run_resumes_with_the_stored_decision() {
 
 #[tokio::test(start_paused = true)]
 async fn approvers_see_approximately_resolved_references() {
-    let steps = plan(&[
-        ("order", "order", json!({}), &[]),
-        ("write", "write", json!({"x": "$order.customer.total"}), &[]),
-    ]);
+    let steps =
+        plan(&[("order", "order", json!({}), &[]), ("write", "write", json!({"x": "$order + 1"}), &[])]);
     let order = tool("order", Behavior::Return(json!({"total": 7, "name": "Ada"})));
     let fixture =
         Fixture::new(replying([steps, "Done.".to_owned()]), &[order, tool("write", Behavior::Echo).writes()]);
@@ -166,7 +164,7 @@ async fn approvers_see_approximately_resolved_references() {
     let (run, _) = fixture.agent.ask(request("?"), &watcher, &CancelToken::new()).await.unwrap();
     let question = watcher.requests.lock().unwrap()[0].clone();
     assert_eq!(question.notes.len(), 1, "{question:?}");
-    assert!(question.notes[0].contains("`$order.customer.total`"), "{question:?}");
+    assert!(question.notes[0].contains("`$order`: used its `total`"), "{question:?}");
     let record = fixture.log.approval(question.id).await.unwrap().unwrap();
     assert!(record.text.contains(&question.notes[0]), "{}", record.text);
     let logged = fixture.events(&run).await.into_iter().find_map(|event| match event {

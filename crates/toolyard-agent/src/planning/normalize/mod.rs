@@ -15,7 +15,7 @@ mod step_ids;
 
 use std::collections::HashSet;
 
-use serde_json::{Number, Value};
+use serde_json::Value;
 use toolyard_core::{RawJson, ToolKind, extract_capabilities};
 
 pub(crate) use self::infer_arguments::prepare_tool_input;
@@ -27,10 +27,9 @@ use super::{
     paths::{ToolPlaces, add_settled_arguments},
     plan::{NO_TOOL, Plan, Step},
     plan_check::{ToolCatalog, is_misfit},
-    reply::plan_json::UNNAMED_ARGUMENT,
     tool_params::ToolParams,
 };
-use crate::reference::{coerce::coerce_value, fold_name};
+use crate::reference::coerce::coerce_value;
 
 /// Names with which models say that a step needs no tool.
 const NO_TOOL_NAMES: [&str; 14] = [
@@ -69,8 +68,8 @@ pub(super) fn normalize(
         if let Some(selected) = tools.name_for_arguments(&step.tool_type, &step.arguments) {
             step.tool_type = selected;
         }
-        // Unknown dependencies are dropped; unknown references are reported by the plan check.
-        step.dependencies.retain(|id| known_steps.contains(id.as_str()) && *id != step.id);
+        // A step does not depend on itself. The plan check reports unknown dependencies and references.
+        step.dependencies.retain(|id| *id != step.id);
         if let Some(schema) = tools.input_schema(&step.tool_type).filter(|_| step.tool_type != NO_TOOL) {
             let written = step.arguments.clone();
             repair_arguments(step, &schema, &known_steps, &tools.places(&step.tool_type));
@@ -91,7 +90,6 @@ pub(super) fn normalize(
 /// model is asked again.
 fn repair_arguments(step: &mut Step, schema: &RawJson, known_steps: &HashSet<&str>, places: &ToolPlaces) {
     let params = ToolParams::from_schema(schema);
-    name_unnamed_argument(step, &params);
     correct_names(step, &params);
     if let Some(prepared) = prepare_tool_input(step, schema) {
         step.arguments = prepared;
@@ -100,7 +98,6 @@ fn repair_arguments(step: &mut Step, schema: &RawJson, known_steps: &HashSet<&st
     for (name, value) in &mut step.arguments {
         if let Some(param) = params.param(name).filter(|param| is_misfit(&params, param, value, known_steps))
         {
-            unwrap_dollar_numbers(value, known_steps);
             *value = coerce_value(std::mem::take(value), param);
         }
     }
@@ -143,6 +140,11 @@ fn correct_names(step: &mut Step, params: &ToolParams) {
     step.arguments = arguments.into_iter().map(|(name, value)| (correct_name(name), value)).collect();
 }
 
+/// A name reduced to its letters and digits in lower case, for comparing spellings.
+fn fold_name(name: &str) -> String {
+    name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
 /// A calculation without anything to calculate is left to the model, as the specification says.
 fn leave_empty_calculation_to_model(step: &mut Step, notes: &mut RepairNotes) {
     let is_calculation = ToolKind::of(&extract_capabilities(&step.tool_type, "")) == ToolKind::Calculate;
@@ -168,23 +170,6 @@ fn describe_call(step: &Step) -> String {
     if arguments.is_empty() { step.tool_type.clone() } else { format!("{}: {arguments}", step.tool_type) }
 }
 
-/// Converts `$42` to 42: small models write numbers like references.
-fn unwrap_dollar_numbers(value: &mut Value, known_steps: &HashSet<&str>) {
-    match value {
-        Value::String(text) => {
-            let number = text.trim().strip_prefix('$').filter(|rest| !known_steps.contains(rest));
-            if let Some(number) = number.and_then(|rest| serde_json::from_str::<Number>(rest).ok()) {
-                *value = Value::Number(number);
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(|item| unwrap_dollar_numbers(item, known_steps)),
-        Value::Object(entries) => {
-            entries.values_mut().for_each(|value| unwrap_dollar_numbers(value, known_steps));
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
 /// The tool that a name means: the tool itself, one whose name differs only in case and separators, or none.
 fn resolve_tool_name(name: &str, tools: &dyn ToolCatalog) -> String {
     let is_known = |name: &str| tools.input_schema(name).is_some();
@@ -202,22 +187,6 @@ fn resolve_tool_name(name: &str, tools: &dyn ToolCatalog) -> String {
     match tools.nearest(bare) {
         Some(near) if fold_name(&near) == fold_name(bare) => near,
         _ => name.to_owned(),
-    }
-}
-
-/// Assigns an unnamed argument to the only required parameter.
-fn name_unnamed_argument(step: &mut Step, params: &ToolParams) {
-    if params.param(UNNAMED_ARGUMENT).is_some() || step.arguments.len() != 1 {
-        return;
-    }
-    let required: Vec<&str> = params.required().map(|param| param.name.as_str()).collect();
-    let only = match (required.as_slice(), params.params.as_slice()) {
-        ([only], _) => *only,
-        ([], [only]) => only.name.as_str(),
-        _ => return,
-    };
-    if let Some(value) = step.arguments.remove(UNNAMED_ARGUMENT) {
-        step.arguments.insert(only.to_owned(), value);
     }
 }
 

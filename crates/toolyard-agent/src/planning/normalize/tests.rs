@@ -23,18 +23,18 @@ fn ids_become_valid_and_references_follow() {
     let plan = json!({"steps": [
         {"id": "读取", "tool": "anything", "arguments": {"a": 1}},
         {"id": "step-2", "tool": "anything", "arguments": {"a": "$读取.x", "b": ["共$读取.n行", "$$读取"]}, "dependencies": "读取"},
-        {"id": "read", "tool": "anything", "arguments": {"a": "{{step-2.y}} and $steps.read.z"}, "dependencies": ["step-2"]},
-        {"id": 4, "tool": "anything", "arguments": {"a": "$read", "b": "${step-2}", "c": "{{unknown}}"}, "dependencies": [1]},
-        {"id": "last", "tool": "anything", "arguments": {"a": "$step_4.x"}, "dependencies": [9]},
+        {"id": "read", "tool": "anything", "arguments": {"a": "$step-2.y and $read_1"}, "dependencies": ["step-2"]},
+        {"id": 4, "tool": "anything", "arguments": {"a": "$read", "b": "${step-2}", "c": "{{unknown}}"}, "dependencies": ["读取"]},
+        {"id": "last", "tool": "anything", "arguments": {"a": "$4.x"}, "dependencies": [9]},
     ]});
     assert_eq!(
         normalized(&plan),
         json!([
             ["s1", "anything", {"a": 1}, []],
-            ["step_2", "anything", {"a": "$s1.x", "b": ["共$s1.n行", "$$读取"]}, ["s1"]],
-            ["read_2", "anything", {"a": "${step_2.y} and $read_2.z"}, ["step_2"]],
-            ["4", "anything", {"a": "$read_2", "b": "${step_2}", "c": "{{unknown}}"}, ["s1"]],
-            ["last", "anything", {"a": "$4.x"}, []],
+            ["s2", "anything", {"a": "$s1.x", "b": ["共$s1.n行", "$$读取"]}, ["s1"]],
+            ["read_2", "anything", {"a": "$s2.y and $read_1"}, ["s2"]],
+            ["4", "anything", {"a": "$read_2", "b": "${s2}", "c": "{{unknown}}"}, ["s1"]],
+            ["last", "anything", {"a": "$4.x"}, ["9"]],
         ])
     );
 }
@@ -42,7 +42,7 @@ fn ids_become_valid_and_references_follow() {
 #[test]
 fn tool_names_and_arguments_are_normalized() {
     let plan = json!({"steps": [
-        {"id": "a", "tool": "functions.calculate", "arguments": "1 + 1"},
+        {"id": "a", "tool": "functions.calculate", "arguments": {"expression": "1 + 1"}},
         {"id": "m", "tool": "calculate", "arguments": {"expression": "$1234 * $5.50 + $a"}},
         {"id": "b", "tool": "Calculate", "arguments": {"expression": 5, "values": "[1, 2]"}},
         {"id": "c", "tool": "write_data_to_excel", "arguments": {"filepath": "x", "sheet_name": "s", "data": 7, "start_cell": null}},
@@ -65,16 +65,26 @@ fn tool_names_and_arguments_are_normalized() {
 }
 
 #[test]
+fn of_two_ids_the_longer_one_is_meant() {
+    let plan = json!([
+        {"id": "读取", "tool": "anything", "arguments": {"a": 1}},
+        {"id": "读取文件", "tool": "anything", "arguments": {"a": 2}},
+        {"id": "last", "tool": "anything", "arguments": {"a": "$读取文件.x", "b": "$读取.x"}},
+    ]);
+    assert_eq!(normalized(&plan)[2][2], json!({"a": "$s2.x", "b": "$s1.x"}));
+}
+
+#[test]
 fn a_duplicate_id_is_renamed() {
     let plan = json!([
         {"id": "read", "tool": "anything", "arguments": {"a": 1}},
         {"id": "x", "tool": "anything", "arguments": {"a": 2}},
         {"id": "x", "tool": "anything", "arguments": {"a": 3}},
-        {"id": "y", "tool": "anything", "arguments": {"a": "$x", "b": "$x_2", "c": "$x2.z"}},
+        {"id": "y", "tool": "anything", "arguments": {"a": "$x", "b": "$x_2"}},
     ]);
     let found = normalized(&plan);
     assert_eq!(found[2][0], "x_2");
-    assert_eq!(found[3][2], json!({"a": "$x", "b": "$x_2", "c": "$x_2.z"}));
+    assert_eq!(found[3][2], json!({"a": "$x", "b": "$x_2"}));
 }
 
 #[test]
@@ -122,7 +132,7 @@ fn repaired(arguments: &Value) -> (Value, Vec<String>) {
 
 #[test]
 fn what_does_not_fit_is_repaired_and_every_repair_is_noted() {
-    let written = json!({"Path": "a.xlsx", "limit": "$42", "force": "true", "rows": 7, "start_cell": null,
+    let written = json!({"Path": "a.xlsx", "limit": "42", "force": "true", "rows": 7, "start_cell": null,
         "end_cell": null, "ratio": "", "options": "{\"a\": 1}"});
     let (arguments, notes) = repaired(&written);
     assert_eq!(
@@ -134,7 +144,7 @@ fn what_does_not_fit_is_repaired_and_every_repair_is_noted() {
         "`start_cell`: left out `null`",
         "`ratio`: left out `\"\"`",
         "`path`: added `\"a.xlsx\"`",
-        "`limit`: `\"$42\"` became `42`",
+        "`limit`: `\"42\"` became `42`",
         "`force`: `\"true\"` became `true`",
         "`rows`: `7` became `[[7]]`",
         "`options`: `\"{\\\"a\\\": 1}\"` became `{\"a\":1}`",

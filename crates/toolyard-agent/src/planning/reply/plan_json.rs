@@ -21,8 +21,8 @@ const DEPENDENCY_KEYS: [&str; 7] =
     ["dependencies", "depends_on", "dependsOn", "deps", "dependency", "after", "依赖"];
 const DESCRIPTION_KEYS: [&str; 7] = ["description", "desc", "task", "purpose", "title", "step", "描述"];
 const ANSWER_KEYS: [&str; 5] = ["answer", "final_answer", "reply", "message", "回答"];
-/// The name of an argument without one, until the tool's parameters are known.
-pub(in crate::planning) const UNNAMED_ARGUMENT: &str = "input";
+/// The name of an argument without one; a tool without such a parameter is reported as a problem of the plan.
+const UNNAMED_ARGUMENT: &str = "input";
 /// Nested wrapper objects that are searched for a plan.
 const MAX_WRAPPER_DEPTH: usize = 4;
 
