@@ -3,6 +3,7 @@
 //! - `ledger PORT_FILE LOG_FILE` records every call it receives, even if the caller dies.
 //! - `steps STORE RUN LEDGER OWNER LEASE_MS KILL_AT PAUSE_MS` executes the steps of a run. It kills itself at
 //!   the point `KILL_AT` (`NAME:STEP`), and pauses at times for at least `PAUSE_MS`, if not 0.
+//! - `audit STORE` appends to the audit log as fast as possible.
 //! - `flood STORE RUN` writes steps as fast as possible and prints the acknowledged ones.
 
 #![expect(clippy::unwrap_used, reason = "a test process")]
@@ -16,8 +17,8 @@ use std::{
 };
 
 use toolyard_core::{
-    ContentHash, FinishedStep, Journal, JournalError, Lease, RawJson, RunId, RunState, StepIntent, StepStart,
-    StepState, idempotency_key,
+    AuditRecord, ContentHash, FinishedStep, Journal, JournalError, Lease, RawJson, RunId, RunState,
+    StepIntent, StepStart, StepState, idempotency_key,
 };
 use toolyard_store::{Location, Store};
 
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
             }
             .execute(),
         ),
+        ["audit", store] => runtime.block_on(append_records(parse_location(store))),
         ["flood", store, run] => runtime.block_on(flood(parse_location(store), RunId::from(*run))),
         _ => ExitCode::FAILURE,
     }
@@ -79,6 +81,14 @@ fn ledger(port_file: &Path, log_file: &Path) -> ExitCode {
         });
     }
     ExitCode::SUCCESS
+}
+
+async fn append_records(store: Location) -> ExitCode {
+    let store = Store::open(store).await.unwrap();
+    let record = AuditRecord::refused(0, 1, "a record");
+    loop {
+        store.append_audit(vec![record.clone(); 200]).await.unwrap();
+    }
 }
 
 struct Worker {

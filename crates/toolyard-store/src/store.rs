@@ -16,10 +16,10 @@ use crate::{
     },
 };
 
-/// PostgreSQL: a replica that stops in the middle of a transaction must not stop the others. An abandoned request would keep its
+/// The limits of [`Engine::limit_locks`] for one transaction: its connection belongs to the pool. An abandoned request would keep the
 /// connection until it gets the lock.
 const LIMIT_LOCKS: &str = "SELECT set_config('lock_timeout', '5s', true), \
-                           set_config('idle_in_transaction_session_timeout', '10s', true)";
+                           set_config('idle_in_transaction_session_timeout', '4s', true)";
 
 /// How long the database may take for the answer to a query, or between two rows of it. Without an answer the connection is given up:
 /// its other end may be gone and not have closed it.

@@ -39,6 +39,15 @@ impl Engine {
         }
     }
 
+    /// SQL that limits how long a session holds and waits for locks, so that a replica that stops in the middle of a transaction, or
+    /// whose host vanishes, does not stop the others: the server ends its transaction. They wait a little longer than that.
+    pub(crate) fn limit_locks(self) -> &'static str {
+        match self {
+            Self::Sqlite => "",
+            Self::Postgres => "SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '4s'",
+        }
+    }
+
     /// The statement that begins a write transaction.
     pub(crate) fn begin(self) -> &'static str {
         match self {

@@ -214,7 +214,7 @@ async fn commit_batches(pool: AnyPool, engine: Engine, receiver: Arc<Mutex<mpsc:
     }
 }
 
-/// A connection that the writer keeps, because its durability setting must not leak into the pool.
+/// A connection that the writer keeps, because its settings must not leak into the pool.
 struct WriteConnection {
     pool: AnyPool,
     engine: Engine,
@@ -270,7 +270,7 @@ impl WriteConnection {
         if matches!(outcome, Ok(()) | Err(TransactionError::Job(_))) {
             self.connection = Some(connection);
         } else {
-            // The state of a failed connection is unknown, and its durability setting must not reach others by the pool. The next
+            // The state of a failed connection is unknown, and its settings must not reach others by the pool. The next
             // commit opens a new one.
             drop(connection.detach());
         }
@@ -282,6 +282,7 @@ impl WriteConnection {
     async fn connect(&mut self) -> Result<PoolConnection<Any>, StoreError> {
         let mut connection = self.pool.acquire().await?;
         connection.execute(sqlx::raw_sql(self.engine.set_durability(self.durability))).await?;
+        connection.execute(sqlx::raw_sql(self.engine.limit_locks())).await?;
         Ok(connection)
     }
 }

@@ -10,13 +10,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use sqlx::{AnyPool, Executor as _, Row as _};
 use tokio::{task::JoinSet, time::sleep};
 use toolyard_core::{Audit as _, AuditRecord, ContentHash};
 use toolyard_store::{AuditConfig, AuditQuery, AuditVerification, Engine, Location, Store, StoredAudit};
 
-use crate::{common::TestStore, postgres_server::PostgresServer};
+use crate::{common::TestStore, kills::worker_path, postgres_server::PostgresServer};
 
 fn record(call: String) -> AuditRecord {
     AuditRecord {
@@ -186,6 +186,10 @@ async fn the_next_process_appends_what_an_earlier_one_left_exactly_once() {
     let copy = folder.join("copy");
     std::fs::copy(&left, &copy).unwrap();
     drop(audit);
+    // Its task unlocks the file at its end; a file that is locked is looked at again only after a minute.
+    while std::fs::File::open(&left).unwrap().try_lock().is_err() {
+        sleep(Duration::from_millis(5)).await;
+    }
     set_disk_full(&test_store, false).await;
 
     let _next = StoredAudit::start(&test_store.open().await, &config());
@@ -273,6 +277,48 @@ async fn calls_are_refused_while_required_records_cannot_be_kept() {
     audit.flush().await;
     assert_eq!(wait_until_complete(&store, calls).await, 0, "every call that was made has a record");
     assert_eq!(count(&store, &format!("outcome LIKE '{refused} calls refused: %'")).await, 1);
+}
+
+/// A replica that is frozen in the middle of a commit holds the lock on the head of the log.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_frozen_replica_delays_the_records_of_others_by_seconds_only() {
+    let test_store = TestStore::new(Engine::Postgres).await;
+    let store = test_store.open().await;
+    let mut frozen = tokio::process::Command::new(worker_path())
+        .args(["audit", &test_store.to_argument()])
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    freeze_in_transaction(&frozen, &test_store.url()).await;
+    let audit = StoredAudit::start(&store, &config());
+    let started = Instant::now();
+    audit.record(record("0:0".to_owned()));
+    while count(&store, "call = '0:0'").await == 0 {
+        assert!(started.elapsed() < Duration::from_secs(8), "the record waits for the frozen replica");
+        sleep(Duration::from_millis(50)).await;
+    }
+    frozen.start_kill().unwrap();
+}
+
+/// Freezes a process while the server waits for the rest of its transaction.
+async fn freeze_in_transaction(process: &tokio::process::Child, url: &str) {
+    let pid = Pid::from_raw(i32::try_from(process.id().unwrap()).unwrap()).unwrap();
+    let pool = AnyPool::connect(url).await.unwrap();
+    let open = "SELECT COUNT(*) AS count FROM pg_stat_activity \
+                WHERE datname = current_database() AND state = 'idle in transaction'";
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(20) {
+        sleep(Duration::from_millis(fastrand::u64(1..20))).await;
+        kill_process(pid, Signal::STOP).unwrap();
+        // The server finishes the statement that it has.
+        sleep(Duration::from_millis(30)).await;
+        let row = sqlx::query(open).fetch_one(&pool).await.unwrap();
+        if row.get::<i64, _>("count") > 0 {
+            return;
+        }
+        kill_process(pid, Signal::CONT).unwrap();
+    }
+    panic!("the process was never stopped in a transaction");
 }
 
 /// The load of two replicas, and the server stopped, started, frozen and thawed under it. `TOOLYARD_OUTAGE_SECONDS` makes the

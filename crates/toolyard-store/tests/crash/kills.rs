@@ -45,7 +45,7 @@ fn random_kills() -> usize {
     campaign_size("TOOLYARD_RANDOM_KILLS", 60)
 }
 
-fn worker_path() -> PathBuf {
+pub(crate) fn worker_path() -> PathBuf {
     // Tests are in `deps`, examples beside it.
     let tests = std::env::current_exe().unwrap();
     tests.parent().unwrap().parent().unwrap().join("examples/journal_worker")
