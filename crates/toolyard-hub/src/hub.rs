@@ -257,7 +257,7 @@ impl ToolHub {
         let call = self.new_call(request, options);
         let audit_guard = AuditGuard { hub: self, call: &call, options, is_recorded: false };
         let outcome = self.dispatch_by_name(&call, options).await.map_err(|failure| failure.error);
-        audit_guard.record(outcome)
+        self.withhold_until_recorded(request, audit_guard.record(outcome)).await
     }
 
     /// Executes a call for which only a capability is known. Trusted read-only tools whose schema accepts the arguments
@@ -273,7 +273,8 @@ impl ToolHub {
         let call = self.new_call(&request, options);
         let audit_guard = AuditGuard { hub: self, call: &call, options, is_recorded: false };
         let outcome = self.dispatch_by_capability(&call, capability, options, |_| true).await;
-        audit_guard.record(outcome.map_err(|failure| failure.error))
+        let outcome = audit_guard.record(outcome.map_err(|failure| failure.error));
+        self.withhold_until_recorded(&request, outcome).await
     }
 
     /// Executes a call by name and, if it certainly had no effect when it failed, by capability. The
@@ -289,7 +290,8 @@ impl ToolHub {
         let call = self.new_call(request, options);
         let audit_guard = AuditGuard { hub: self, call: &call, options, is_recorded: false };
         let outcome = self.dispatch_by_name(&call, options).await;
-        audit_guard.record(self.or_by_capability(&call, capability, options, outcome).await)
+        let outcome = audit_guard.record(self.or_by_capability(&call, capability, options, outcome).await);
+        self.withhold_until_recorded(request, outcome).await
     }
 
     /// The result of a call by name, or of the capability fallback if the call failed without any effect.
@@ -478,6 +480,28 @@ impl ToolHub {
             self.record_past_request(call, request);
         }
         outcome
+    }
+
+    /// Withholds a result until the record of the call is durable, if the audit log must be complete: an answer that a client has
+    /// must not be missing from the log after a crash.
+    pub(crate) async fn withhold_until_recorded(
+        &self,
+        request: &ToolCallRequest,
+        outcome: Result<ToolOutput, ToolError>,
+    ) -> Result<ToolOutput, ToolError> {
+        let Some(kept) = self.config.audit.as_ref().and_then(|audit| audit.wait_until_durable()) else {
+            return outcome;
+        };
+        let Err(error) = kept.await else { return outcome };
+        if outcome.as_ref().is_err_and(ToolError::had_no_effect) {
+            return outcome;
+        }
+        let message =
+            format!("the call was made and may have had an effect; its result is withheld because {error}");
+        Err(ToolError::new(ErrorKind::OutcomeUnknown, message)
+            .with_retryable(false)
+            .on_tool(&request.tool_name)
+            .with_hint("find out what the call changed before it is made again"))
     }
 
     /// Stores the user's request with the tools that succeeded for it, for search.

@@ -116,7 +116,8 @@ impl ToolHub {
         }
         let audit_guard = AuditGuard { hub: self, call: &call, options, is_recorded: false };
         let outcome = self.execute_with_intent(&call, prepared, capability, options).await;
-        let outcome = audit_guard.record(outcome);
+        // Before the step is finished: its result is given again to who resumes the run.
+        let outcome = self.withhold_until_recorded(request, audit_guard.record(outcome)).await;
         match journal.finish(lease, step, &finished_step(&outcome)).await {
             Ok(()) => outcome,
             Err(error) => Err(journal_finish_failed(&error, request, intent.repeatable)),

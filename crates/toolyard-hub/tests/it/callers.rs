@@ -6,7 +6,7 @@ use std::{
 };
 
 use tokio::time::timeout;
-use toolyard_core::{Audit, AuditRecord, AuditUnavailable, ErrorKind, RawJson};
+use toolyard_core::{Audit, AuditRecord, AuditUnavailable, BoxFuture, ErrorKind, RawJson};
 use toolyard_hub::{CallOptions, HubConfig, ToolHub};
 
 use crate::common::{Behavior, register, request, test_tool};
@@ -82,6 +82,44 @@ async fn a_call_whose_record_cannot_be_kept_is_not_made() {
     }
     assert!(call_log.calls().is_empty(), "nothing was executed");
     assert!(audit.0.0.lock().unwrap().is_empty());
+}
+
+/// An audit log that takes a second to keep a record, or cannot.
+#[derive(Debug)]
+struct Slow {
+    is_full: bool,
+}
+
+impl Audit for Slow {
+    fn record(&self, _record: AuditRecord) {}
+
+    fn wait_until_durable(&self) -> Option<BoxFuture<'_, Result<(), AuditUnavailable>>> {
+        Some(Box::pin(async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let full = || AuditUnavailable { reason: "the disk is full".to_owned() };
+            if self.is_full { Err(full()) } else { Ok(()) }
+        }))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_waits_for_its_record_and_without_one_the_outcome_is_unknown() {
+    for is_full in [false, true] {
+        let audit = Arc::new(Slow { is_full });
+        let hub = ToolHub::new(HubConfig { audit: Some(audit as _), ..HubConfig::default() });
+        register(&hub, &[test_tool("pay", "bank").writes()]);
+        let (started, options) = (tokio::time::Instant::now(), CallOptions::default());
+        let outcome = hub.execute(&request("pay"), &options).await;
+        assert!(started.elapsed() >= Duration::from_secs(1), "answered before the record was kept");
+        match outcome {
+            Ok(_) => assert!(!is_full),
+            Err(error) => {
+                assert!(is_full && !error.had_no_effect(), "{error}");
+                assert_eq!((error.kind(), error.retryable()), (ErrorKind::OutcomeUnknown, false));
+                assert!(error.to_string().contains("its result is withheld"), "{error}");
+            }
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -50,18 +50,22 @@ struct Append {
 impl Store {
     /// Appends records to the audit log, with secrets redacted.
     pub async fn append_audit(&self, records: Vec<AuditRecord>) -> Result<(), StoreError> {
-        self.append_audit_batches(vec![Arc::new(AuditBatch { id: None, records: redact_records(records) })])
-            .await
+        let batch = AuditBatch { id: None, records: redact_records(records) };
+        self.append_audit_batches(vec![Arc::new(batch)], Durability::Relaxed).await
     }
 
     /// Appends batches in order, except those that were appended before.
-    pub(super) async fn append_audit_batches(&self, batches: Vec<Arc<AuditBatch>>) -> Result<(), StoreError> {
+    pub(super) async fn append_audit_batches(
+        &self,
+        batches: Vec<Arc<AuditBatch>>,
+        durability: Durability,
+    ) -> Result<(), StoreError> {
         if batches.iter().all(|batch| batch.records.is_empty()) {
             return Ok(());
         }
         let durability = match self.engine() {
-            // Batches come a few times a second, and SQLite's are safe from a crash of this process.
-            Engine::Sqlite => Durability::Relaxed,
+            // Relaxed commits of SQLite are safe from a crash of this process.
+            Engine::Sqlite => durability,
             // A PostgreSQL server that crashes forgets relaxed commits that it has acknowledged.
             Engine::Postgres => Durability::Synced,
         };

@@ -12,7 +12,7 @@ use tokio::{
     task::AbortHandle,
     time::{Instant, sleep, timeout},
 };
-use toolyard_core::{Audit, AuditRecord, AuditUnavailable};
+use toolyard_core::{Audit, AuditRecord, AuditUnavailable, BoxFuture};
 
 use super::{
     append::{AuditBatch, BatchId, MAX_RECORDS_PER_COMMIT, redact_records},
@@ -21,13 +21,15 @@ use super::{
     spill::{SpillError, SpillLocation},
     take_over::{blocking, take_over},
 };
-use crate::{error::StoreError, store::Store};
+use crate::{error::StoreError, sql::Durability, store::Store};
 
 /// The pause after the first failed write; it doubles up to the maximum.
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(100);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// How long the end of the process waits for records that neither the store nor the spill file takes.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the answer of a call waits for its record, if records are required.
+const DURABLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Limits of a [`StoredAudit`], and what it does when they are reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,8 +37,8 @@ pub struct AuditConfig {
     /// The folder of the spill file of a PostgreSQL store; without one, records wait in memory only. The spill file of a
     /// SQLite store is beside the store.
     pub data_folder: Option<PathBuf>,
-    /// Whether calls are refused while their records cannot be kept. Otherwise such records are counted, and their number
-    /// is recorded.
+    /// Whether calls are refused while their records cannot be kept, and answers wait until they are. Otherwise records that
+    /// cannot be kept are counted, and their number is recorded.
     pub required: bool,
     /// How many records may wait in memory.
     pub max_queued_records: usize,
@@ -91,6 +93,7 @@ impl StoredAudit {
             queue: Arc::clone(&queue),
             backlog: Arc::new(Mutex::new(backlog)),
             store_timeout: config.store_timeout,
+            durability: if config.required { Durability::Synced } else { Durability::Relaxed },
             id: BatchId { writer, number: 0 },
             flushes: Flushes::default(),
             failing: None,
@@ -176,6 +179,18 @@ impl Audit for StoredAudit {
         state.refused_total += 1;
         Err(AuditUnavailable { reason })
     }
+
+    fn wait_until_durable(&self) -> Option<BoxFuture<'_, Result<(), AuditUnavailable>>> {
+        // Calls that wait at the same time share a commit.
+        let wait = async {
+            timeout(DURABLE_TIMEOUT, self.flush()).await.map_err(|_elapsed| {
+                let state = self.queue.lock();
+                let slow = || format!("the store has not taken it within {} s", DURABLE_TIMEOUT.as_secs());
+                AuditUnavailable { reason: state.unavailable.clone().unwrap_or_else(slow) }
+            })
+        };
+        self.required.then(|| Box::pin(wait) as _)
+    }
 }
 
 /// The task that moves records from the queue to the store.
@@ -184,6 +199,7 @@ struct BackgroundWriter {
     queue: Arc<RecordQueue>,
     backlog: Arc<Mutex<Backlog>>,
     store_timeout: Duration,
+    durability: Durability,
     /// The last batch.
     id: BatchId,
     /// What callers wait for now.
@@ -243,7 +259,7 @@ impl BackgroundWriter {
                 return self.end_outage();
             }
             let count = batches.len();
-            let mut write = Box::pin(append(self.store.clone(), batches));
+            let mut write = Box::pin(append(self.store.clone(), batches, self.durability));
             let in_time = match self.failing {
                 None => timeout(self.store_timeout, &mut write).await.ok(),
                 Some(_) => None,
@@ -388,8 +404,12 @@ fn lock(backlog: &Mutex<Backlog>) -> MutexGuard<'_, Backlog> {
     backlog.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn append(store: Store, batches: Vec<Arc<AuditBatch>>) -> Result<(), StoreError> {
-    store.append_audit_batches(batches).await
+async fn append(
+    store: Store,
+    batches: Vec<Arc<AuditBatch>>,
+    durability: Durability,
+) -> Result<(), StoreError> {
+    store.append_audit_batches(batches, durability).await
 }
 
 /// A name that no other audit log has.

@@ -88,6 +88,9 @@ impl SpillLocation {
         let file = options.open(&draft)?;
         // Locked before it has the name under which other processes look for files to take over.
         let locked = file.try_lock().map_err(io::Error::from).and_then(|()| std::fs::rename(&draft, &path));
+        // A power failure must not undo the name of the file either.
+        #[cfg(unix)]
+        let locked = locked.and_then(|()| File::open(&self.folder)?.sync_all());
         if let Err(error) = locked {
             let _ = std::fs::remove_file(&draft);
             return Err(error);
@@ -193,6 +196,7 @@ impl SpillFile {
         }
         let written =
             self.file.seek(SeekFrom::Start(self.end)).and_then(|_| self.file.write_all(line.as_bytes()));
+        let written = written.and_then(|()| self.file.sync_data());
         if let Err(error) = written {
             // A full disk may have taken a part of the line. If this fails too, the next append overwrites the part.
             let _ = self.file.set_len(self.end);

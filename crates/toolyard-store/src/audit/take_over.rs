@@ -8,7 +8,7 @@ use super::{
     append::MAX_RECORDS_PER_COMMIT,
     spill::{SpillFile, SpillLocation},
 };
-use crate::{error::StoreError, store::Store};
+use crate::{error::StoreError, sql::Durability, store::Store};
 
 /// How often spill files of processes that ended are looked for.
 const TAKE_OVER_INTERVAL: Duration = Duration::from_secs(60);
@@ -47,7 +47,8 @@ async fn append_spilled(store: &Store, mut file: SpillFile) -> Result<(), StoreE
             return Ok(());
         }
         let count = batches.len();
-        store.append_audit_batches(batches).await?;
+        // The file is deleted afterwards.
+        store.append_audit_batches(batches, Durability::Synced).await?;
         file.acknowledge(count);
     }
 }

@@ -14,6 +14,8 @@ use crate::{
 };
 
 const RECORDS_PER_PAGE: i64 = 10_000;
+/// What no check of the log can find.
+const NOT_DETECTABLE: &str = "not detectable: calls that a killed process made but did not record (with `audit = \"required\"`, it returned no result of them)";
 
 pub(super) async fn run(command: AuditCommand, store: &Store, output: &Output) -> Result<(), CliError> {
     match command {
@@ -99,6 +101,7 @@ async fn verify(expected: Option<&str>, store: &Store, output: &Output) -> Resul
                 if lost > 0 {
                     output.line(&format!("{lost} calls have no record, as the records themselves say"));
                 }
+                output.line(NOT_DETECTABLE);
                 output.line(&format!(
                     "checkpoint for a later --expect, to be stored elsewhere: {records}:{head}"
                 ));

@@ -129,10 +129,10 @@ pub enum JournalSetting {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AuditSetting {
-    /// The call is made; the number of missing records is recorded once the store is back.
+    /// The call is made; the number of missing records is recorded once the store is back. A killed process loses its last records.
     #[default]
     BestEffort,
-    /// The call is refused before anything is executed.
+    /// The call is refused before anything is executed. A result is returned only after its record is on disk.
     Required,
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ContentHash, ErrorKind, SourceId};
+use crate::{BoxFuture, ContentHash, ErrorKind, SourceId};
 
 /// The caller in records that the audit log makes about itself.
 const OWN_CALLER: &str = "toolyard";
@@ -177,6 +177,12 @@ pub trait Audit: Send + Sync {
     /// Asked before a call is executed: an error refuses it. An audit log that need not be complete admits every call.
     fn admit(&self) -> Result<(), AuditUnavailable> {
         Ok(())
+    }
+
+    /// Waits until the records so far survive the end of this process and a power failure. `None` if the audit log need not be
+    /// complete, so that nobody waits. An error means that the records could not be kept so far.
+    fn wait_until_durable(&self) -> Option<BoxFuture<'_, Result<(), AuditUnavailable>>> {
+        None
     }
 }
 
