@@ -30,6 +30,7 @@ fn operation(kind: &str, number: usize) -> Operation {
             request_id: None,
             transport: Transport::Http,
             caller: None,
+            client: None,
         },
         _ => OperationKind::ToolCall {
             tool: tool.into(),

@@ -35,7 +35,7 @@ pub struct OperationSpan {
 }
 
 /// What was done. Details are absent unless they are wanted ([`super::Telemetry::wants_details`]): `target`, `resource`,
-/// `request_id` and `caller` of requests.
+/// `request_id`, `caller` and `client` of requests.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum OperationKind {
@@ -53,8 +53,10 @@ pub enum OperationKind {
         request_id: Option<String>,
         /// How the client is connected.
         transport: Transport,
-        /// The name of the caller.
+        /// The authenticated caller; `None` if the request has no identity of its own.
         caller: Option<Arc<str>>,
+        /// The name that the client gives itself. Nothing proves it.
+        client: Option<Arc<str>>,
     },
     /// A request was sent to an upstream MCP server.
     ClientRequest {
@@ -94,6 +96,8 @@ pub enum OperationKind {
         route: Option<Arc<str>>,
         /// The path, which may be anything.
         path: Arc<str>,
+        /// The authenticated caller; `None` if the request has no identity of its own.
+        caller: Option<Arc<str>>,
         /// The status of the response; `None` if the client disconnected before.
         status: Option<u16>,
     },

@@ -10,7 +10,7 @@ use axum::{
 use http::{HeaderMap, HeaderValue, Method};
 use toolyard_core::telemetry::{OperationKind, RootlessTelemetry, RunningOperation, SpanContext, Telemetry};
 
-use super::metrics::METRICS_PATH;
+use super::{extract::AuthenticatedCaller, metrics::METRICS_PATH};
 
 const TRACEPARENT: &str = "traceparent";
 /// Longer paths are cut: clients choose them.
@@ -46,10 +46,12 @@ pub(super) async fn trace_request(
     let (path, extensions) = (request.uri().path(), request.extensions());
     let starts_no_trace = path == METRICS_PATH || extensions.get::<StartsNoTrace>().is_some();
     let telemetry = if starts_no_trace { &telemetry.rootless } else { &telemetry.telemetry };
+    let caller = extensions.get::<AuthenticatedCaller>().cloned().unwrap_or_default();
     let kind = OperationKind::HttpRequest {
         method: method_name(request.method()),
         route: extensions.get::<MatchedPath>().map(|route| route.as_str().into()),
         path: path.get(..path.floor_char_boundary(MAX_PATH_BYTES)).unwrap_or_default().into(),
+        caller: caller.0.is_distinguished().then(|| caller.0.audit_name()),
         status: None,
     };
     let parent = span_of(request.headers());

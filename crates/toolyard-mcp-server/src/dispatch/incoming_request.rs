@@ -68,6 +68,7 @@ impl IncomingRequest {
             method: &self.method,
             params: &self.params,
             peer: Some(&self.peer),
+            identity: &self.identity,
             transport: self.transport,
         }
     }

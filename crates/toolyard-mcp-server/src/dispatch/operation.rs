@@ -2,7 +2,10 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use toolyard_core::telemetry::{OperationKind, RunningOperation, SpanContext, Telemetry, Transport};
+use toolyard_core::{
+    CallerIdentity,
+    telemetry::{OperationKind, RunningOperation, SpanContext, Telemetry, Transport},
+};
 use toolyard_mcp::{RequestId, raw_field};
 
 use crate::{
@@ -51,6 +54,8 @@ pub(crate) struct RequestFacts<'a> {
     pub(crate) params: &'a Params,
     /// The client; none if it is not known because the request was rejected.
     pub(crate) peer: Option<&'a Peer>,
+    /// Who sent the request.
+    pub(crate) identity: &'a CallerIdentity,
     pub(crate) transport: Transport,
 }
 
@@ -62,7 +67,7 @@ impl McpServer {
 }
 
 fn start(telemetry: &Arc<dyn Telemetry>, facts: RequestFacts<'_>) -> RunningOperation {
-    let RequestFacts { id, method, params, peer, transport } = facts;
+    let RequestFacts { id, method, params, peer, identity, transport } = facts;
     let context = params.meta.as_ref().map(|meta| meta.trace_context.as_slice()).unwrap_or_default();
     let text = |text: &Option<String>| text.as_deref().map(|text| Arc::from(truncated(text)));
     let parent = if telemetry.records_spans() { SpanContext::from_trace_context(context) } else { None };
@@ -73,14 +78,15 @@ fn start(telemetry: &Arc<dyn Telemetry>, facts: RequestFacts<'_>) -> RunningOper
         revision: peer.map_or("", |peer| peer.revision),
         request_id: details.then(|| truncated(id.0.get().trim_matches('"')).to_owned()),
         transport,
-        caller: peer.filter(|_| details).map(|peer| Arc::clone(&peer.caller_name)),
+        caller: (details && identity.is_distinguished()).then(|| identity.audit_name()),
+        client: peer.filter(|_| details).map(|peer| Arc::clone(&peer.caller_name)),
     })
 }
 
 /// Sets what is known of a client only after `initialize`.
 pub(crate) fn set_peer(operation: &mut RunningOperation, peer: &Peer) {
-    if let Some(OperationKind::ServerRequest { revision, caller, .. }) = operation.kind_mut() {
-        (*revision, *caller) = (peer.revision, Some(Arc::clone(&peer.caller_name)));
+    if let Some(OperationKind::ServerRequest { revision, client, .. }) = operation.kind_mut() {
+        (*revision, *client) = (peer.revision, Some(Arc::clone(&peer.caller_name)));
     }
 }
 

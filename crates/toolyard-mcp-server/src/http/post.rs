@@ -119,7 +119,8 @@ impl Connection {
             Ok(peer) => peer,
             Err(PeerError::Rejected(outcome)) => {
                 let (method, params) = (method.as_str(), &params);
-                let facts = RequestFacts { id: &id, method, params, peer: None, transport: Transport::Http };
+                let (peer, transport) = (None, Transport::Http);
+                let facts = RequestFacts { id: &id, method, params, peer, identity, transport };
                 operation::end(self.http.server.start_operation(facts), &outcome, false);
                 return response::outcome(&id, outcome);
             }
@@ -133,6 +134,7 @@ impl Connection {
                 method: &method,
                 params: &params,
                 peer: Some(&peer),
+                identity,
                 transport: Transport::Http,
             };
             return self.initialize(endpoint, identity, accepted, facts);

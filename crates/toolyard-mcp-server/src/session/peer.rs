@@ -13,7 +13,7 @@ const MAX_CLIENT_NAME_BYTES: usize = 64;
 #[derive(Debug, Clone)]
 pub(crate) struct Peer {
     pub(crate) revision: &'static str,
-    /// The caller in whose name tools are called.
+    /// The name that the client reports, unverified. Without an authenticated caller, it is the caller in the audit log.
     pub(crate) caller_name: Arc<str>,
     /// The name of the client, on which its catalogue of tools may depend.
     pub(crate) client: ClientInfo,

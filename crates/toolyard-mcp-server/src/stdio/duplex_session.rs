@@ -127,7 +127,8 @@ impl DuplexSession {
             Ok(peer) => peer,
             Err(outcome) => {
                 let (method, params) = (method.as_str(), &params);
-                let facts = RequestFacts { id: &id, method, params, peer: None, transport: self.transport };
+                let (peer, transport) = (None, self.transport);
+                let facts = RequestFacts { id: &id, method, params, peer, identity, transport };
                 operation::end(self.server.start_operation(facts), &outcome, false);
                 return self.respond(&id, outcome).await;
             }
@@ -138,6 +139,7 @@ impl DuplexSession {
                 method: &method,
                 params: &params,
                 peer: Some(&peer),
+                identity,
                 transport: self.transport,
             };
             let (outcome, mut peer) = self.server.initialize_peer(&self.endpoint, facts);

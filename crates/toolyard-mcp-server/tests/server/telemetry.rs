@@ -32,11 +32,13 @@ async fn recorded(telemetry: &RecordingTelemetry, count: usize) -> Vec<Operation
 }
 
 fn describe(operation: &Operation) -> (&str, Option<&str>, &str, Option<&str>) {
-    let OperationKind::ServerRequest { method, target, revision, transport, caller, .. } = &operation.kind
+    let OperationKind::ServerRequest { method, target, revision, transport, caller, client, .. } =
+        &operation.kind
     else {
         panic!("{operation:?}")
     };
-    assert_eq!((*transport, caller.as_deref()), (Transport::Http, Some("tester")));
+    assert_eq!((*transport, client.as_deref()), (Transport::Http, Some("tester")));
+    assert_eq!(*caller, None, "what a client says of itself is not its caller");
     (method, target.as_deref(), revision, operation.error_type.as_deref())
 }
 

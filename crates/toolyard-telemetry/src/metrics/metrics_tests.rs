@@ -229,6 +229,7 @@ fn steps_with_invented_tools_and_long_streams_are_counted_apart() {
         request_id: None,
         transport: Transport::Http,
         caller: None,
+        client: None,
     };
     metrics.observe(&operation(stream, 3_600_000, None));
     let text = exposition(&metrics, LabelDetail::All);

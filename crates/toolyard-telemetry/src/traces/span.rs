@@ -135,13 +135,20 @@ fn write_key(kind: &OperationKind, key: &mut Vec<u8>) {
         key.push(0);
     };
     match kind {
-        OperationKind::ServerRequest { method, target, resource, revision, transport, caller, .. } => {
+        OperationKind::ServerRequest {
+            method,
+            target,
+            resource,
+            revision,
+            transport,
+            caller,
+            client,
+            ..
+        } => {
             add(Some(if *transport == Transport::Http { "server http" } else { "server pipe" }));
             add(Some(method));
-            add(target.as_deref());
-            add(resource.as_deref());
             add(Some(revision));
-            add(caller.as_deref());
+            [target, resource, caller, client].into_iter().for_each(|text| add(text.as_deref()));
         }
         OperationKind::ClientRequest {
             method,
@@ -174,14 +181,8 @@ fn write_key(kind: &OperationKind, key: &mut Vec<u8>) {
             add(Some(method));
             add(route.as_deref());
         }
-        OperationKind::AgentRun { agent, .. } => {
-            add(Some("run"));
-            add(Some(agent));
-        }
-        OperationKind::Planning { agent } => {
-            add(Some("plan"));
-            add(Some(agent));
-        }
+        OperationKind::AgentRun { agent, .. } => [Some("run"), Some(&**agent)].into_iter().for_each(add),
+        OperationKind::Planning { agent } => [Some("plan"), Some(&**agent)].into_iter().for_each(add),
         OperationKind::Step { tool, step, .. } => {
             add(Some("step"));
             add(tool.as_deref());
@@ -199,11 +200,18 @@ fn write_key(kind: &OperationKind, key: &mut Vec<u8>) {
 /// Writes name and attributes, except for those of [`write_details`].
 fn describe(kind: &OperationKind, span: &mut Attributes<'_>) {
     match kind {
-        OperationKind::ServerRequest { method, target, resource, revision, transport, caller, .. } => {
+        OperationKind::ServerRequest {
+            method,
+            target,
+            resource,
+            revision,
+            transport,
+            caller,
+            client,
+            ..
+        } => {
             describe_request(&Request { method, target, resource, revision, transport: *transport }, span);
-            if let Some(caller) = caller {
-                span.add("toolyard.caller", &*redact(caller));
-            }
+            describe_sender(caller.as_deref(), client.as_deref(), span);
         }
         OperationKind::ClientRequest {
             method,
@@ -262,6 +270,14 @@ fn describe(kind: &OperationKind, span: &mut Attributes<'_>) {
     }
 }
 
+fn describe_sender(caller: Option<&str>, client: Option<&str>, span: &mut Attributes<'_>) {
+    for (key, name) in [("toolyard.caller", caller), ("toolyard.client", client)] {
+        if let Some(name) = name {
+            span.add(key, &*redact(name));
+        }
+    }
+}
+
 /// Writes the attributes that differ from one span to the next.
 fn write_details(kind: &OperationKind, span: &mut Attributes<'_>) {
     match kind {
@@ -281,8 +297,11 @@ fn write_details(kind: &OperationKind, span: &mut Attributes<'_>) {
                 span.add("gen_ai.tool.call.result", &*truncated(&redact(result)));
             }
         }
-        OperationKind::HttpRequest { path, status, .. } => {
+        OperationKind::HttpRequest { path, status, caller, .. } => {
             span.add("url.path", &*redact(path));
+            if let Some(caller) = caller {
+                span.add("toolyard.caller", &*redact(caller));
+            }
             if let Some(status) = status {
                 span.add("http.response.status_code", u64::from(*status));
             }

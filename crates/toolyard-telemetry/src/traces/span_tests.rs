@@ -86,7 +86,8 @@ fn server_request(method: &'static str, target: Option<&str>, resource: Option<&
         revision: "2026-07-28",
         request_id: Some("7".to_owned()),
         transport: Transport::Stdio,
-        caller: Some("editor".into()),
+        caller: Some("ci".into()),
+        client: Some("editor".into()),
     }
 }
 
@@ -102,7 +103,8 @@ fn a_request_of_a_client_is_a_server_span() {
             "mcp.method.name=tools/call",
             "mcp.protocol.version=2026-07-28",
             "network.transport=pipe",
-            "toolyard.caller=editor",
+            "toolyard.caller=ci",
+            "toolyard.client=editor",
             "jsonrpc.request.id=7",
             "error.type=tool_error",
         ]
@@ -183,6 +185,7 @@ fn agents_models_and_tools_have_the_names_of_the_conventions() {
         method: "GET".into(),
         route: Some("/api/v1/runs/{id}".into()),
         path: "/api/v1/runs/7".into(),
+        caller: Some("ci".into()),
         status: Some(503),
     };
     let http = map(http, Some("503"));
@@ -190,6 +193,7 @@ fn agents_models_and_tools_have_the_names_of_the_conventions() {
         (&*http.name, &*attribute_of(&http, "http.response.status_code")),
         ("GET /api/v1/runs/{id}", "503")
     );
+    assert_eq!(attribute_of(&http, "toolyard.caller"), "ci");
 }
 
 #[test]
@@ -305,8 +309,9 @@ proptest! {
     /// Spans that are described alike are alike, and others are not: the key has everything that a description depends on.
     #[test]
     fn a_copied_description_is_that_of_the_operation(
-        operations in proptest::collection::vec((0..2_u8, "[ab]{0,2}", proptest::option::of("[ab]{0,2}"), any::<bool>()), 1..20),
+        operations in proptest::collection::vec((0..2_u8, "[ab]{0,2}", proptest::option::of("[ab]{0,2}"), any::<bool>()), 1..40),
     ) {
+        // The name of a server request is its client's, so that it differs from everything else in the request.
         let kind = |(variant, name, other, is_http): &(u8, String, Option<String>, bool)| {
             let transport = if *is_http { Transport::Http } else { Transport::Stdio };
             match variant {
@@ -317,7 +322,8 @@ proptest! {
                     revision: "2026-07-28",
                     request_id: None,
                     transport,
-                    caller: Some(name.as_str().into()),
+                    caller: other.as_deref().map(Into::into),
+                    client: Some(name.as_str().into()),
                 },
                 _ => OperationKind::ClientRequest {
                     method: "tools/call".into(),

@@ -17,13 +17,13 @@ impl RequestLog {
 
 impl OperationObserver for RequestLog {
     fn observe(&self, operation: &Operation) {
-        let (method, subject, caller, http_status) = match &operation.kind {
-            OperationKind::ServerRequest { method, target, resource, caller, .. } => {
-                (method, target.as_deref().or(resource.as_deref()), caller.as_deref(), None)
+        let (method, subject, caller, client, http_status) = match &operation.kind {
+            OperationKind::ServerRequest { method, target, resource, caller, client, .. } => {
+                (method, target.as_deref().or(resource.as_deref()), caller, client.as_deref(), None)
             }
-            OperationKind::HttpRequest { method, route, status, .. } => {
+            OperationKind::HttpRequest { method, route, status, caller, .. } => {
                 let route = route.as_deref().unwrap_or("unknown");
-                (method, Some(route), None, status.map(|status| status.to_string()))
+                (method, Some(route), caller, None, status.map(|status| status.to_string()))
             }
             _ => return,
         };
@@ -40,7 +40,8 @@ impl OperationObserver for RequestLog {
             duration_ms = format!("{duration_ms:.3}"),
             trace_id,
             span_id,
-            caller,
+            caller = caller.as_deref(),
+            client,
             "request"
         );
     }
