@@ -12,6 +12,7 @@ struct FlakyStore {
     reads: AtomicU64,
     is_down: AtomicBool,
     is_slow: AtomicBool,
+    is_hanging: AtomicBool,
 }
 
 impl CallerStore for FlakyStore {
@@ -21,6 +22,9 @@ impl CallerStore for FlakyStore {
             return Box::pin(async { Err(StorageError::new("down")) });
         }
         Box::pin(async move {
+            if self.is_hanging.load(Ordering::Relaxed) {
+                std::future::pending::<()>().await;
+            }
             if self.is_slow.load(Ordering::Relaxed) {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -100,7 +104,7 @@ async fn expired_keys_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flood_of_wrong_keys_causes_one_query_per_second() {
+async fn a_flood_of_wrong_keys_causes_two_queries_per_second() {
     let (store, verifier, key) = with_caller(NewCaller::new("ci")).await;
     for _ in 0..1_000 {
         let wrong = ApiKey::generate().unwrap();
@@ -108,7 +112,7 @@ async fn a_flood_of_wrong_keys_causes_one_query_per_second() {
         tokio::time::advance(Duration::from_millis(3)).await;
     }
     verifier.verify(key.text()).await.unwrap();
-    assert!((2..=4).contains(&store.reads.load(Ordering::Relaxed)), "3 s: {:?}", store.reads);
+    assert!((5..=7).contains(&store.reads.load(Ordering::Relaxed)), "3 s: {:?}", store.reads);
 }
 
 #[tokio::test(start_paused = true)]
@@ -124,6 +128,39 @@ async fn known_keys_survive_a_short_outage_of_the_store_and_no_longer() {
     store.is_down.store(false, Ordering::Relaxed);
     tokio::time::advance(Duration::from_secs(1)).await;
     verifier.verify(key.text()).await.unwrap();
+}
+
+/// Calls every 10 ms find a store that hangs, and later answers again.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_hangs_delays_no_known_key() {
+    let (store, verifier, key) = with_caller(NewCaller::new("ci")).await;
+    verifier.verify(key.text()).await.unwrap();
+    store.is_hanging.store(true, Ordering::Relaxed);
+    for _ in 0..2_500 {
+        let asked = Instant::now();
+        verifier.verify(key.text()).await.unwrap();
+        assert_eq!(asked.elapsed(), Duration::ZERO, "a call waited for the store");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    store.is_hanging.store(false, Ordering::Relaxed);
+    assert_eq!(store.revoke_caller("ci", "ada").await, Ok(true));
+    let answers = Instant::now();
+    while verifier.verify(key.text()).await.is_ok() {
+        assert!(answers.elapsed() < QUERY_TIMEOUT + RETRY_DELAY, "the revocation does not count");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// After a pause, a call waits for a moment only.
+#[tokio::test(start_paused = true)]
+async fn the_first_call_after_a_pause_waits_for_a_moment() {
+    let (store, verifier, key) = with_caller(NewCaller::new("ci")).await;
+    verifier.verify(key.text()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    store.is_hanging.store(true, Ordering::Relaxed);
+    let asked = Instant::now();
+    verifier.verify(key.text()).await.unwrap();
+    assert_eq!(asked.elapsed(), STALE_READ_TIMEOUT);
 }
 
 #[tokio::test(start_paused = true)]
