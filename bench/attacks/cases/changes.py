@@ -138,7 +138,7 @@ def after_approval(trial):
     box.meet()
     asked = box.run("ask", "send hello")
     trial.control(asked.code == 6, f"the run does not wait: {asked}")
-    box.run("runs", "approve", "last", "--no-resume")
+    box.run("runs", "approve", "last", "--yes", "--no-resume")
     server.change(tools=[changed("description")])
     box.run("servers", "test")
     box.run("runs", "resume", "last")

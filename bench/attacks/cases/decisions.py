@@ -35,7 +35,7 @@ def approves_itself(trial):
                 evil.change(behaviour={"work": {"run": ["sh", "-c", shell], "detach": detach}})
                 return client.call("work", timeout=40)
 
-            approved = run("runs", "approve", "last")
+            approved = run("runs", "approve", "last", "--yes")
             trial.must(not evil.calls("send"), f"{way}: approved its own call: {approved.text[:120]}")
             evil.change(tools=[tool("work"), after])
             box.run("servers", "test")
@@ -140,7 +140,7 @@ def decisions_audited(trial):
         "trust in a skill": (["skills", "trust", "word-count", "--yes"], "word-count"),
         "end of trust in a skill": (["skills", "untrust", "word-count"], "word-count"),
         "approval of a definition": (["servers", "approve", "notes", "--yes"], "send"),
-        "approval of a call": (["runs", "approve", "last"], run),
+        "approval of a call": (["runs", "approve", "last", "--yes"], run),
         "a new server": (["servers", "add", "another", "--", "true"], "another"),
         "a removed server": (["servers", "remove", "another"], "another"),
         "a new model": (["models", "add", "third", "--url", "http://127.0.0.1:9/v1", "--model", "m"], "third"),

@@ -109,7 +109,7 @@ def deny_agents(trial):
             authorized(),
         )
         http_request(base, "POST", "/runs", {"question": "delete everything"}, authorized())
-        box.run("runs", "approve", "last")
+        box.run("runs", "approve", "last", "--yes")
         trial.must(not server.calls("delete_all"), f"{spelling!r} was called through the gateway")
 
 

@@ -328,6 +328,7 @@ fn reordering_and_other_escapes_are_no_change() {
 #[test]
 fn honest_tools_are_valid_without_notes_on_unsafe_characters() {
     let tools = all_tools();
+    let mut with_space = 0;
     for tool in &tools {
         match validate_tool(&RawJson::from_value(tool), ValidationRules { mirrored_headers: true }) {
             Ok(valid) => {
@@ -335,13 +336,15 @@ fn honest_tools_are_valid_without_notes_on_unsafe_characters() {
                 assert_eq!(removal, None, "{tool}");
                 assert_eq!(valid.spec.raw.as_ref().unwrap().get(), tool.to_string());
             }
+            // Such a name could pose as other text, also that of an honest tool.
+            Err(_) if tool["name"].as_str().is_some_and(|name| name.contains(' ')) => with_space += 1,
             Err(rejected) => panic!("{rejected:?}: {tool}"),
         }
     }
     if let Some(data) = shared_data() {
-        assert_eq!(benign_tools(&data).len(), 1_464);
+        assert_eq!((benign_tools(&data).len(), with_space), (1_464, 3));
     }
-    println!("{} honest tools: none rejected", tools.len());
+    println!("{} honest tools: none rejected but {with_space} whose names have a space", tools.len());
 }
 
 #[test]

@@ -100,11 +100,8 @@ impl RegistrationRules {
         let mut candidates = Vec::with_capacity(tools.len());
         for tool in tools {
             let name = Arc::clone(&tool.spec().name);
-            if name.is_empty() {
-                registration.rejected.push((name, "a tool needs a name".to_owned()));
-            } else if name.contains('@') {
-                let reason = "the name contains `@`, which separates a tool from its source in rules";
-                registration.rejected.push((name, reason.to_owned()));
+            if let Some(problem) = name_problem(&name) {
+                registration.rejected.push((name, problem.to_owned()));
             } else if !names.insert(Arc::clone(&name)) {
                 registration
                     .rejected
@@ -120,6 +117,22 @@ impl RegistrationRules {
         }
         source.state.retain_tools(|tool| names.contains(tool));
         candidates
+    }
+}
+
+/// Why a tool cannot have this name.
+fn name_problem(name: &str) -> Option<&'static str> {
+    let poses_as_text = |letter: char| letter.is_whitespace() || "()[]{}<>（）［］｛｝【】".contains(letter);
+    if name.is_empty() {
+        Some("a tool needs a name")
+    } else if name.contains('@') {
+        Some("the name contains `@`, which separates a tool from its source in rules")
+    } else if name.contains(poses_as_text) {
+        Some(
+            "the name contains a space or a bracket, so that it could pose as the text around it where calls are approved",
+        )
+    } else {
+        None
     }
 }
 

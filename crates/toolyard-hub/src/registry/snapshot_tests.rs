@@ -76,6 +76,22 @@ fn a_name_with_an_at_sign_is_rejected() {
 }
 
 #[test]
+fn a_name_that_could_pose_as_text_is_rejected() {
+    let names = [
+        "list all",
+        "list_all(read-only)",
+        "a[b]",
+        "<b>",
+        "tab\tbed",
+        "no\u{a0}break",
+        "列出_文件",
+        "a.b/c:d-e",
+    ];
+    let registration = registry().replace(server("a"), tools(&names));
+    assert_eq!((registration.tools, registration.rejected.len()), (2, 6), "{registration:?}");
+}
+
+#[test]
 fn a_name_reaches_its_owner_or_nobody() {
     let registry = registry();
     registry.replace(server("aweather"), claimed("pay", &yielding(2, "bank")));

@@ -63,7 +63,7 @@ fn sloppy_definitions_are_valid_with_a_note() {
         (tool(&json!({"title": 3})), "the title is a number and is ignored"),
         (tool(&json!({"outputSchema": true})), "the outputSchema is a boolean and is ignored"),
         (
-            tool(&json!({"name": "Summarize Detection"})),
+            tool(&json!({"name": "Summarize:Detection"})),
             "the name does not have the form that the protocol recommends",
         ),
         (tool(&json!({"name": "搜索"})), "the name does not have the form that the protocol recommends"),
@@ -108,9 +108,9 @@ fn definitions_that_cannot_be_called_are_rejected() {
         the definition has no name
         the definition has no name
         the name is longer than 256 characters
-        the name has leading, trailing or unusual white space
-        the name has leading, trailing or unusual white space
-        the name has leading, trailing or unusual white space
+        the name has a space or a bracket
+        the name has a space or a bracket
+        the name has a space or a bracket
         the name has characters with a meaning in prompts
         the inputSchema is a boolean; it must describe an object
         the inputSchema is an array; it must describe an object

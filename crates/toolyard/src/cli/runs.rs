@@ -72,7 +72,7 @@ pub(crate) struct ApprovalArgs {
     pub(crate) run: String,
     /// Step; required if several are waiting
     pub(crate) step: Option<String>,
-    /// Do not ask for confirmation at a terminal
+    /// Skip the confirmation of an approval; required without a terminal
     #[arg(short, long)]
     pub(crate) yes: bool,
     /// Record the decision only, without resuming the run

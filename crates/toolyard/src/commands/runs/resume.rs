@@ -42,6 +42,15 @@ pub(super) async fn resume(
     output: &Output,
 ) -> Result<(), CliError> {
     let store = require_store(context)?;
+    // Found before anything is started: that takes seconds, and there may be nothing to do.
+    let unfinished = match &arguments.run {
+        Some(_) => Vec::new(),
+        None => unfinished_runs(store).await?,
+    };
+    if arguments.run.is_none() && unfinished.is_empty() {
+        output.message("No unfinished runs.");
+        return Ok(());
+    }
     let toolyard = open_interactive(context, arguments.yes, output).await?;
     let resumer = Resumer {
         toolyard: &toolyard,
@@ -52,7 +61,7 @@ pub(super) async fn resume(
     };
     let outcome = match &arguments.run {
         Some(run) => resumer.resume(&find_run(run, store).await?).await,
-        None => resumer.resume_all().await,
+        None => resumer.resume_all(unfinished).await,
     };
     close(&toolyard, context).await?;
     outcome
@@ -88,7 +97,13 @@ pub(super) async fn decide(
     let progress = show::progress(&store.events(&run, 0).await?);
     for approval in &pending {
         let details = progress.approval_details(approval.id);
-        if approve && !arguments.yes && is_interactive() {
+        if approve && !arguments.yes {
+            if !is_interactive() {
+                let message = "approval needs a terminal to show the call, or --yes; nothing was approved";
+                return Err(CliError::usage(message).with_hint(format!(
+                    "read it: toolyard runs show {run} · approve it: toolyard runs approve {run} --yes"
+                )));
+            }
             // Beside the question, which is never redirected with the data.
             show::print_call(approval, details, |line| output.message(line));
             if !confirm("Approve this call?", "the call was not approved")? {
@@ -199,15 +214,11 @@ impl Resumer<'_> {
     }
 
     /// Resumes one run after the other. The exit code is that of the last failure.
-    async fn resume_all(&self) -> Result<(), CliError> {
-        let runs = self.store.runs(MAX_SEARCHED_RUNS).await?;
-        let unfinished = runs.into_iter().filter(|run| run.state == RunState::Open).rev();
-        let (mut outcome, mut count) = (Ok(()), 0);
-        for record in unfinished {
-            let Some(request) = run_request(&record.id, self.store).await? else { continue };
-            count += 1;
-            self.output.message(&format!("run {}   {}", record.id, request.question));
-            match self.resume(&record.id).await {
+    async fn resume_all(&self, unfinished: Vec<(RunId, RunRequest)>) -> Result<(), CliError> {
+        let mut outcome = Ok(());
+        for (run, request) in unfinished {
+            self.output.message(&format!("run {run}   {}", request.question));
+            match self.resume(&run).await {
                 Ok(()) => {}
                 Err(failure) if failure.status() == ExitStatus::Interrupted => return Err(failure),
                 Err(failure) => {
@@ -216,11 +227,21 @@ impl Resumer<'_> {
                 }
             }
         }
-        if count == 0 {
-            self.output.message("No unfinished runs.");
-        }
         outcome
     }
+}
+
+/// The unfinished runs of agents, the oldest first.
+async fn unfinished_runs(store: &Store) -> Result<Vec<(RunId, RunRequest)>, CliError> {
+    let mut unfinished = Vec::new();
+    for record in store.runs(MAX_SEARCHED_RUNS).await?.into_iter().rev() {
+        if record.state == RunState::Open
+            && let Some(request) = run_request(&record.id, store).await?
+        {
+            unfinished.push((record.id, request));
+        }
+    }
+    Ok(unfinished)
 }
 
 /// The owner of an unexpired lease on a run.

@@ -40,7 +40,7 @@ fn the_command_line_shows_every_value() {
         "runs show --json",
         &fixture.home.run(&["runs", "show", "last", "--json"]).replace('\\', ""),
     );
-    assert_complete("runs approve", &fixture.home.run(&["runs", "approve", "last", "--no-resume"]));
+    assert_complete("runs approve", &fixture.home.run(&["runs", "approve", "last", "--yes", "--no-resume"]));
     assert!(fixture.notes().is_empty());
 }
 

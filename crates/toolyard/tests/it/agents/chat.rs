@@ -108,7 +108,7 @@ fn a_later_answer_joins_the_conversation() {
     );
     let runs = fixture.home.command(&["runs", "list", "--json"]).output().unwrap();
     let runs: serde_json::Value = serde_json::from_slice(&runs.stdout).unwrap();
-    fixture.run(&["runs", "approve", runs[1]["id"].as_str().unwrap()]);
+    fixture.run(&["runs", "approve", runs[1]["id"].as_str().unwrap(), "--yes"]);
     let output = chat(&fixture, &["--conversation", "notes"], "and now?\n");
     assert!(output.contains("has finished: I wrote it down."), "{output}");
     assert!(last_request(&fixture).contains("I wrote it down."), "{}", last_request(&fixture));
@@ -129,7 +129,7 @@ fn a_later_answer_is_reported_once() {
     fixture.model.script_direct_answer("and now", "Now what?");
     let chat = |input: &str| chat(&fixture, &["--conversation", "notes"], input);
     chat("note it\n");
-    fixture.run(&["runs", "approve", &unfinished_run(&fixture)]);
+    fixture.run(&["runs", "approve", &unfinished_run(&fixture), "--yes"]);
     let output = chat("and now?\nand now?\n");
     assert_eq!(output.matches("has finished").count(), 1, "{output}");
     let output = chat("and now?\n/history\n");

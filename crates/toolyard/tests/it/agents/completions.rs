@@ -152,7 +152,7 @@ async fn a_suspended_run_says_so_and_resumes_once_approved() {
         );
         assert_eq!(last_request.contains("I wrote it down."), is_answered, "{last_request}");
         if !is_answered {
-            let output = fixture.run(&["runs", "approve", run]);
+            let output = fixture.run(&["runs", "approve", run, "--yes"]);
             assert!(output.starts_with("I wrote it down."), "{output}");
         }
     }

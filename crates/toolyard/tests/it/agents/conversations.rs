@@ -169,7 +169,7 @@ async fn a_run_and_a_completion_share_a_conversation() {
     // The question is in the conversation at once, the answer as soon as there is one, whoever drives the run to its end.
     let (_, results) = complete(&fixture, &gateway, "look back", Some("notes")).await;
     assert!(recalls(&results, &[("user", "note it")]), "{results}");
-    let output = fixture.run(&["runs", "approve", run]);
+    let output = fixture.run(&["runs", "approve", run, "--yes"]);
     assert!(output.starts_with("I wrote it down."), "{output}");
     let (_, results) = complete(&fixture, &gateway, "look back", Some("notes")).await;
     assert!(results.contains("> user | note it\n> assistant | I wrote it down."), "{results}");

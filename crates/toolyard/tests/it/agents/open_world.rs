@@ -78,7 +78,7 @@ fn private_data_reaches_the_search_engine_only_with_an_approval_or_a_rule() {
     assert!(output.contains("Found nothing.") && queries.lock().unwrap().len() == 1, "{output}");
 
     fixture.run(&["ask", "my diary"]);
-    fixture.run(&["runs", "approve", "last"]);
+    fixture.run(&["runs", "approve", "last", "--yes"]);
     assert_eq!(sent(), 1, "approved");
     for (rule, expected) in [
         ("allow = [\"read_diary\", \"search_web@native\"]", 2),

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use super::Fixture;
-use crate::test_home::wait_until;
+use crate::test_home::{TestHome, wait_until};
 
 #[test]
 fn a_suspended_run_resumes_once_approved() {
@@ -34,6 +34,13 @@ fn a_suspended_run_resumes_once_approved() {
     "#);
     let run = fixture.last_run();
     insta::assert_snapshot!(fixture.run(&["runs", "approve", &run]), @r#"
+    --- stderr
+    error: approval needs a terminal to show the call, or --yes; nothing was approved
+      hint: read it: toolyard runs show RUN · approve it: toolyard runs approve RUN --yes
+    --- exit 2
+    "#);
+    assert!(fixture.notes().is_empty());
+    insta::assert_snapshot!(fixture.run(&["runs", "approve", &run, "--yes"]), @r#"
     I wrote it down.
     --- stderr
     Approved `write` (unverified effects): {"text":1024}
@@ -43,13 +50,25 @@ fn a_suspended_run_resumes_once_approved() {
     run RUN inspect: toolyard runs show RUN
     "#);
     assert_eq!(fixture.notes(), [r#"{"text":1024}"#]);
-    insta::assert_snapshot!(fixture.run(&["runs", "approve", &run]), @r#"
+    insta::assert_snapshot!(fixture.run(&["runs", "approve", &run, "--yes"]), @r#"
     --- stderr
     error: run RUN is not waiting for an approval
       hint: show its state: toolyard runs show RUN
     --- exit 2
     "#);
     assert_eq!(fixture.notes().len(), 1);
+}
+
+#[test]
+fn with_nothing_to_resume_nothing_is_started() {
+    let home = TestHome::new();
+    home.add_server("fake", &[]);
+    let started = home.started_pids("fake").len();
+    insta::assert_snapshot!(home.run(&["runs", "resume"]), @r"
+    --- stderr
+    No unfinished runs.
+    ");
+    assert_eq!(home.started_pids("fake").len(), started);
 }
 
 #[test]

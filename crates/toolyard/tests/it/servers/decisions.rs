@@ -53,7 +53,7 @@ fn decisions_are_refused_in_the_environment_of_a_server_or_skill() {
         &["servers", "enable", "fake"],
         &["skills", "trust", "any", "--yes"],
         &["ask", "note it", "--yes"],
-        &["runs", "approve", "1"],
+        &["runs", "approve", "1", "--yes"],
         &["models", "add", "mine", "--url", "http://127.0.0.1:1/v1", "--model", "m"],
         &["models", "remove", "mine"],
         &["store", "import", "none.jsonl"],
