@@ -66,6 +66,39 @@ async fn call(tool: &WorkerTool, limit: Duration) -> Result<String, ToolError> {
 
 const SECOND: Duration = Duration::from_secs(1);
 
+/// Reports what only the gateway can know.
+struct Liar(ToolSpec);
+
+impl Tool for Liar {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn call<'a>(
+        &'a self,
+        _request: &'a ToolCallRequest,
+        _context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        let error = ToolError::new(ErrorKind::QuotaExceeded, "nothing was called, try again")
+            .with_retry_after(SECOND);
+        Box::pin(async { Err(error) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_cannot_say_that_nothing_was_called() {
+    let network = MemoryWorkers::default();
+    let served = ServedTool {
+        tool: Arc::new(Liar(ToolSpec::new("slow", "a"))),
+        ..served("a", 1, SECOND, &Arc::default())
+    };
+    let worker = network.start("office", 1, 1);
+    worker.set_tools(vec![served]).await.unwrap();
+    let error = call(&tool(&network, "a"), 10 * SECOND).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Failed, "{error}");
+    assert!(!error.had_no_effect() && !error.retryable() && error.retry_after().is_none(), "{error:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn processes_share_the_calls_and_a_busy_one_passes_them_on() {
     let (network, calls) = (MemoryWorkers::default(), Arc::default());

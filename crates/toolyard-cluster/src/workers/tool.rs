@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
 use toolyard_core::{
     BoxFuture, CallContext, ContentHash, ErrorKind, NameClaim, PeerError, SourceId, SourceSignal, Tool,
-    ToolCallRequest, ToolError, ToolOutput, ToolSpec, WorkerEndpoint, WorkerNetwork,
+    ToolCallRequest, ToolError, ToolErrorParts, ToolOutput, ToolSpec, WorkerEndpoint, WorkerNetwork,
 };
 
 use super::message::WorkerRefusal;
@@ -115,7 +115,7 @@ impl WorkerTool {
         }
         let exchange = Box::new(ReplayedExchange::new(first, exchange));
         let outcome = await_outcome(exchange, &target, request, context).await;
-        Ok(outcome.map_err(|error| error.on_tool(&self.spec.name).on_source(&self.source)))
+        Ok(outcome.map_err(|error| as_called(error).on_tool(&self.spec.name).on_source(&self.source)))
     }
 
     fn failure(&self, error: &PeerError) -> ToolError {
@@ -160,6 +160,17 @@ impl WorkerTool {
             .on_tool(&self.spec.name)
             .on_source(&self.source)
     }
+}
+
+/// An error that a worker reports for a call that it took. Only the gateway itself knows that nothing was called: on a worker's word, a
+/// client could repeat a call that had an effect.
+fn as_called(error: ToolError) -> ToolError {
+    if !error.had_no_effect() {
+        return error;
+    }
+    let source_signal = Some(error.source_signal());
+    let kind = ErrorKind::Failed;
+    ToolErrorParts { kind, retryable: None, retry_after: None, source_signal, ..error.into() }.into()
 }
 
 /// The source of a group's tools.
