@@ -131,12 +131,15 @@ fn gauges(state: &ApiState, metrics: &Metrics, stored: StoredGauges) -> Gauges {
     let sources: Vec<SourceGauges> = sources.map(|source| source_gauges(&source)).collect();
     metrics.make_room(|name| sources.iter().any(|source| source.source == name));
     let mcp_server = state.mcp_server.as_ref();
+    let instances = state.servers.as_ref().map(|manager| manager.private_instances());
     Gauges {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         servers: state.servers_by_state(),
         sources,
         mcp_requests: mcp_server.map(|server| server.requests_in_flight() as u64),
         mcp_sessions: mcp_server.map(|server| server.tracked_sessions() as u64),
+        private_instances: instances.map(|(active, _)| active as u64),
+        displaced_instances: instances.map(|(_, displaced)| displaced),
         active_runs: state.agents.as_ref().map(|agents| agents.active_runs()),
         pending_approvals: stored.pending_approvals,
         indexed_tools: state.hub.as_ref().map(|hub| hub.indexed_tools() as u64),

@@ -4,15 +4,14 @@
 //! session such a request fails inside the server, and with it the call. Nothing announces that beforehand, so the first
 //! failure decides: the server is connected again in a legacy session, and remembered as legacy.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use tokio::time::sleep;
 use toolyard_core::{RevisionFamily, SourceId, ToolError};
 use toolyard_mcp::CallResult;
 
 use crate::{
     config::TransportConfig,
-    lifecycle::{server::ManagedServer, supervisor::DRAIN_POLL_INTERVAL},
+    lifecycle::server::ManagedServer,
     session::{error::RequestError, handle::Session},
     sync::lock,
 };
@@ -120,20 +119,7 @@ impl ManagedServer {
             }
             state.draining.push(Arc::clone(session));
         }
-        let (server, session) = (Arc::downgrade(self), Arc::clone(session));
-        tokio::spawn(async move {
-            while session.in_flight_requests() > 0 && session.closed().is_none() {
-                sleep(DRAIN_POLL_INTERVAL).await;
-            }
-            match server.upgrade() {
-                Some(server) => {
-                    let mut state = lock(&server.state);
-                    state.draining.retain(|draining| !Arc::ptr_eq(draining, &session));
-                    state.close_session(session);
-                }
-                None => session.close().await,
-            }
-        });
+        self.close_when_drained(session, Duration::MAX);
     }
 }
 

@@ -62,6 +62,14 @@ pub enum ConnectError {
     /// The caller needs an instance of its own, and there is no room for it.
     #[error("{0}")]
     TooManyInstances(InstanceLimit),
+    /// The instance of the caller was stopped to make room for another one, with all that the server remembered for it. This is said
+    /// once; the next call starts a new instance.
+    ///
+    /// Remedy: begin anew: log in, open what was open. As the operator, raise the limit in `[isolation]` that the hint names.
+    #[error(
+        "the caller's instance of the server was stopped to make room ({0}); its state is lost, and nothing was called"
+    )]
+    Displaced(InstanceLimit),
     /// The server was stopped while it was starting: by `toolyard servers stop`, a reload or the end of the process.
     ///
     /// Remedy: call the tool again; the next call starts the server.

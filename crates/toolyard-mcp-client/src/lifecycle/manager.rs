@@ -75,6 +75,11 @@ impl McpManager {
         &self.host.cache
     }
 
+    /// The number of private instances of all servers, and of those that were stopped to make room since the start.
+    pub fn private_instances(&self) -> (usize, u64) {
+        self.private.counts()
+    }
+
     /// Limits the instances of servers that belong to one caller each.
     pub fn set_isolation_limits(&self, limits: IsolationLimits) {
         self.private.set_limits(limits);

@@ -325,10 +325,10 @@ impl ManagedServer {
         cause: Option<SpanContext>,
     ) -> Result<(Arc<Session>, SessionStatus), ConnectError> {
         // Two instances of a server could conflict, and the old one may still respond at the URL.
-        self.wait_until_closed().await;
-        while self.config.exclusive && !lock(&self.state).draining.is_empty() {
+        while (self.config.exclusive || self.is_private()) && !lock(&self.state).draining.is_empty() {
             sleep(DRAIN_POLL_INTERVAL).await;
         }
+        self.wait_until_closed().await;
         let continued = match kept {
             Some(kept) => self.still_has(kept).await?.then(|| Arc::clone(kept)),
             None => None,

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use toolyard_core::RevisionFamily;
 
 use crate::{
@@ -18,6 +18,8 @@ use crate::{
 
 /// How often a replaced session is checked for requests that are still in flight.
 pub(super) const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// How long the other calls of a private instance may go on that keeps failing: its caller waits for a new one meanwhile.
+const MAX_FAILING_DRAIN: Duration = Duration::from_secs(30);
 /// Changes of a list within this time are read together.
 pub(super) const CHANGE_DEBOUNCE: Duration = Duration::from_millis(200);
 
@@ -128,6 +130,36 @@ impl ManagedServer {
         self.log_and_reconnect(reason);
     }
 
+    /// Starts a private instance anew whose calls keep failing. Other calls in flight may be of tools that work: the session is closed
+    /// once they have ended.
+    pub(super) fn replace_failing_session(self: &Arc<Self>, session: &Arc<Session>, reason: &str) {
+        {
+            let mut state = lock(&self.state);
+            if !state.lifecycle.fail(session, reason, Instant::now(), fastrand::f64()) {
+                return;
+            }
+            state.draining.push(Arc::clone(session));
+        }
+        self.close_when_drained(session, MAX_FAILING_DRAIN);
+        self.log_and_reconnect(reason);
+    }
+
+    /// Closes a session that is draining once its requests have ended, or after some time.
+    pub(super) fn close_when_drained(self: &Arc<Self>, session: &Arc<Session>, limit: Duration) {
+        let (server, session) = (Arc::downgrade(self), Arc::clone(session));
+        tokio::spawn(async move {
+            let _ = timeout(limit, wait_until_unused(&session)).await;
+            match server.upgrade() {
+                Some(server) => {
+                    let mut state = lock(&server.state);
+                    state.draining.retain(|draining| !Arc::ptr_eq(draining, &session));
+                    state.close_session(session);
+                }
+                None => session.close().await,
+            }
+        });
+    }
+
     /// A request did not reach the URL of the server. It may still have a session with state, which the next start continues if so;
     /// otherwise the next call gets another session, and requests in flight may still complete. If we started the process behind
     /// the URL, the session is closed at once.
@@ -199,11 +231,15 @@ impl ManagedServer {
 /// Closes a session in the background once its requests have ended.
 pub(super) fn close_when_unused(session: Arc<Session>) {
     tokio::spawn(async move {
-        while session.in_flight_requests() > 0 && session.closed().is_none() {
-            sleep(DRAIN_POLL_INTERVAL).await;
-        }
+        wait_until_unused(&session).await;
         session.close().await;
     });
+}
+
+async fn wait_until_unused(session: &Session) {
+    while session.in_flight_requests() > 0 && session.closed().is_none() {
+        sleep(DRAIN_POLL_INTERVAL).await;
+    }
 }
 
 /// Never completes without an instant.

@@ -239,19 +239,28 @@ fn unavailable(error: &ConnectError, server: &SourceId) -> ToolError {
         ConnectError::TemporarilyUnavailable { .. } | ConnectError::Cancelled => {
             format!("retry now: toolyard servers test {server}")
         }
-        ConnectError::TooManyInstances(limit) => format!("raise `[isolation] {}`", limit.setting()),
+        ConnectError::TooManyInstances(limit) | ConnectError::Displaced(limit) => {
+            format!("raise `[isolation] {}`", limit.setting())
+        }
         _ => format!("try `toolyard servers test {server}` · logs: toolyard servers logs {server}"),
     };
     if let ConnectError::Transport(TransportError::CallerHeader(error)) = error {
         return caller_header_error(error).on_source(server);
     }
-    let unavailable = ToolError::new(ErrorKind::Unavailable, error.to_string()).with_operator_hint(hint);
+    let kind = match error {
+        ConnectError::Displaced(_) => ErrorKind::SessionLost,
+        _ => ErrorKind::Unavailable,
+    };
+    let unavailable = ToolError::new(kind, error.to_string()).with_operator_hint(hint);
     let unavailable = match error {
         ConnectError::Transport(error) if error.is_unauthorized() => {
             unavailable.with_caller_hint(LOGIN_CALLER_HINT)
         }
         ConnectError::Configuration(_) | ConnectError::Disabled => {
             unavailable.with_caller_hint("the operator must change the settings of the server")
+        }
+        ConnectError::Displaced(_) => {
+            unavailable.with_caller_hint("begin anew: the next call starts a new session with the server")
         }
         ConnectError::TooManyInstances(_) => unavailable
             .with_caller_hint("retry when other calls have finished")
@@ -267,6 +276,7 @@ fn connect_signal(error: &ConnectError) -> SourceSignal {
     match error {
         ConnectError::TemporarilyUnavailable { .. }
         | ConnectError::TooManyInstances(_)
+        | ConnectError::Displaced(_)
         | ConnectError::Configuration(_)
         | ConnectError::NotConfigured
         | ConnectError::Disabled

@@ -286,7 +286,20 @@ fn gauge_families(gauges: &Gauges) -> Vec<Family> {
         .into_iter()
         .flatten(),
     );
+    families.extend(instance_families(gauges));
     families
+}
+
+fn instance_families(gauges: &Gauges) -> impl Iterator<Item = Family> {
+    let active = gauges.private_instances.map(|active| {
+        Family::gauge("toolyard_private_instances", "Instances of servers that belong to one caller each")
+            .with(&[], Value::Integer(active))
+    });
+    let displaced = gauges.displaced_instances.map(|displaced| {
+        let help = "Private instances that were stopped to make room for others";
+        Family::counter("toolyard_private_instances_displaced", help).with(&[], Value::Integer(displaced))
+    });
+    active.into_iter().chain(displaced)
 }
 
 fn store_families(store: &StoreGauges) -> [Family; 4] {

@@ -15,6 +15,10 @@ pub struct Gauges {
     pub mcp_requests: Option<u64>,
     /// Sessions of MCP clients with state in this process.
     pub mcp_sessions: Option<u64>,
+    /// Instances of servers that belong to one caller each; `None` without servers.
+    pub private_instances: Option<u64>,
+    /// Those that were stopped since the start to make room for others.
+    pub displaced_instances: Option<u64>,
     /// Runs that this process drives; `None` without agents.
     pub active_runs: Option<u64>,
     /// Approvals that wait for a decision; `None` without agents.

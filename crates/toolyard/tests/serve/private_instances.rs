@@ -18,6 +18,8 @@ use crate::{
 
 const PROXY: &str =
     "[serve.proxy_identity]\nsubject_header = \"X-Forwarded-User\"\ntrusted_addresses = [\"127.0.0.0/8\"]\n";
+/// What a caller is told whose instance made room for another.
+const GONE: &str = "its state is lost, and nothing was called";
 /// How long a call is repeated that may be repeated.
 const RETRY_DEADLINE: Duration = Duration::from_secs(60);
 
@@ -185,6 +187,75 @@ async fn limits_hold_for_many_callers_at_once() {
 }
 
 #[tokio::test]
+async fn a_caller_whose_instance_makes_room_is_told_once() {
+    let home = stateful_home("", "[isolation]\nmax_instances = 1\n");
+    let gateway = HttpGateway::start(&home, &[]);
+    succeed(&gateway, Some("ada"), "login", json!({"user": "ada"})).await;
+    assert_eq!(succeed(&gateway, Some("eve"), "whoami", json!({})).await, "nobody");
+    let told = call(&gateway, Some("ada"), "whoami", json!({})).await.unwrap_err();
+    assert!(told.contains(GONE) && told.contains("begin anew"), "{told}");
+    assert_eq!(succeed(&gateway, Some("ada"), "whoami", json!({})).await, "nobody");
+    let (_, metrics) = gateway.get("/metrics", gateway.token.as_deref()).await;
+    assert!(metrics.contains("toolyard_private_instances 1"), "{metrics}");
+    assert!(metrics.contains("toolyard_private_instances_displaced_total 2"), "{metrics}");
+    let log = gateway.stop().await;
+    assert!(log.contains("private instance stopped to make room for another"), "{log}");
+}
+
+/// Answers `slow` after some seconds and `hang` never, several calls at a time.
+const THREADED_SERVER: &str = r#"
+import json, os, sys, threading, time
+open(sys.argv[1], "a").write(f"{os.getpid()}\n")
+def answer(request):
+    method, params = request["method"], request.get("params") or {}
+    if method == "initialize":
+        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "threaded", "version": "1"}}
+    elif method == "tools/list":
+        result = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in ("slow", "hang")]}
+    elif method == "tools/call" and params["name"] == "hang":
+        return
+    elif method == "tools/call":
+        time.sleep(params["arguments"]["seconds"])
+        result = {"content": [{"type": "text", "text": str(os.getpid())}]}
+    else:
+        return print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32601, "message": "no"}}), flush=True)
+    print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
+for line in sys.stdin:
+    request = json.loads(line)
+    if "id" in request and "method" in request:
+        threading.Thread(target=answer, args=(request,), daemon=True).start()
+"#;
+
+#[tokio::test]
+async fn a_tool_that_never_answers_cuts_no_other_call_of_its_caller() {
+    let home = TestHome::new();
+    home.write("threaded.py", THREADED_SERVER);
+    let path = |name: &str| home.path(name).to_str().unwrap().to_owned();
+    home.write(
+        "config/toolyard/toolyard.toml",
+        &format!(
+            "{PROXY}[call]\ntimeout = \"3s\"\n[servers.threaded]\ncommand = \"python3\"\nargs = [{:?}, {:?}]\n",
+            path("threaded.py"),
+            path("pids")
+        ),
+    );
+    home.run(&["servers", "test"]);
+    let gateway = std::sync::Arc::new(HttpGateway::start(&home, &[]));
+    let first = succeed(&gateway, Some("ada"), "slow", json!({"seconds": 0})).await;
+    let mut hanging = JoinSet::new();
+    for _ in 0..6 {
+        let gateway = std::sync::Arc::clone(&gateway);
+        hanging.spawn(async move { call(&gateway, Some("ada"), "hang", json!({})).await });
+    }
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    // In flight when the other calls time out, and the instance has to be started anew.
+    assert_eq!(succeed(&gateway, Some("ada"), "slow", json!({"seconds": 2.2})).await, first);
+    assert!(hanging.join_all().await.iter().all(Result::is_err));
+    let next = retry(&gateway, "ada", "slow", json!({"seconds": 0})).await;
+    assert_ne!(next, first, "a process that keeps failing is replaced");
+}
+
+#[tokio::test]
 async fn a_call_waits_for_room_until_its_deadline() {
     let home = stateful_home("", "[call]\ntimeout = \"6s\"\n[isolation]\nmax_instances = 1\n");
     let gateway = std::sync::Arc::new(HttpGateway::start(&home, &[]));
@@ -197,6 +268,14 @@ async fn a_call_waits_for_room_until_its_deadline() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(succeed(&gateway, Some("eve"), "whoami", json!({})).await, "nobody", "served after ada");
     assert_eq!(waiting.await.unwrap(), "nobody");
+    // Each is told once that its instance made room for the other's.
+    for user in ["ada", "eve"] {
+        let told = call(&gateway, Some(user), "whoami", json!({})).await.unwrap_err();
+        assert!(told.contains(GONE), "{told}");
+        if user == "ada" {
+            succeed(&gateway, Some(user), "whoami", json!({})).await;
+        }
+    }
     // The calls of ada overlap, so that there is no room until the deadline of eve.
     let mut waiting = vec![wait(4)];
     tokio::time::sleep(Duration::from_secs(1)).await;

@@ -124,8 +124,13 @@ impl PrivateInstances {
         let (receiver, limit, _waiter) = {
             let mut state = lock(&self.0);
             state.runtime.get_or_insert_with(Handle::current);
-            let limit = match state.pool.admit(key, Instant::now()) {
+            let mut admission = state.pool.admit(key, Instant::now());
+            if matches!(admission, Admission::Displaced(_)) && !shared.loses_state() {
+                admission = state.pool.admit(key, Instant::now());
+            }
+            let limit = match admission {
                 Admission::Refused(limit) => limit,
+                Admission::Displaced(limit) => return Err(ConnectError::Displaced(limit)),
                 admission => {
                     let lease = self.grant(&mut state, admission, shared, identity);
                     return lease.ok_or(ConnectError::Cancelled);
@@ -153,11 +158,22 @@ impl PrivateInstances {
         identity: &Arc<CallerIdentity>,
     ) -> Option<InstanceLease> {
         let id = match admission {
-            Admission::Refused(_) => return None,
+            Admission::Refused(_) | Admission::Displaced(_) => return None,
             Admission::Existing(id) => id,
             Admission::New(NewInstance { id, must_stop, starts_after }) => {
                 let predecessors = starts_after.into_iter().filter_map(|id| state.ended(id)).collect();
                 if let Some(replaced) = must_stop {
+                    let (active, displaced) = state.pool.counts();
+                    // Not each time: callers beyond the limit displace each other with every call.
+                    if displaced.is_power_of_two() {
+                        tracing::warn!(
+                            target: "toolyard::servers",
+                            active,
+                            displaced,
+                            hint = "raise `[isolation] max_instances` or `max_instances_per_caller`",
+                            "private instance stopped to make room for another"
+                        );
+                    }
                     self.spawn_stop(state, replaced, "to make room for another one");
                 }
                 let server = ManagedServer::private_instance(shared, identity, predecessors);
@@ -288,6 +304,11 @@ impl PrivateInstances {
 
     pub(super) fn has_calls(&self, server: u64) -> bool {
         lock(&self.0).pool.has_calls(server)
+    }
+
+    /// The number of active instances, and of those that were stopped to make room since the start.
+    pub(in crate::lifecycle) fn counts(&self) -> (usize, u64) {
+        lock(&self.0).pool.counts()
     }
 
     /// The live sessions of all private instances.

@@ -9,12 +9,15 @@
 //! whose last call ends makes room at once, so that a busy caller cannot keep its place for ever.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
     time::Duration,
 };
 
 use tokio::time::Instant;
 use toolyard_core::ContentHash;
+
+/// Displacements that are remembered. Beyond this, the oldest are dropped, and their callers are not told.
+const MAX_PENDING_DISPLACEMENTS: usize = 4_096;
 
 /// How many private instances there may be, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +85,9 @@ pub(super) enum Admission {
     New(NewInstance),
     /// There is no place now.
     Refused(InstanceLimit),
+    /// The caller had an instance that was stopped to make room. It is told so, once, instead of meeting a new one without the state
+    /// that it left.
+    Displaced(InstanceLimit),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,6 +139,14 @@ impl Instance {
     }
 }
 
+/// An instance that was stopped to make room, until its caller is told.
+#[derive(Debug)]
+struct Displacement {
+    key: InstanceKey,
+    limit: InstanceLimit,
+    at: Instant,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct InstancePool {
     limits: IsolationLimits,
@@ -141,6 +155,10 @@ pub(super) struct InstancePool {
     active: HashMap<InstanceKey, InstanceId>,
     /// The calls that wait for a place, in their order.
     waiting: BTreeMap<WaiterId, InstanceKey>,
+    /// Those who are not told yet, the oldest first.
+    displaced: VecDeque<Displacement>,
+    /// How many there were since the start.
+    displacements: u64,
     last_id: u64,
 }
 
@@ -161,11 +179,28 @@ impl InstancePool {
             *last_used = now;
             return Admission::Existing(id);
         }
-        let replaced = match self.place_for(key) {
-            Ok(replaced) => replaced,
+        // An instance that was not used for so long would have ended all the same.
+        let is_old = |oldest: &Displacement| now.duration_since(oldest.at) >= self.limits.idle_timeout;
+        while self.displaced.front().is_some_and(is_old) {
+            self.displaced.pop_front();
+        }
+        if let Some(at) = self.displaced.iter().position(|displaced| displaced.key == *key)
+            && let Some(displaced) = self.displaced.remove(at)
+        {
+            return Admission::Displaced(displaced.limit);
+        }
+        let (replaced, limit) = match self.place_for(key) {
+            Ok(place) => place,
             Err(limit) => return Admission::Refused(limit),
         };
         let must_stop = replaced.filter(|id| self.begin_stop(*id, Some(key.owner)));
+        if let (Some(limit), Some(stopped)) = (limit, must_stop.and_then(|id| self.instances.get(&id))) {
+            self.displacements += 1;
+            self.displaced.push_back(Displacement { key: stopped.key.clone(), limit, at: now });
+            if self.displaced.len() > MAX_PENDING_DISPLACEMENTS {
+                self.displaced.pop_front();
+            }
+        }
         let is_earlier =
             |(id, instance): &(&InstanceId, &Instance)| Some(**id) == replaced || instance.key == *key;
         let starts_after = self.instances.iter().filter(is_earlier).map(|(id, _)| *id).collect();
@@ -219,23 +254,30 @@ impl InstancePool {
         !self.waiting.is_empty()
     }
 
-    /// The instance whose place a new one takes over; none if there is room.
-    fn place_for(&self, key: &InstanceKey) -> Result<Option<InstanceId>, InstanceLimit> {
+    /// The instance whose place a new one takes over, and the limit because of which it must; none if there is room.
+    fn place_for(
+        &self,
+        key: &InstanceKey,
+    ) -> Result<(Option<InstanceId>, Option<InstanceLimit>), InstanceLimit> {
         let is_own = |instance: &Instance| instance.key.owner == key.owner;
         // The previous instance of the key has to end first anyway.
         if let Some(previous) = self.stopping(|instance| instance.key == *key) {
-            return Ok(Some(previous));
+            return Ok((Some(previous), None));
         }
+        let replace = |replaced: Option<InstanceId>, limit: InstanceLimit| match replaced {
+            Some(id) => Ok((Some(id), Some(limit))),
+            None => Err(limit),
+        };
         let IsolationLimits { max_instances, max_instances_per_caller, .. } = self.limits;
         let own = self.instances.values().filter(|instance| instance.has_place_of(&key.owner)).count();
         if own >= max_instances_per_caller {
             let limit = InstanceLimit::Caller(max_instances_per_caller);
-            return self.replaceable(is_own).map(Some).ok_or(limit);
+            return replace(self.replaceable(is_own), limit);
         }
         if self.instances.values().filter(|instance| instance.has_place()).count() >= max_instances {
-            return self.replaceable(|_| true).map(Some).ok_or(InstanceLimit::Total(max_instances));
+            return replace(self.replaceable(|_| true), InstanceLimit::Total(max_instances));
         }
-        Ok(None)
+        Ok((None, None))
     }
 
     /// An instance whose place is about to become free.
@@ -297,6 +339,7 @@ impl InstancePool {
     /// Begins to stop all instances of a server, even those with calls. Waiting calls give up.
     pub(super) fn stop_server(&mut self, server: u64) -> Vec<InstanceId> {
         self.waiting.retain(|_, key| key.server != server);
+        self.displaced.retain(|displaced| displaced.key.server != server);
         self.stop_all(|instance| instance.is_of(server))
     }
 
@@ -341,6 +384,11 @@ impl InstancePool {
     /// The number of active instances of a server.
     pub(super) fn active_count(&self, server: u64) -> usize {
         self.active.keys().filter(|key| key.server == server).count()
+    }
+
+    /// The number of active instances of all servers, and of those that were stopped to make room since the start.
+    pub(super) fn counts(&self) -> (usize, u64) {
+        (self.active.len(), self.displacements)
     }
 
     /// Whether a private instance of a server has calls.

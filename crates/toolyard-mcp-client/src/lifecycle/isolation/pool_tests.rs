@@ -27,7 +27,7 @@ fn admitted(admission: Admission) -> NewInstance {
     match admission {
         Admission::Existing(id) => NewInstance { id, must_stop: None, starts_after: Vec::new() },
         Admission::New(new) => new,
-        Admission::Refused(limit) => panic!("{limit}"),
+        Admission::Refused(limit) | Admission::Displaced(limit) => panic!("{limit}"),
     }
 }
 
@@ -64,6 +64,26 @@ fn the_least_recently_used_idle_instance_makes_room() {
 }
 
 #[test]
+fn who_loses_an_instance_to_another_caller_is_told_once() {
+    let (mut pool, now) = (pool(), Instant::now());
+    for caller in 1..=4 {
+        let id = admit(&mut pool, &key(caller, 1), now + seconds(caller.into()));
+        pool.release(id, now + seconds(caller.into()));
+    }
+    let new = admitted(pool.admit(&key(5, 1), now + seconds(9)));
+    assert_eq!(pool.admit(&key(1, 1), now + seconds(9)), Admission::Displaced(InstanceLimit::Total(4)));
+    pool.finish_stop(new.must_stop.unwrap());
+    // The second time, the caller meets a new instance, in the place of the next one.
+    assert!(admitted(pool.admit(&key(1, 1), now + seconds(10))).must_stop.is_some());
+    assert_eq!(pool.admit(&key(2, 1), now + seconds(10)), Admission::Displaced(InstanceLimit::Total(4)));
+    assert_eq!(pool.counts(), (4, 2));
+    for id in pool.stop_idle(now + seconds(100)) {
+        pool.finish_stop(id);
+    }
+    admit(&mut pool, &key(3, 1), now + seconds(100));
+}
+
+#[test]
 fn a_call_is_refused_while_all_instances_have_calls() {
     let (mut pool, now) = (pool(), Instant::now());
     let own = admit(&mut pool, &key(1, 1), now);
@@ -91,6 +111,7 @@ fn places_go_to_waiting_calls_in_their_order() {
     let served = pool.admit_waiting(now);
     assert_eq!(served.len(), 1);
     assert_eq!((served[0].0, admitted(served[0].1.clone()).must_stop), (first, Some(busy[1])));
+    assert_eq!(pool.admit(&key(2, 1), now), Admission::Displaced(InstanceLimit::Total(4)), "it is told");
     assert_eq!(
         pool.admit(&key(2, 1), now),
         Admission::Refused(InstanceLimit::Total(4)),
@@ -126,6 +147,7 @@ fn an_instance_starts_after_all_earlier_ones_of_its_key() {
     }
     let other = admitted(pool.admit(&key(5, 1), now));
     assert_eq!(other.must_stop, Some(ids[0]));
+    assert_eq!(pool.admit(&key(1, 1), now), Admission::Displaced(InstanceLimit::Total(4)));
     let again = admitted(pool.admit(&key(1, 1), now));
     assert_eq!(again.starts_after, [ids[0], ids[1]], "the one whose place it takes, and its own earlier one");
 }
@@ -240,6 +262,11 @@ impl Model {
             }
             Admission::Refused(InstanceLimit::Total(_)) => {
                 return assert_eq!(self.least_recently_used(None), None);
+            }
+            Admission::Displaced(_) => {
+                return assert!(!self.alive.iter().any(|(id, (owner, known, _))| {
+                    (*owner, *known) == (caller, server) && !self.stopping.contains(id)
+                }));
             }
             Admission::Existing(id) => *id,
             Admission::New(new) => {

@@ -161,7 +161,7 @@ impl ManagedServer {
         let failures = consecutive_failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         if failures >= MAX_CONSECUTIVE_FAILURES {
             consecutive_failures.store(0, Ordering::Relaxed);
-            self.fail_session(session, &format!("{failures} calls in a row failed"));
+            self.replace_failing_session(session, &format!("{failures} calls in a row failed"));
         }
     }
 

@@ -39,6 +39,11 @@ impl ManagedServer {
         }
     }
 
+    /// Whether the end of an instance ends what the server remembered, as far as the settings and the protocol tell.
+    pub(super) fn loses_state(&self) -> bool {
+        self.keeps_state() && !self.config.stateless
+    }
+
     /// The shared instance, for a call without a caller that is told apart.
     pub(in crate::lifecycle) fn shared_instance_for(
         self: &Arc<Self>,
