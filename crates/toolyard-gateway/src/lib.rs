@@ -49,7 +49,7 @@ pub use agents::{
     RUN_PEER_SERVICE, cluster_owner,
 };
 pub use api::{AuthenticatedCaller, HttpApi, HttpApiConfig, MetricsAccess, OperatorAccess, StartsNoTrace};
-pub use bridge::{ForwardInputToCaller, LocalSkills, ServerContentBridge};
+pub use bridge::{LocalSkills, ServerContentBridge};
 pub use endpoint::GatewayConfig;
 pub use sign_in::{InvalidPublicUrl, PublicUrl, SignInRequest, SignIns, is_sign_in_path};
 pub use surface::{HubService, MainTools, tool_definition};

@@ -79,7 +79,6 @@ pub use crate::{
         elicitation::{ElicitationForm, FormError, FormField, declined_elicitation},
         error::RequestError,
         handle::Session,
-        input_handler::{InputHandler, InputRequest, NoInputHandler},
         server_messages::SessionStatus,
         tool_call::ToolCall,
     },

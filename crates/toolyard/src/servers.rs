@@ -10,8 +10,8 @@ use toolyard_core::{QuarantineNotice, SourceId, SourceInfo, SourceKind, SourceTo
 use toolyard_hub::ToolHub;
 use toolyard_mcp::WireLimits;
 use toolyard_mcp_client::{
-    CacheError, GuardProgram, Host, HostEnvironment, InputHandler, McpManager, NameUser, NoInputHandler,
-    ServerCache, ToolRegistrar, config::McpServerConfig,
+    CacheError, GuardProgram, Host, HostEnvironment, McpManager, NameUser, ServerCache, ToolRegistrar,
+    config::McpServerConfig,
 };
 
 /// MCP servers and what they may use of this machine. The library never reads the environment itself.
@@ -27,8 +27,6 @@ pub struct ServersSetup {
     pub guard: Option<GuardProgram>,
     /// Looks up environment variables and OAuth tokens.
     pub host_environment: Arc<dyn HostEnvironment>,
-    /// Answers input requests of servers.
-    pub input_handler: Arc<dyn InputHandler>,
     /// Changes the tools of servers before they are registered; none by default.
     pub tool_wrapper: Option<Arc<dyn ToolWrapper>>,
 }
@@ -43,7 +41,7 @@ pub trait ToolWrapper: Send + Sync {
 }
 
 impl ServersSetup {
-    /// Servers with an empty environment whose input requests are declined.
+    /// Servers with an empty environment.
     pub fn new(configs: Vec<McpServerConfig>, working_directory: PathBuf) -> Self {
         Self {
             configs,
@@ -51,7 +49,6 @@ impl ServersSetup {
             working_directory,
             guard: None,
             host_environment: Arc::new(EmptyEnvironment),
-            input_handler: Arc::new(NoInputHandler),
             tool_wrapper: None,
         }
     }
@@ -83,7 +80,6 @@ impl ServersSetup {
             guard: self.guard,
             cache,
             registrar: Arc::new(HubRegistrar { hub: Arc::clone(hub), wrapper: self.tool_wrapper }),
-            input: self.input_handler,
             host_environment: self.host_environment,
             limits: WireLimits::default(),
             http: OnceLock::new(),

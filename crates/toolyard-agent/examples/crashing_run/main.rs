@@ -30,7 +30,7 @@ use toolyard_core::{JournalError, RunId, SourceId, SourceInfo, Tool};
 use toolyard_hub::ToolHub;
 use toolyard_mcp::WireLimits;
 use toolyard_mcp_client::{
-    GuardProgram, Host, HostEnvironment, McpManager, NoInputHandler, ServerCache, ToolRegistrar,
+    GuardProgram, Host, HostEnvironment, McpManager, ServerCache, ToolRegistrar,
     config::{McpServerConfig, TransportConfig},
     run_guard,
 };
@@ -149,7 +149,6 @@ async fn servers(store: &Store, hub: &Arc<ToolHub>, file: &Path) -> McpManager {
         guard: Some(GuardProgram::current_program([OsString::from("guard")])),
         cache: ServerCache::new(Arc::new(store.clone())),
         registrar: Arc::new(HubRegistrar(Arc::clone(hub))),
-        input: Arc::new(NoInputHandler),
         host_environment: Arc::new(EmptyEnvironment),
         limits: WireLimits::default(),
         http: OnceLock::new(),

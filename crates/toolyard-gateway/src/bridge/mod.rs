@@ -5,10 +5,8 @@
 //! content_index.rs   which server owns which prompt, resource and skill
 //! uri_template.rs    matches URIs against resource templates
 //! local_skills.rs    LocalSkills: skills of this machine as MCP skills; local_skill.rs reads one
-//! caller_input.rs    ForwardInputToCaller: input requests of servers go to the caller
 //! ```
 
-mod caller_input;
 mod content_index;
 mod local_skill;
 mod local_skills;
@@ -17,7 +15,6 @@ mod uri_template;
 
 use toolyard_mcp::RpcError;
 
-pub use caller_input::ForwardInputToCaller;
 pub use local_skills::LocalSkills;
 pub use server_content::ServerContentBridge;
 

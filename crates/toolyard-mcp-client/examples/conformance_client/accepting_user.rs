@@ -1,24 +1,31 @@
-//! An input handler that accepts every form: defaults where there are any, and `yes` elsewhere.
+//! A caller who accepts every form: defaults where there are any, and `yes` elsewhere.
 
 use serde_json::{Map, Value, json};
-use toolyard_core::{BoxFuture, RawJson};
-use toolyard_mcp::RpcError;
-use toolyard_mcp_client::{ElicitationForm, FormField, InputHandler, InputRequest, declined_elicitation};
+use toolyard_core::{BoxFuture, CallInputError, CallInputRequest, Caller, RawJson};
+use toolyard_mcp_client::{ElicitationForm, FormField, declined_elicitation};
 
 #[derive(Debug)]
 pub(crate) struct AcceptingUser;
 
-impl InputHandler for AcceptingUser {
+impl Caller for AcceptingUser {
     fn capabilities(&self) -> RawJson {
-        RawJson::from_value(
-            &json!({"elicitation": {"form": {}}, "extensions": {"io.modelcontextprotocol/skills": {}}}),
-        )
+        RawJson::from_value(&json!({"elicitation": {"form": {}}}))
     }
 
-    fn answer<'a>(&'a self, request: InputRequest<'a>) -> BoxFuture<'a, Result<RawJson, RpcError>> {
-        let answer = ElicitationForm::read(request.params)
-            .and_then(|form| form.accept(values_without_default(&form.fields)));
-        Box::pin(async { Ok(answer.unwrap_or_else(|_no_form| declined_elicitation())) })
+    fn session_id(&self) -> u64 {
+        1
+    }
+
+    fn request_input<'a>(
+        &'a self,
+        requests: &'a [CallInputRequest],
+    ) -> BoxFuture<'a, Result<Vec<RawJson>, CallInputError>> {
+        let answers = requests.iter().map(|request| {
+            ElicitationForm::read(request.params.as_ref())
+                .and_then(|form| form.accept(values_without_default(&form.fields)))
+                .unwrap_or_else(|_no_form| declined_elicitation())
+        });
+        Box::pin(std::future::ready(Ok(answers.collect())))
     }
 }
 

@@ -48,7 +48,6 @@ impl Scenario {
             guard: None,
             cache: ServerCache::in_memory(),
             registrar: Arc::clone(&tools) as _,
-            input: Arc::new(AcceptingUser),
             host_environment: Arc::new(TestEnvironment { authorizer }),
             limits: WireLimits::default(),
             http: OnceLock::new(),
@@ -90,7 +89,8 @@ impl Scenario {
 
     async fn call(&self, tool: &str, arguments: impl Into<RawJson>) -> Result<ToolOutput, Failure> {
         let found = self.tools.get(tool).ok_or_else(|| format!("the server has no tool {tool}"))?;
-        let context = CallContext::until(Instant::now() + TIMEOUT);
+        let mut context = CallContext::until(Instant::now() + TIMEOUT);
+        context.caller = Some(Arc::new(AcceptingUser));
         Ok(found.call(&ToolCallRequest::new(tool, arguments), &context).await?)
     }
 

@@ -28,7 +28,7 @@ const FAILED_START_PAUSE: Duration = Duration::from_secs(60);
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a further session may take to announce tools that its first list lacks.
 const ANNOUNCEMENT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Stands for calls without a caller, which the input handler of the server answers for.
+/// Stands for calls without a caller.
 const NO_CALLER: u64 = u64::MAX;
 
 /// The session and the client of a caller, see [`Caller::client_id`].
@@ -230,10 +230,7 @@ impl ManagedServer {
             return CallSession { session: usual, _occupancy: None };
         }
         let ids = CallerIds::of(caller);
-        let can_be_asked = match caller {
-            Some(caller) => can_be_asked(&caller.capabilities()),
-            None => can_be_asked(&self.host.input.capabilities()),
-        };
+        let can_be_asked = caller.is_some_and(|caller| can_be_asked(&caller.capabilities()));
         let occupy = |session: &Arc<Session>| {
             let occupancy =
                 Occupancy { server: Arc::clone(self), session: Arc::clone(session), caller: ids.session };

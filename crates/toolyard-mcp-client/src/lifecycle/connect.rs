@@ -9,7 +9,7 @@ use tokio::{
     time::{Instant, error::Elapsed, sleep, timeout, timeout_at},
 };
 use toolyard_core::{
-    RawJson, RevisionFamily, SourceId,
+    RevisionFamily, SourceId,
     telemetry::{SpanContext, Telemetry},
 };
 use toolyard_mcp::{JsonObject, WireLimits};
@@ -26,7 +26,6 @@ use crate::{
         change_listener::{ChangeFilter, listen_for_changes},
         handle::Session,
         inner::SessionInner,
-        input_handler::{InputHandler, NoInputHandler},
         operation::SessionTelemetry,
         protocol_context::ProtocolContext,
         server_messages::{SessionStatus, handle_messages},
@@ -71,8 +70,6 @@ pub struct ConnectOptions {
     pub startup_timeout: Duration,
     /// How much the server may send.
     pub limits: WireLimits,
-    /// Answers input requests that belong to no caller.
-    pub input: Arc<dyn InputHandler>,
     /// The HTTP client that servers share; a new one if absent.
     pub client: Option<reqwest::Client>,
     /// Redacted in what the server sends, apart from lists.
@@ -84,14 +81,13 @@ pub struct ConnectOptions {
 }
 
 impl ConnectOptions {
-    /// Defaults: 30 s for the start, default limits, and no input.
+    /// Defaults: 30 s for the start and default limits.
     pub fn new(server: impl Into<SourceId>) -> Self {
         Self {
             server: server.into(),
             revision_family: None,
             startup_timeout: DEFAULT_STARTUP_TIMEOUT,
             limits: WireLimits::default(),
-            input: Arc::new(NoInputHandler),
             client: None,
             secrets: Arc::default(),
             telemetry: None,
@@ -259,8 +255,7 @@ impl OpeningSession {
             server: options.server.clone(),
             requests,
             transport,
-            protocol: ArcSwap::from_pointee(ProtocolContext::modern(options.input.capabilities())),
-            input: Arc::clone(&options.input),
+            protocol: ArcSwap::from_pointee(ProtocolContext::modern()),
             secrets: Arc::clone(&options.secrets),
             limits: options.limits,
             telemetry: options
@@ -306,12 +301,9 @@ impl OpeningSession {
             RevisionFamily::Legacy => {
                 self.inner.notify("notifications/initialized", JsonObject::new()).await;
                 let opened = self.inner.transport.open_listen_stream();
-                // Requests that the server sends before the stream is open are lost. Without input capabilities it
-                // sends none.
-                if self.inner.input.capabilities() != RawJson::empty_object() {
-                    // On a timeout the session begins without the stream.
-                    let _ = timeout(LISTEN_STREAM_TIMEOUT, opened).await;
-                }
+                // Requests that the server sends before the stream is open are lost. On a timeout the session begins
+                // without the stream.
+                let _ = timeout(LISTEN_STREAM_TIMEOUT, opened).await;
             }
             RevisionFamily::Modern => {
                 if let Some(filter) = ChangeFilter::lists_of(&session.about().capabilities) {

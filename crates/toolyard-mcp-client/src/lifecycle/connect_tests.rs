@@ -6,20 +6,17 @@ use serde_json::{Value, json};
 use toolyard_mcp::{RpcError, error_code::UNSUPPORTED_VERSION};
 
 use super::*;
-use crate::{
-    session::input_handler::InputRequest,
-    transport::http::test_server::{ReceivedRequest, Reply, TestServer},
-};
+use crate::transport::http::test_server::{ReceivedRequest, Reply, TestServer};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-fn options(family: Option<RevisionFamily>, input: Arc<dyn InputHandler>) -> ConnectOptions {
-    ConnectOptions { revision_family: family, startup_timeout: TIMEOUT, input, ..ConnectOptions::new("odd") }
+fn options(family: Option<RevisionFamily>) -> ConnectOptions {
+    ConnectOptions { revision_family: family, startup_timeout: TIMEOUT, ..ConnectOptions::new("odd") }
 }
 
-async fn try_connect(server: &TestServer, input: Arc<dyn InputHandler>) -> Result<Session, ConnectError> {
+async fn try_connect(server: &TestServer) -> Result<Session, ConnectError> {
     let target = HttpTarget::new(&server.url, []).unwrap();
-    connect(ConnectTarget::Http(target, HttpKind::Streamable), &options(None, input)).await
+    connect(ConnectTarget::Http(target, HttpKind::Streamable), &options(None)).await
 }
 
 fn methods(server: &TestServer) -> Vec<String> {
@@ -54,11 +51,11 @@ async fn refusing_server(refusals: usize) -> TestServer {
 #[tokio::test]
 async fn a_server_that_refuses_its_own_revision_is_asked_again_and_never_initialized() {
     let server = refusing_server(1).await;
-    let session = try_connect(&server, Arc::new(NoInputHandler)).await.unwrap();
+    let session = try_connect(&server).await.unwrap();
     assert_eq!(session.revision_family(), RevisionFamily::Modern);
     assert_eq!(methods(&server), ["server/discover", "server/discover"]);
     let server = refusing_server(usize::MAX).await;
-    let error = try_connect(&server, Arc::new(NoInputHandler)).await.unwrap_err();
+    let error = try_connect(&server).await.unwrap_err();
     assert!(matches!(error, ConnectError::Refused(RpcError { code: UNSUPPORTED_VERSION, .. })), "{error}");
     assert_eq!(methods(&server), ["server/discover", "server/discover"]);
 }
@@ -87,41 +84,22 @@ async fn legacy_server(opening_delay: Duration) -> TestServer {
     .await
 }
 
-/// Declares the elicitation capability.
-#[derive(Debug)]
-struct TestInput;
-
-impl InputHandler for TestInput {
-    fn capabilities(&self) -> RawJson {
-        RawJson::from_value(&json!({"elicitation": {}}))
-    }
-
-    fn answer<'a>(
-        &'a self,
-        request: InputRequest<'a>,
-    ) -> toolyard_core::BoxFuture<'a, Result<RawJson, RpcError>> {
-        NoInputHandler.answer(request)
-    }
-}
-
 #[tokio::test]
 async fn an_empty_result_is_not_modern() {
     let server = legacy_server(Duration::ZERO).await;
-    let session = try_connect(&server, Arc::new(NoInputHandler)).await.unwrap();
+    let session = try_connect(&server).await.unwrap();
     assert_eq!((session.revision_family(), session.revision()), (RevisionFamily::Legacy, "2025-11-25"));
 }
 
 #[tokio::test]
-async fn a_client_with_input_waits_for_the_listen_stream_but_not_for_ever() {
+async fn a_session_waits_for_the_listen_stream_up_to_a_timeout() {
     let delay = Duration::from_millis(300);
-    for (opening_delay, input, range) in [
-        (delay, Arc::new(TestInput) as Arc<dyn InputHandler>, delay..LISTEN_STREAM_TIMEOUT),
-        (Duration::from_secs(60), Arc::new(TestInput), LISTEN_STREAM_TIMEOUT..TIMEOUT),
-        (Duration::from_secs(60), Arc::new(NoInputHandler), Duration::ZERO..LISTEN_STREAM_TIMEOUT),
-    ] {
+    for (opening_delay, range) in
+        [(delay, delay..LISTEN_STREAM_TIMEOUT), (Duration::from_secs(60), LISTEN_STREAM_TIMEOUT..TIMEOUT)]
+    {
         let server = legacy_server(opening_delay).await;
         let started = Instant::now();
-        let session = try_connect(&server, input).await.unwrap();
+        let session = try_connect(&server).await.unwrap();
         assert!(range.contains(&started.elapsed()), "{range:?} {:?}", started.elapsed());
         session.close().await;
     }
@@ -149,10 +127,7 @@ async fn a_legacy_server_may_be_upgraded_to_a_modern_one() {
     let server = modern_server().await;
     for family in [None, Some(RevisionFamily::Modern), Some(RevisionFamily::Legacy)] {
         let target = HttpTarget::new(&server.url, []).unwrap();
-        let session =
-            connect(ConnectTarget::Http(target, HttpKind::Auto), &options(family, Arc::new(NoInputHandler)))
-                .await
-                .unwrap();
+        let session = connect(ConnectTarget::Http(target, HttpKind::Auto), &options(family)).await.unwrap();
         assert_eq!((session.revision_family(), session.revision()), (RevisionFamily::Modern, "2026-07-28"));
         session.close().await;
     }

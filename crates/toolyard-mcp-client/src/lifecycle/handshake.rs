@@ -108,7 +108,7 @@ async fn complete(discovery: Discovery, session: &Arc<SessionInner>) -> Result<H
 }
 
 async fn discover(session: &Arc<SessionInner>) -> Result<Discovery, ConnectError> {
-    let protocol = ProtocolContext::modern(session.input.capabilities());
+    let protocol = ProtocolContext::modern();
     session.transport.set_protocol_version(Some(protocol.revision));
     let mut outcome = discover_once(session, &protocol).await?;
     if let Err(AfterDiscover::Retry(_)) = outcome {
@@ -151,12 +151,11 @@ async fn discover_once(
 
 pub(super) async fn initialize(session: &Arc<SessionInner>) -> Result<Handshake, ConnectError> {
     let [newest, ..] = LEGACY_REVISIONS;
-    let capabilities = session.input.capabilities();
-    let offered = ProtocolContext::legacy(newest, capabilities.clone());
+    let offered = ProtocolContext::legacy(newest);
     session.transport.set_protocol_version(None);
     let request = OutgoingRequest::new("initialize", offered.initialize_params());
     let result = InitializeResult::read(&session.request_with(&offered, request).await?)?;
     let revision = legacy_revision(&result.protocol_version)
         .ok_or_else(|| ConnectError::UnsupportedRevision(result.protocol_version.clone()))?;
-    Ok(Handshake { protocol: ProtocolContext::legacy(revision, capabilities), about: result.about })
+    Ok(Handshake { protocol: ProtocolContext::legacy(revision), about: result.about })
 }

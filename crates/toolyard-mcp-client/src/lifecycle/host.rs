@@ -20,7 +20,6 @@ use crate::{
     pinning::{NameUser, ServerCache},
     process_guard::guard::GuardProgram,
     server_secrets::{RecordedTokens, ServerSecrets},
-    session::input_handler::InputHandler,
     transport::{
         error::TransportError,
         http::{
@@ -125,8 +124,6 @@ pub struct Host {
     pub cache: ServerCache,
     /// Receives the tools.
     pub registrar: Arc<dyn ToolRegistrar>,
-    /// Answers input requests that belong to no caller.
-    pub input: Arc<dyn InputHandler>,
     /// Looks up variables and authorizers.
     pub host_environment: Arc<dyn HostEnvironment>,
     /// How much servers may send.

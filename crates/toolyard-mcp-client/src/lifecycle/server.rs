@@ -300,7 +300,6 @@ impl ManagedServer {
             revision_family: self.revision_family(),
             startup_timeout: self.config.startup_timeout,
             limits: self.host.limits,
-            input: Arc::clone(&self.host.input),
             secrets: Arc::clone(&self.secrets),
             telemetry: self.host.telemetry.clone(),
             cause,

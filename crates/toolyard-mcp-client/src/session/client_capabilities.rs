@@ -1,5 +1,8 @@
 //! Which input requests a client supports, according to its capabilities.
 
+use std::sync::LazyLock;
+
+use serde_json::json;
 use toolyard_core::{CallInputKind, RawJson};
 use toolyard_mcp::{
     FieldEdit, JsonObject, RpcError, edit_fields,
@@ -10,6 +13,12 @@ use toolyard_mcp::{
 
 /// The capabilities that are about input. A server behind us does not get any other.
 const INPUT_CAPABILITIES: [&str; 3] = ["elicitation", "sampling", "roots"];
+
+/// The client capabilities of requests that belong to no call, `initialize` among them: each kind of input that some caller may be
+/// able to give. All commands announce the same, because some servers choose their tools by it: a tool that only some commands see
+/// could not be approved.
+pub(crate) static ANNOUNCED_CAPABILITIES: LazyLock<RawJson> =
+    LazyLock::new(|| json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}).into());
 
 /// Checks that a client with these capabilities supports an input request, or returns the error for the server.
 pub(super) fn check_supported(
@@ -79,7 +88,7 @@ fn is_enabled(value: &RawJson) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     use super::*;
 

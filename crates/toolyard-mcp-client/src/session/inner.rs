@@ -14,7 +14,6 @@ use crate::{
     server_secrets::ServerSecrets,
     session::{
         error::RequestError,
-        input_handler::InputHandler,
         operation::{self, SessionTelemetry},
         protocol_context::ProtocolContext,
     },
@@ -36,7 +35,6 @@ pub(crate) struct SessionInner {
     pub(crate) requests: Arc<PendingRequests>,
     pub(crate) transport: Box<dyn Transport>,
     pub(crate) protocol: ArcSwap<ProtocolContext>,
-    pub(crate) input: Arc<dyn InputHandler>,
     /// Redacted in results, errors and messages.
     pub(crate) secrets: Arc<ServerSecrets>,
     pub(crate) limits: WireLimits,
@@ -71,7 +69,7 @@ impl OutgoingRequest<'_> {
         }
     }
 
-    /// Makes the request on behalf of a caller; without one, the session's input handler answers its input requests.
+    /// Makes the request on behalf of a caller, who answers its input requests; without one, nobody does.
     pub(super) fn on_behalf_of(
         mut self,
         caller: Option<&Arc<dyn Caller>>,
@@ -85,10 +83,7 @@ impl OutgoingRequest<'_> {
     }
 
     pub(super) fn caller(&self) -> Option<&dyn Caller> {
-        match &self.origin {
-            RequestOrigin::Caller(caller, _) => Some(&**caller),
-            RequestOrigin::Internal | RequestOrigin::Detached => None,
-        }
+        self.origin.caller()
     }
 
     fn into_message(self, protocol: &ProtocolContext, id: u64) -> OutgoingMessage {
@@ -96,12 +91,9 @@ impl OutgoingRequest<'_> {
         if protocol.family == RevisionFamily::Modern {
             headers.extend(self.headers.iter().cloned());
         }
-        let caller = match &self.origin {
-            RequestOrigin::Caller(caller, _) => Some(&**caller),
-            RequestOrigin::Internal | RequestOrigin::Detached => None,
-        };
+        let caller = self.origin.caller();
         let has_progress = self.method == "tools/call" || caller.is_some_and(Caller::wants_progress);
-        let params = protocol.params(self.fields, has_progress.then_some(id), caller, self.span);
+        let params = protocol.params(self.fields, has_progress.then_some(id), &self.origin, self.span);
         let body = jsonrpc::request(id, self.method, &params);
         let identity = caller.and_then(Caller::identity).cloned();
         OutgoingMessage { id: Some(id), method: self.method, body, headers, identity }

@@ -2,21 +2,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use toolyard_core::{CallInputRequest, Caller, CallerIdentity, ExtendableDeadline, RawJson};
+use serde_json::json;
+use toolyard_core::{CallInputKind, CallInputRequest, Caller, CallerIdentity, ExtendableDeadline, RawJson};
 use toolyard_mcp::{
     InputRequired, JsonObject, RpcError, WireError,
-    error_code::INTERNAL_ERROR,
+    error_code::{INTERNAL_ERROR, METHOD_NOT_FOUND},
     input_method::{input_error_code, input_kind, input_method},
     raw_field,
 };
 
 use crate::{
-    session::{
-        client_capabilities::check_supported,
-        error::RequestError,
-        inner::SessionInner,
-        input_handler::{InputRequest, unsupported_method},
-    },
+    session::{client_capabilities::check_supported, error::RequestError, inner::SessionInner},
     transport::requests::in_flight::{InFlightRequest, Recipient},
 };
 
@@ -54,10 +50,7 @@ impl SessionInner {
                 let answer = self.ask_caller(&*caller, &call, method, params).await;
                 return (answer, caller.identity().cloned());
             }
-            Recipient::Handler => {
-                let request = InputRequest { server: &self.server, method: &method, params: params.as_ref() };
-                return (self.input.answer(request).await, None);
-            }
+            Recipient::NoCaller => return (answer_without_caller(&method), None),
             Recipient::Finished => FINISHED,
             Recipient::Ambiguous => {
                 "several clients use this server at once, and the request does not say which of them it is for"
@@ -113,7 +106,12 @@ impl SessionInner {
         let requests = input.requests.iter().map(|(key, request)| self.parse_request(key, request));
         let requests = requests.collect::<Result<Vec<_>, _>>()?;
         let answers = match caller {
-            None => self.ask_handler(&requests).await?,
+            None => {
+                let answers =
+                    requests.iter().map(|request| answer_without_caller(input_method(request.kind)));
+                let answers: Result<Vec<RawJson>, RpcError> = answers.collect();
+                answers.map_err(|error| RequestError::InputUnavailable(error.message))?
+            }
             Some(caller) => {
                 for request in &requests {
                     check_caller(&**caller, request)
@@ -148,17 +146,6 @@ impl SessionInner {
             .ok_or_else(|| RequestError::InputUnavailable(unsupported_method(&method).message))?;
         Ok(CallInputRequest { key: key.to_owned(), source: self.server.clone(), kind, params })
     }
-
-    async fn ask_handler(&self, requests: &[CallInputRequest]) -> Result<Vec<RawJson>, RequestError> {
-        let mut answers = Vec::with_capacity(requests.len());
-        for CallInputRequest { kind, params, .. } in requests {
-            let method = input_method(*kind);
-            let request = InputRequest { server: &self.server, method, params: params.as_ref() };
-            let answer = self.input.answer(request).await;
-            answers.push(answer.map_err(|error| RequestError::InputUnavailable(error.message))?);
-        }
-        Ok(answers)
-    }
 }
 
 /// The name of an input request of a legacy server: the method, unless a gateway names it.
@@ -190,15 +177,39 @@ fn check_caller(caller: &dyn Caller, request: &CallInputRequest) -> Result<(), R
         .inspect_err(|_| caller.note_unsupported(request))
 }
 
+/// The answer to an input request that belongs to no caller. Many servers ask for roots as soon as the session begins: there are
+/// none then, which is no error.
+fn answer_without_caller(method: &str) -> Result<RawJson, RpcError> {
+    if method == input_method(CallInputKind::Roots) {
+        return Ok(json!({"roots": []}).into());
+    }
+    let message = format!("no client is there to answer {method}");
+    Err(RpcError { code: METHOD_NOT_FOUND, message, data: None })
+}
+
+pub(super) fn unsupported_method(method: &str) -> RpcError {
+    let message = format!("this client does not support {method}");
+    RpcError { code: METHOD_NOT_FOUND, message, data: None }
+}
+
 fn internal_error(message: &str) -> RpcError {
     RpcError { code: INTERNAL_ERROR, message: message.to_owned(), data: None }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     use super::*;
+
+    #[test]
+    fn without_a_caller_there_are_no_roots_and_no_answers() {
+        assert_eq!(answer_without_caller("roots/list").unwrap().to_value(), json!({"roots": []}));
+        for method in ["elicitation/create", "sampling/createMessage"] {
+            let error = answer_without_caller(method).unwrap_err();
+            assert!(error.message.ends_with(method), "{error:?}");
+        }
+    }
 
     #[test]
     fn a_gateway_can_name_an_input_request() {

@@ -4,7 +4,7 @@
 //! - [`tool_call`]: a call until the server needs no more input.
 //! - [`server_messages`]: requests and notifications of the server. [`input_requests`]: those that need input.
 //!   [`client_capabilities`]: which input a client can give.
-//! - [`input_handler`] and [`elicitation`]: input without a caller, and forms.
+//! - [`elicitation`] reads and fills in forms.
 //! - [`change_listener`]: subscriptions of the modern revision. [`protocol_context`]: what every request says about us.
 
 pub(crate) mod change_listener;
@@ -13,7 +13,6 @@ pub(crate) mod elicitation;
 pub(crate) mod error;
 pub(crate) mod handle;
 pub(crate) mod inner;
-pub(crate) mod input_handler;
 mod input_requests;
 pub(crate) mod operation;
 pub(crate) mod protocol_context;

@@ -3,10 +3,13 @@
 use std::sync::LazyLock;
 
 use serde_json::json;
-use toolyard_core::{Caller, RawJson, RevisionFamily, telemetry::SpanContext};
+use toolyard_core::{Caller, RevisionFamily, telemetry::SpanContext};
 use toolyard_mcp::{JsonObject, versions::MODERN_REVISION};
 
-use crate::{session::client_capabilities::input_capabilities, transport::http::headers};
+use crate::{
+    session::client_capabilities::{ANNOUNCED_CAPABILITIES, input_capabilities},
+    transport::{http::headers, requests::in_flight::RequestOrigin},
+};
 
 const TRACE_PARENT: &str = "traceparent";
 const TRACE_KEYS: [&str; 3] = [TRACE_PARENT, "tracestate", "baggage"];
@@ -17,22 +20,21 @@ const META_CAPACITY_BYTES: usize = 256;
 pub(crate) struct ProtocolContext {
     pub(crate) family: RevisionFamily,
     pub(crate) revision: &'static str,
-    capabilities: RawJson,
 }
 
 impl ProtocolContext {
-    pub(crate) fn modern(capabilities: RawJson) -> Self {
-        Self { family: RevisionFamily::Modern, revision: MODERN_REVISION, capabilities }
+    pub(crate) fn modern() -> Self {
+        Self { family: RevisionFamily::Modern, revision: MODERN_REVISION }
     }
 
-    pub(crate) fn legacy(revision: &'static str, capabilities: RawJson) -> Self {
-        Self { family: RevisionFamily::Legacy, revision, capabilities }
+    pub(crate) fn legacy(revision: &'static str) -> Self {
+        Self { family: RevisionFamily::Legacy, revision }
     }
 
     pub(crate) fn initialize_params(&self) -> JsonObject {
         JsonObject::new()
             .with_text("protocolVersion", self.revision)
-            .with_raw("capabilities", &self.capabilities)
+            .with_raw("capabilities", &ANNOUNCED_CAPABILITIES)
             .with_object("clientInfo", &CLIENT_INFO)
     }
 
@@ -42,16 +44,21 @@ impl ProtocolContext {
         &self,
         fields: JsonObject,
         progress_token: Option<u64>,
-        caller: Option<&dyn Caller>,
+        origin: &RequestOrigin,
         span: Option<SpanContext>,
     ) -> JsonObject {
         const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
         let mut meta = JsonObject::new();
+        let caller = origin.caller();
         if self.family == RevisionFamily::Modern {
             meta = MODERN_META.clone_with_capacity(META_CAPACITY_BYTES);
-            meta = match caller {
-                Some(caller) => meta.with_object(CAPABILITIES, &input_capabilities(&caller.capabilities())),
-                None => meta.with_raw(CAPABILITIES, &self.capabilities),
+            meta = match origin {
+                RequestOrigin::Caller(caller, _) => {
+                    meta.with_object(CAPABILITIES, &input_capabilities(&caller.capabilities()))
+                }
+                RequestOrigin::Internal => meta.with_raw(CAPABILITIES, &ANNOUNCED_CAPABILITIES),
+                // Without a caller, no input request can be answered.
+                RequestOrigin::Detached => meta.with_object(CAPABILITIES, &JsonObject::new()),
             };
             if let Some(level) = caller.and_then(Caller::log_level) {
                 meta = meta.with_text("io.modelcontextprotocol/logLevel", level);

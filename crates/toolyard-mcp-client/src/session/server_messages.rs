@@ -10,7 +10,7 @@ use toolyard_core::RawJson;
 use toolyard_mcp::{RequestId, error_code::INTERNAL_ERROR, input_method::input_kind, jsonrpc};
 
 use crate::{
-    session::{inner::SessionInner, input_handler::unsupported_method},
+    session::{inner::SessionInner, input_requests::unsupported_method},
     transport::{error::TransportError, requests::pending::ServerMessage},
 };
 

@@ -15,8 +15,7 @@ use toolyard_core::{
 };
 use toolyard_mcp::WireLimits;
 use toolyard_mcp_client::{
-    GuardProgram, Host, HostEnvironment, McpManager, MemoryServerStore, NoInputHandler, ServerCache,
-    ToolRegistrar,
+    GuardProgram, Host, HostEnvironment, McpManager, MemoryServerStore, ServerCache, ToolRegistrar,
     config::{HttpKind, McpServerConfig, TransportConfig},
 };
 
@@ -114,7 +113,6 @@ impl TestHost {
             guard: Some(guard),
             cache: ServerCache::new(Arc::new(MemoryServerStore::default())),
             registrar: Arc::clone(&registrar) as Arc<dyn ToolRegistrar>,
-            input: Arc::new(NoInputHandler),
             host_environment,
             limits: WireLimits::default(),
             http: std::sync::OnceLock::new(),

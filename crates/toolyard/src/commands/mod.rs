@@ -40,7 +40,7 @@ mod worker;
 
 use self::{
     servers::discovery::{discover, note_undiscovered},
-    setup::{build, close, interactive_servers_setup, open, require_store, searching_builder},
+    setup::{build, close, open, require_store, searching_builder},
 };
 #[cfg(feature = "embedding")]
 use crate::cli::SearchModelCommand;
@@ -160,8 +160,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
         Command::Tools(command) => run_tools(command, &context, output).await,
         Command::Prompt(arguments) => run_prompt(&arguments, &context, output).await,
         Command::Ask(arguments) => {
-            let servers = interactive_servers_setup(&context, arguments.yes);
-            let toolyard = build(searching_builder(&context, servers)).await?;
+            let toolyard = build(searching_builder(&context, servers_setup(&context))).await?;
             discover(&toolyard, &context, output).await?;
             let outcome = ask::run(arguments, &toolyard, output).await;
             close(&toolyard, &context).await?;

@@ -15,10 +15,7 @@ use crate::{
     config::{CliContext, ServerCredentials},
     error::CliError,
     process_guard,
-    terminal::{
-        progress::with_progress,
-        run_view::{TerminalElicitation, is_interactive},
-    },
+    terminal::progress::with_progress,
 };
 
 pub(crate) fn require_store(context: &CliContext) -> Result<&Store, CliError> {
@@ -129,15 +126,6 @@ fn with_tool_search_model(builder: ToolyardBuilder, folder: &Path, context: &Cli
 fn with_tool_search_model(builder: ToolyardBuilder, folder: &Path, _: &CliContext) -> ToolyardBuilder {
     tracing::warn!(folder = %folder.display(), "ignoring tool_search_model: this build lacks the feature `embedding`");
     builder
-}
-
-/// Like [`servers_setup`]; servers may also elicit input at an interactive terminal, unless every call is pre-approved.
-pub(crate) fn interactive_servers_setup(context: &CliContext, approve_all: bool) -> ServersSetup {
-    let mut setup = servers_setup(context);
-    if !approve_all && is_interactive() {
-        setup.input_handler = Arc::new(TerminalElicitation);
-    }
-    setup
 }
 
 /// The servers of the settings, with this process's environment and credentials.

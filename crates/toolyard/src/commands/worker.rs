@@ -10,11 +10,7 @@ use tokio::{
     sync::{RwLock, watch},
     time::sleep,
 };
-use toolyard::{
-    Toolyard,
-    gateway::{ForwardInputToCaller, tool_definition},
-    settings::ClusterSettings,
-};
+use toolyard::{Toolyard, gateway::tool_definition, settings::ClusterSettings};
 use toolyard_cluster::workers::{ServedTool, Worker};
 use toolyard_core::{
     BoxFuture, CallContext, SourceId, SourceKind, Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec,
@@ -57,9 +53,7 @@ pub(super) async fn run(
     let addresses = connection.addresses().to_owned();
     let number = process_number()?;
 
-    let mut servers = servers_setup(context);
-    servers.input_handler = Arc::new(ForwardInputToCaller);
-    let toolyard = build(builder(context, servers)).await?;
+    let toolyard = build(builder(context, servers_setup(context))).await?;
     if let Some(manager) = toolyard.servers() {
         manager.keep_reconnecting();
     }

@@ -484,10 +484,6 @@ impl ToolyardBuilder {
             added.extend(configs);
         }
         let setup = crate::ServersSetup::new(added, folder).with_environment(self.environment.clone());
-        // Questions of servers go to the client that made the call.
-        #[cfg(feature = "gateway")]
-        let setup =
-            crate::ServersSetup { input_handler: Arc::new(toolyard_gateway::ForwardInputToCaller), ..setup };
         Ok(Some(setup).filter(|setup| !setup.configs.is_empty()))
     }
 }

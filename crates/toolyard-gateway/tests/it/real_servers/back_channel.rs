@@ -8,7 +8,6 @@ use toolyard_core::{
     RevisionFamily::{Legacy, Modern},
     ToolError, ToolOutput,
 };
-use toolyard_gateway::ForwardInputToCaller;
 use toolyard_mcp_client::ServerCache;
 
 use super::test_caller::TestCaller;
@@ -19,8 +18,7 @@ use crate::{
 };
 
 async fn manager(test_server: &TestServer, cache: &ServerCache) -> TestManager {
-    let input = Arc::new(ForwardInputToCaller);
-    TestManager::with_input_handler(test_server.config(), test_server.path(), input, cache.clone()).await
+    TestManager::with_cache(test_server.config(), test_server.path(), cache.clone()).await
 }
 
 async fn order(manager: &TestManager) -> Result<ToolOutput, ToolError> {

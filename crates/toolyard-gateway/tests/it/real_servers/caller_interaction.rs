@@ -9,8 +9,6 @@ use serde_json::{Value, json};
 use toolyard_core::{
     CallInputResponses, Caller, ErrorKind, RawJson, RawToolError, RevisionFamily, ToolError, ToolOutput,
 };
-use toolyard_gateway::ForwardInputToCaller;
-use toolyard_mcp_client::ServerCache;
 
 use super::test_caller::{TestCaller, response_to};
 use crate::{
@@ -32,13 +30,7 @@ impl ConnectedServer {
         let test_server = TestServer::open(case).await;
         let mut config = test_server.config();
         config.call_timeout = call_timeout;
-        let manager = TestManager::with_input_handler(
-            config,
-            test_server.path(),
-            Arc::new(ForwardInputToCaller),
-            ServerCache::in_memory(),
-        )
-        .await;
+        let manager = TestManager::new(config, test_server.path()).await;
         assert_eq!(manager.session().await.revision_family(), case.family);
         Self(manager, test_server)
     }

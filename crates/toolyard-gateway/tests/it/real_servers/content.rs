@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use serde_json::{Value, json};
 use toolyard_core::{Caller, RawJson, RevisionFamily};
-use toolyard_gateway::{ForwardInputToCaller, LocalSkills, ServerContentBridge};
+use toolyard_gateway::{LocalSkills, ServerContentBridge};
 use toolyard_mcp::RpcError;
 use toolyard_mcp_client::{ServerCache, config::McpServerConfig};
 use toolyard_mcp_server::{ContentKind, ContentRequest, ContentService};
@@ -24,7 +24,7 @@ pub(crate) struct TestEndpoint {
 
 impl TestEndpoint {
     pub(crate) async fn open(configs: Vec<McpServerConfig>, folder: &Path, cache: ServerCache) -> Self {
-        let manager = TestManager::with_servers(configs, folder, Arc::new(ForwardInputToCaller), cache).await;
+        let manager = TestManager::with_servers(configs, folder, cache).await;
         let bridge = ServerContentBridge::new(Arc::clone(&manager.manager), |_| true, None);
         Self { manager, bridge }
     }
@@ -152,13 +152,7 @@ async fn a_server_has_the_same_content_in_both_revision_families() {
 async fn cached_content_is_listed_without_starting_a_server() {
     let test_server = TestServer::open(case(ServerKind::BothFamilies, Transport::Stdio)).await;
     let cache = ServerCache::in_memory();
-    let first = TestManager::with_input_handler(
-        test_server.config(),
-        test_server.path(),
-        Arc::new(ForwardInputToCaller),
-        cache.clone(),
-    )
-    .await;
+    let first = TestManager::with_cache(test_server.config(), test_server.path(), cache.clone()).await;
     first.session().await;
     first.manager.close().await;
     let endpoint = TestEndpoint::open(vec![test_server.config()], test_server.path(), cache).await;

@@ -1,4 +1,4 @@
-//! The official server that uses every feature: all kinds of content, progress, input requests, and cancelled calls.
+//! The official server that uses every feature: all kinds of content, progress, and cancelled calls.
 
 use std::{
     fs,
@@ -9,17 +9,14 @@ use std::{
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use toolyard_core::{ContentBlock, RawJson};
-use toolyard_mcp_client::{RequestError, ServerCache, ToolCall};
+use toolyard_mcp_client::{RequestError, ToolCall};
 
 use crate::{
     support::case::{ServerKind, Transport, case},
-    support::test_manager::{FixedResponses, TestManager},
+    support::test_manager::TestManager,
     support::test_server::{JsonStyle, TestServer},
 };
 
-/// The number of its tools for a client that supports elicitation, roots and sampling, without the one that can only be
-/// called as a task.
-const TOOL_COUNT: usize = 15;
 /// Shorter than the long call, longer than each of its steps.
 const IDLE_TIMEOUT: Duration = Duration::from_millis(2_500);
 const LONG_RUNNING_TOOL: &str = "trigger-long-running-operation";
@@ -40,21 +37,14 @@ async fn all_features_work_over_sse() {
 }
 
 async fn check_all_features(transport: Transport) {
-    let mut test_server = TestServer::open(case(ServerKind::Everything, transport)).await;
+    let case = case(ServerKind::Everything, transport);
+    let mut test_server = TestServer::open(case).await;
     let mut config = test_server.recorded_config(JsonStyle::AsSent).await;
     config.call_timeout = Some(IDLE_TIMEOUT);
-    let input = Arc::new(FixedResponses::default());
-    let manager = TestManager::with_input_handler(
-        config,
-        test_server.path(),
-        Arc::clone(&input) as _,
-        ServerCache::in_memory(),
-    )
-    .await;
+    let manager = TestManager::new(config, test_server.path()).await;
     manager.session().await;
-    manager.wait_for_tools(TOOL_COUNT).await;
+    manager.wait_for_tools(case.tool_count()).await;
     content_is_parsed(&manager).await;
-    input_requests_are_answered(&manager, &input).await;
     tokio::join!(progress_extends_the_timeout(&manager), a_call_without_progress_times_out(&manager));
     the_server_receives_a_cancellation(&manager, &test_server).await;
     manager.manager.close().await;
@@ -79,20 +69,6 @@ async fn content_is_parsed(manager: &TestManager) {
     let structured = weather.structured.expect("structured content");
     assert_eq!(weather.content[0].as_text(), Some(structured.get()));
     assert_eq!(structured.to_value()["temperature"], 33);
-}
-
-async fn input_requests_are_answered(manager: &TestManager, input: &FixedResponses) {
-    let elicited = manager.call("trigger-elicitation-request", json!({})).await.unwrap().to_text();
-    assert!(elicited.contains("- Name: Ada\n- Agreed to terms: true"), "{elicited}");
-    let sampling = json!({"prompt": "say something", "maxTokens": 5});
-    let sampled = manager.call("trigger-sampling-request", sampling).await.unwrap().to_text();
-    assert!(sampled.contains("sampled words"), "{sampled}");
-    let roots = manager.call("get-roots-list", json!({})).await.unwrap().to_text();
-    assert!(roots.contains("file:///tmp/a-root"), "{roots}");
-    let requested = input.methods.lock().unwrap().clone();
-    for method in ["elicitation/create", "sampling/createMessage", "roots/list"] {
-        assert!(requested.iter().any(|known| known == method), "{requested:?}");
-    }
 }
 
 async fn progress_extends_the_timeout(manager: &TestManager) {

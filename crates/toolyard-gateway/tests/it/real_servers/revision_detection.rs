@@ -1,9 +1,9 @@
 //! The revision of a server is detected however slowly it starts, and pins hold across revisions.
 
-use std::{sync::Arc, time::Instant};
+use std::time::Instant;
 
 use toolyard_core::RevisionFamily;
-use toolyard_mcp_client::{NoInputHandler, ServerCache};
+use toolyard_mcp_client::ServerCache;
 
 use crate::{
     support::case::{ServerKind, Transport, case, case_with_family},
@@ -46,13 +46,7 @@ async fn a_server_that_changes_its_revision_keeps_its_tools() {
         {
             let mut config = test_server.config();
             config.revision_family = family;
-            let manager = TestManager::with_input_handler(
-                config,
-                test_server.path(),
-                Arc::new(NoInputHandler),
-                cache.clone(),
-            )
-            .await;
+            let manager = TestManager::with_cache(config, test_server.path(), cache.clone()).await;
             let session = manager.session().await;
             assert_eq!(session.revision_family(), family.unwrap_or(RevisionFamily::Modern));
             let approvals = manager.server().tool_approvals();
@@ -69,14 +63,7 @@ async fn cached_tools_are_available_before_the_server_starts() {
     let cache = ServerCache::in_memory();
     let case = case(ServerKind::Time, Transport::Stdio);
     let test_server = TestServer::open(case).await;
-    let manager = |cache| {
-        TestManager::with_input_handler(
-            test_server.config(),
-            test_server.path(),
-            Arc::new(NoInputHandler),
-            cache,
-        )
-    };
+    let manager = |cache| TestManager::with_cache(test_server.config(), test_server.path(), cache);
     let first = manager(cache.clone()).await;
     first.session().await;
     first.manager.close().await;

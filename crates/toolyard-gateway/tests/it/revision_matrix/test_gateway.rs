@@ -5,7 +5,7 @@ use std::{process::Stdio, sync::Arc, time::Duration};
 use serde_json::Value;
 use tokio::{net::TcpListener, process::Command, sync::oneshot, task::JoinHandle, time::timeout};
 use toolyard_core::{RevisionFamily, SourceId, SourceInfo, Tool};
-use toolyard_gateway::{ForwardInputToCaller, HubService, ServerContentBridge};
+use toolyard_gateway::{HubService, ServerContentBridge};
 use toolyard_hub::{HubConfig, Profile, ToolHub};
 use toolyard_mcp_client::{McpManager, ServerCache, ToolRegistrar, config::McpServerConfig};
 use toolyard_mcp_server::{
@@ -61,8 +61,7 @@ impl TestGateway {
         let hub = Arc::new(ToolHub::new(HubConfig::default()));
         let registrar = Arc::new(HubRegistrar(Arc::clone(&hub)));
         let memory = ServerCache::in_memory();
-        let manager =
-            Arc::new(new_manager(test_server.path(), Arc::new(ForwardInputToCaller), memory, registrar));
+        let manager = Arc::new(new_manager(test_server.path(), memory, registrar));
         let mut config = test_server.config();
         change(&mut config);
         manager.apply(vec![config]).await.unwrap();

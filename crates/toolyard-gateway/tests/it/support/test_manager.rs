@@ -8,16 +8,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use toolyard_core::{
-    BoxFuture, CallContext, Caller, RawJson, SourceId, SourceInfo, Tool, ToolCallRequest, ToolError,
-    ToolOutput, ToolSpec,
+    CallContext, Caller, RawJson, SourceId, SourceInfo, Tool, ToolCallRequest, ToolError, ToolOutput,
+    ToolSpec,
 };
-use toolyard_mcp::{CallResult, RpcError, WireLimits};
+use toolyard_mcp::{CallResult, WireLimits};
 use toolyard_mcp_client::{
-    GuardProgram, Host, HostEnvironment, InputHandler, InputRequest, ManagedServer, McpManager,
-    NoInputHandler, RequestError, ServerCache, ServerState, Session, ToolCall, ToolRegistrar,
-    config::McpServerConfig,
+    GuardProgram, Host, HostEnvironment, ManagedServer, McpManager, RequestError, ServerCache, ServerState,
+    Session, ToolCall, ToolRegistrar, config::McpServerConfig,
 };
 
 /// How long an operation may take on a busy machine.
@@ -61,7 +60,6 @@ impl HostEnvironment for EmptyEnvironment {
 /// A manager without servers.
 pub(crate) fn new_manager(
     folder: &Path,
-    input: Arc<dyn InputHandler>,
     cache: ServerCache,
     registrar: Arc<dyn ToolRegistrar>,
 ) -> McpManager {
@@ -71,7 +69,6 @@ pub(crate) fn new_manager(
         guard: Some(guard_program()),
         cache,
         registrar,
-        input,
         host_environment: Arc::new(EmptyEnvironment),
         limits: WireLimits::default(),
         http: OnceLock::new(),
@@ -80,28 +77,22 @@ pub(crate) fn new_manager(
 }
 
 impl TestManager {
-    /// Manages one server; input requests are not answered.
+    /// Manages one server.
     pub(crate) async fn new(config: McpServerConfig, folder: &Path) -> Self {
-        Self::with_input_handler(config, folder, Arc::new(NoInputHandler), ServerCache::in_memory()).await
+        Self::with_cache(config, folder, ServerCache::in_memory()).await
     }
 
-    pub(crate) async fn with_input_handler(
-        config: McpServerConfig,
-        folder: &Path,
-        input: Arc<dyn InputHandler>,
-        cache: ServerCache,
-    ) -> Self {
-        Self::with_servers(vec![config], folder, input, cache).await
+    pub(crate) async fn with_cache(config: McpServerConfig, folder: &Path, cache: ServerCache) -> Self {
+        Self::with_servers(vec![config], folder, cache).await
     }
 
     pub(crate) async fn with_servers(
         configs: Vec<McpServerConfig>,
         folder: &Path,
-        input: Arc<dyn InputHandler>,
         cache: ServerCache,
     ) -> Self {
         let tools = Arc::new(RegisteredTools::default());
-        let manager = new_manager(folder, input, cache, Arc::clone(&tools) as Arc<dyn ToolRegistrar>);
+        let manager = new_manager(folder, cache, Arc::clone(&tools) as Arc<dyn ToolRegistrar>);
         manager.apply(configs).await.unwrap();
         Self { manager: Arc::new(manager), tools }
     }
@@ -198,29 +189,4 @@ pub(crate) fn guard_program() -> GuardProgram {
     let tests = std::env::current_exe().unwrap();
     let program = tests.parent().unwrap().parent().unwrap().join("examples/guardian");
     GuardProgram { program, args: vec![OsString::from("guard")] }
-}
-
-/// Gives fixed responses to input requests, and records their methods.
-#[derive(Debug, Default)]
-pub(crate) struct FixedResponses {
-    pub(crate) methods: Mutex<Vec<String>>,
-}
-
-impl InputHandler for FixedResponses {
-    fn capabilities(&self) -> RawJson {
-        json!({"elicitation": {"form": {}}, "sampling": {}, "roots": {}}).into()
-    }
-
-    fn answer<'a>(&'a self, request: InputRequest<'a>) -> BoxFuture<'a, Result<RawJson, RpcError>> {
-        self.methods.lock().unwrap().push(request.method.to_owned());
-        let answer = match request.method {
-            "elicitation/create" => json!({"action": "accept", "content": {"name": "Ada", "check": true}}),
-            "sampling/createMessage" => json!({
-                "role": "assistant", "model": "a-model", "stopReason": "endTurn",
-                "content": {"type": "text", "text": "sampled words"},
-            }),
-            _ => json!({"roots": [{"uri": "file:///tmp/a-root", "name": "a root"}]}),
-        };
-        Box::pin(async move { Ok(answer.into()) })
-    }
 }

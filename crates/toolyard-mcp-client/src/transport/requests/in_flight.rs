@@ -58,10 +58,19 @@ struct AbandonedCall {
 pub(crate) enum RequestOrigin {
     /// The connection itself.
     Internal,
-    /// A call without a caller: the input handler of the connection answers for it.
+    /// A call without a caller.
     Detached,
     /// A caller that takes progress and answers input requests, and the deadline that its progress extends.
     Caller(Arc<dyn Caller>, Option<Arc<ExtendableDeadline>>),
+}
+
+impl RequestOrigin {
+    pub(crate) fn caller(&self) -> Option<&dyn Caller> {
+        match self {
+            Self::Caller(caller, _) => Some(&**caller),
+            Self::Internal | Self::Detached => None,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -78,8 +87,8 @@ pub(crate) struct InFlightRequest {
 pub(crate) enum Recipient {
     /// The caller of this request.
     Caller(Arc<dyn Caller>, Arc<InFlightRequest>),
-    /// The input handler of the connection.
-    Handler,
+    /// The request belongs to no caller.
+    NoCaller,
     /// The caller of a request that is finished.
     Finished,
     /// One of several callers, and nothing tells which.
@@ -160,11 +169,11 @@ impl InFlightRequests {
                     RequestOrigin::Caller(caller, _) => {
                         Recipient::Caller(Arc::clone(caller), Arc::clone(request))
                     }
-                    RequestOrigin::Internal | RequestOrigin::Detached => Recipient::Handler,
+                    RequestOrigin::Internal | RequestOrigin::Detached => Recipient::NoCaller,
                 },
                 None => Recipient::Finished,
             },
-            RecipientDecision::Handler => Recipient::Handler,
+            RecipientDecision::NoCaller => Recipient::NoCaller,
             RecipientDecision::Finished => Recipient::Finished,
             RecipientDecision::Ambiguous => match decide_recipient(related_request, &in_flight, &[]) {
                 RecipientDecision::Ambiguous => Recipient::Ambiguous,

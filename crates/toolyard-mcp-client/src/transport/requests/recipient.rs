@@ -15,8 +15,8 @@ pub(crate) enum OriginKey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecipientDecision {
     Request(u64),
-    /// No caller: the input handler of the connection takes it.
-    Handler,
+    /// The message belongs to no caller.
+    NoCaller,
     /// A request that is finished.
     Finished,
     /// One of several callers, and nothing tells which.
@@ -35,16 +35,16 @@ pub(crate) fn decide_recipient(
         return match in_flight.iter().find(|(id, _)| *id == related_request) {
             None => RecipientDecision::Finished,
             Some((id, OriginKey::Caller(_))) => RecipientDecision::Request(*id),
-            Some((_, OriginKey::Internal | OriginKey::Detached)) => RecipientDecision::Handler,
+            Some((_, OriginKey::Internal | OriginKey::Detached)) => RecipientDecision::NoCaller,
         };
     }
     let calls = || in_flight.iter().filter(|(_, origin)| *origin != OriginKey::Internal);
     let abandoned = abandoned.iter().map(|session| OriginKey::Caller(*session));
     let mut origins = calls().map(|(_, origin)| *origin).chain(abandoned);
     match origins.next() {
-        None => RecipientDecision::Handler,
+        None => RecipientDecision::NoCaller,
         Some(first) if origins.any(|origin| origin != first) => RecipientDecision::Ambiguous,
-        Some(OriginKey::Detached | OriginKey::Internal) => RecipientDecision::Handler,
+        Some(OriginKey::Detached | OriginKey::Internal) => RecipientDecision::NoCaller,
         // The latest call of the session.
         Some(OriginKey::Caller(_)) => {
             calls().map(|(id, _)| *id).max().map_or(RecipientDecision::Finished, RecipientDecision::Request)
@@ -70,8 +70,8 @@ mod tests {
         assert_eq!(decide(None, &[(7, A), (9, A), (8, A)], &[]), RecipientDecision::Request(9));
         assert_eq!(decide(None, &[(7, A), (8, B)], &[]), RecipientDecision::Ambiguous);
         assert_eq!(decide(None, &[(7, A), (8, OriginKey::Detached)], &[]), RecipientDecision::Ambiguous);
-        assert_eq!(decide(None, &[(8, OriginKey::Detached)], &[]), RecipientDecision::Handler);
-        assert_eq!(decide(None, &[], &[]), RecipientDecision::Handler);
+        assert_eq!(decide(None, &[(8, OriginKey::Detached)], &[]), RecipientDecision::NoCaller);
+        assert_eq!(decide(None, &[], &[]), RecipientDecision::NoCaller);
     }
 
     #[test]

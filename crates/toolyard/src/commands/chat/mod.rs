@@ -17,7 +17,7 @@ use crate::{
         agent_run::{drive, finish_view, load_agent, suggest_model_test},
         runs,
         servers::discovery::discover,
-        setup::{build, close, interactive_servers_setup, require_store, searching_builder},
+        setup::{build, close, require_store, searching_builder, servers_setup},
     },
     config::CliContext,
     error::CliError,
@@ -33,8 +33,7 @@ const MAX_FOUND_TOOLS: usize = 10;
 pub(crate) async fn run(arguments: ChatArgs, context: &CliContext, output: &Output) -> Result<(), CliError> {
     require_store(context)?;
     let name = arguments.conversation.clone().unwrap_or_else(new_conversation_name);
-    let toolyard =
-        build(searching_builder(context, interactive_servers_setup(context, arguments.yes))).await?;
+    let toolyard = build(searching_builder(context, servers_setup(context))).await?;
     let conversation = toolyard.agents().chat(&name).await?;
     discover(&toolyard, context, output).await?;
     let mut session = ChatSession {

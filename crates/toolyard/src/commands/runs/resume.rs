@@ -18,7 +18,7 @@ use crate::{
     commands::{
         agent_run::{drive, load_agent, report_end},
         servers::discovery::discover,
-        setup::{build, builder, close, interactive_servers_setup, process_owner, require_store},
+        setup::{build, builder, close, process_owner, require_store, servers_setup},
     },
     config::CliContext,
     error::{CliError, ExitStatus},
@@ -51,7 +51,7 @@ pub(super) async fn resume(
         output.message("No unfinished runs.");
         return Ok(());
     }
-    let toolyard = open_interactive(context, arguments.yes, output).await?;
+    let toolyard = open_interactive(context, output).await?;
     let resumer = Resumer {
         toolyard: &toolyard,
         store,
@@ -123,7 +123,7 @@ pub(super) async fn decide(
         return Ok(());
     }
     let approve_all = false;
-    let toolyard = open_interactive(context, approve_all, output).await?;
+    let toolyard = open_interactive(context, output).await?;
     let resumer = Resumer { toolyard: &toolyard, store, approve_all, model: None, output };
     let outcome = resumer.resume(&run).await;
     close(&toolyard, context).await?;
@@ -160,12 +160,8 @@ async fn pending_approvals(
 }
 
 /// A Toolyard that prompts at the terminal, with the tools of all servers known.
-async fn open_interactive(
-    context: &CliContext,
-    approve_all: bool,
-    output: &Output,
-) -> Result<Toolyard, CliError> {
-    let toolyard = build(builder(context, interactive_servers_setup(context, approve_all))).await?;
+async fn open_interactive(context: &CliContext, output: &Output) -> Result<Toolyard, CliError> {
+    let toolyard = build(builder(context, servers_setup(context))).await?;
     discover(&toolyard, context, output).await?;
     Ok(toolyard)
 }

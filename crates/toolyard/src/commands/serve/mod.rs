@@ -29,7 +29,7 @@ use tokio::{net::TcpListener, sync::oneshot, time::Instant};
 use toolyard::{
     Toolyard,
     core::BoxFuture,
-    gateway::{AgentService, ForwardInputToCaller, GatewayConfig, HttpApi, HttpApiConfig, OrphanedRuns},
+    gateway::{AgentService, GatewayConfig, HttpApi, HttpApiConfig, OrphanedRuns},
     settings::{JournalSetting, ServeSettings},
 };
 use toolyard_core::JournalError;
@@ -344,8 +344,7 @@ async fn run_stdio(
     ended.map_err(|error| CliError::failed(error.to_string()))
 }
 
-/// A Toolyard whose servers send input requests to the client that made the call. Its operations are counted by the metrics, if
-/// there are any.
+/// A Toolyard whose operations are counted by the metrics, if there are any.
 async fn open_for_clients(
     context: &CliContext,
     metrics: Option<&Arc<Metrics>>,
@@ -355,7 +354,6 @@ async fn open_for_clients(
     record_policy_files(context).await?;
     let mut servers = servers_setup(context);
     servers.host_environment = credentials;
-    servers.input_handler = Arc::new(ForwardInputToCaller);
     servers.tool_wrapper = cluster.map(Cluster::tool_wrapper);
     let mut builder = gateway_builder(context, servers, metrics).lazy_past_requests();
     if let Some(cluster) = cluster {

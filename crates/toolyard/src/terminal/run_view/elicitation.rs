@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, json};
 use toolyard_core::{BoxFuture, CallInputError, CallInputKind, CallInputRequest, Caller, RawJson};
-use toolyard_mcp::RpcError;
-use toolyard_mcp_client::{
-    ElicitationForm, FormError, FormField, InputHandler, InputRequest, NoInputHandler, declined_elicitation,
-};
+use toolyard_mcp_client::{ElicitationForm, FormError, FormField, declined_elicitation};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{
@@ -24,27 +21,8 @@ const MAX_FIELD_ATTEMPTS: usize = 3;
 /// Columns of a prompt's line that are left for input.
 const INPUT_COLUMNS: usize = 16;
 
-/// Advertises elicitation to servers. Requests are answered during a tool call only, by [`StepElicitation`].
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct TerminalElicitation;
-
 fn cancelled() -> RawJson {
     json!({"action": "cancel"}).into()
-}
-
-fn capabilities() -> RawJson {
-    json!({"elicitation": {"form": {}}}).into()
-}
-
-impl InputHandler for TerminalElicitation {
-    fn capabilities(&self) -> RawJson {
-        capabilities()
-    }
-
-    fn answer<'a>(&'a self, request: InputRequest<'a>) -> BoxFuture<'a, Result<RawJson, RpcError>> {
-        // Outside of a tool call, no prompt can be shown.
-        NoInputHandler.answer(request)
-    }
 }
 
 /// The caller of a step's tool call: prompts the user for elicited input.
@@ -57,7 +35,7 @@ pub(super) struct StepElicitation {
 
 impl Caller for StepElicitation {
     fn capabilities(&self) -> RawJson {
-        capabilities()
+        json!({"elicitation": {"form": {}}}).into()
     }
 
     fn session_id(&self) -> u64 {

@@ -26,7 +26,6 @@ mod view_state;
 
 pub(crate) use approval_prompt::{ApprovalMode, is_interactive};
 pub(crate) use arguments::all_lines as argument_lines;
-pub(crate) use elicitation::TerminalElicitation;
 pub(crate) use render::{format_duration, stored_run_lines, usage_line};
 pub(crate) use run_progress::{RunProgress, StepStatus};
 pub(crate) use screen::stderr_columns;

@@ -39,8 +39,6 @@ for line in sys.stdin:
     if "id" not in request or "method" not in request:
         continue
     if request["method"] == "initialize":
-        with open(record + ".client", "w") as file:
-            file.write(json.dumps(request["params"]["capabilities"]))
         server_info = {"name": "signer", "version": "1"}
         result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": server_info}
     elif request["method"] == "tools/list":

@@ -198,14 +198,12 @@ fn a_server_elicits_input_at_the_terminal() {
 fn with_yes_servers_cannot_elicit_input() {
     let fixture = Fixture::new();
     fixture.script_signature();
-    let client_capabilities = || std::fs::read_to_string(fixture.home.path("signed.txt.client")).unwrap();
-    run_at_terminal(&fixture, &["ask", "sign it"], &json!([["answer?", "n\n"]]));
-    assert!(client_capabilities().contains("elicitation"), "{}", client_capabilities());
-    run_at_terminal(&fixture, &["ask", "--yes", "sign it"], &json!([]));
-    assert!(!client_capabilities().contains("elicitation"), "{}", client_capabilities());
+    let screen = run_at_terminal(&fixture, &["ask", "--yes", "sign it"], &json!([]));
+    let refused = || fixture.elicitation_responses().matches("does not support elicitation").count();
+    assert!(!screen.contains("answer?") && refused() == 1, "{screen}\n{}", fixture.elicitation_responses());
     let answers = json!([["> ", "sign it\n"], ["The signer says: signed.", ""], ["> ", "\u{4}"]]);
-    run_at_terminal(&fixture, &["chat", "--yes"], &answers);
-    assert!(!client_capabilities().contains("elicitation"), "{}", client_capabilities());
+    let screen = run_at_terminal(&fixture, &["chat", "--yes"], &answers);
+    assert!(!screen.contains("answer?") && refused() == 2, "{screen}\n{}", fixture.elicitation_responses());
 }
 
 #[test]
