@@ -2,7 +2,8 @@
 //!
 //! The first source whose tool is approved owns the name. A later source gets a claim that yields to the owner: its tool
 //! is called only if the caller names the source, even while the owner does not offer the tool. Claims are stored, so a
-//! name changes hands only by a decision of the operator.
+//! name changes hands only by a decision of the operator. Settings that exclude the tool of the owner release a contested name
+//! for as long as they hold; the stored claims stay.
 //!
 //! A server that had the tool when the operator added it contests the name: nobody decided between the two, so a call by
 //! the bare name is refused while both offer it. A tool that a server adds later does not contest: no server makes the

@@ -15,6 +15,7 @@ use crate::{
     config::McpServerConfig,
     lifecycle::{
         connect_error::ConnectError,
+        exclusions::Exclusions,
         host::Host,
         isolation::{instances::PrivateInstances, pool::IsolationLimits},
         server::ManagedServer,
@@ -115,6 +116,13 @@ impl McpManager {
             configs.iter().filter(|config| !is_known(config)).map(McpServerConfig::pinned_source).collect()
         };
         let cached = self.host.cache.load(&unknown).await?;
+        let exclusions = Exclusions::of(&configs);
+        let has_same_exclusions = {
+            let mut known = lock(&self.shared.exclusions);
+            let is_same = *known == exclusions;
+            *known = exclusions;
+            is_same
+        };
         let mut changes = ConfigChanges::default();
         let mut new_configs: BTreeMap<SourceId, McpServerConfig> =
             configs.into_iter().map(|config| (config.id.clone(), config)).collect();
@@ -131,6 +139,11 @@ impl McpManager {
                 false
             }
         });
+        if !has_same_exclusions {
+            // Names may have been freed or taken. Most servers yield none, and new ones are registered with that.
+            let yielding = self.servers().into_iter().filter(|server| server.yields_names());
+            yielding.for_each(|server| server.register_tools());
+        }
         // The start of a server that is gone is cancelled; that of a changed one has callers that want its result.
         let is_used = |server: &Arc<ManagedServer>| {
             server.has_any_calls() || (server.is_starting() && changes.changed.contains(&server.config().id))

@@ -6,6 +6,7 @@
 //! - [`host`]: what servers need from the embedder.
 //! - [`caller_sessions`]: further sessions of a server that several callers use at once.
 //! - [`isolation`]: instances of a server that belong to one caller each.
+//! - [`exclusions`]: tools that the settings exclude, and the names that they release.
 //! - [`catalogue_sharing`]: tools that another process learned.
 //! - [`refresh`]: reads lists of a running server. [`tool`]: its tools. [`content_request`]: its prompts and resources.
 
@@ -15,6 +16,7 @@ pub(crate) mod catalogue_sharing;
 pub(crate) mod connect;
 pub(crate) mod connect_error;
 pub(crate) mod content_request;
+mod exclusions;
 mod handshake;
 pub(crate) mod host;
 pub(crate) mod isolation;

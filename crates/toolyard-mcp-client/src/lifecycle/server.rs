@@ -54,6 +54,8 @@ pub struct ManagedServer {
     pub(super) state: Mutex<ManagedState>,
     /// Serializes reading and recording of lists.
     pub(super) refresh_lock: tokio::sync::Mutex<()>,
+    /// Serializes registrations of the tools.
+    pub(super) register_lock: Mutex<()>,
 }
 
 /// Everything about a server that changes.
@@ -127,6 +129,7 @@ impl ManagedServer {
             role: InstanceRole::shared(private),
             state: Mutex::new(state),
             refresh_lock,
+            register_lock: Mutex::default(),
         })
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, atomic::AtomicBool};
 use tokio::sync::broadcast;
 use toolyard_core::SourceId;
 
-use super::catalogue_sharing::CatalogueSharing;
+use super::{catalogue_sharing::CatalogueSharing, exclusions::Exclusions};
 
 /// Events that may be queued for a receiver.
 const MAX_QUEUED_EVENTS: usize = 1_024;
@@ -31,6 +31,8 @@ pub(super) struct ManagerShared {
     pub(super) keeps_reconnecting: AtomicBool,
     /// The minimum level of the log messages that legacy servers send.
     pub(super) log_level: Mutex<Option<String>>,
+    /// The tools that the settings of all servers exclude.
+    pub(super) exclusions: Mutex<Exclusions>,
     /// The other processes that use the same store, if there are any.
     pub(super) catalogue_sharing: OnceLock<Arc<dyn CatalogueSharing>>,
 }
@@ -41,6 +43,7 @@ impl Default for ManagerShared {
             events: broadcast::Sender::new(MAX_QUEUED_EVENTS),
             keeps_reconnecting: AtomicBool::new(false),
             log_level: Mutex::default(),
+            exclusions: Mutex::default(),
             catalogue_sharing: OnceLock::new(),
         }
     }

@@ -43,6 +43,8 @@ const INSTANCE_RETRY_DELAY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct McpTool {
     tool: Arc<ApprovedTool>,
+    /// The claim on its bare name, if it is not the stored one.
+    released_claim: Option<Box<NameClaim>>,
     /// Parameters that are repeated in headers, determined at the first call because most tools are never called.
     mirrored: OnceLock<Box<[MirroredParameter]>>,
     server: Arc<ManagedServer>,
@@ -50,7 +52,12 @@ pub struct McpTool {
 
 impl McpTool {
     fn new(tool: Arc<ApprovedTool>, server: Arc<ManagedServer>) -> Self {
-        Self { tool, mirrored: OnceLock::new(), server }
+        Self {
+            released_claim: server.released_claim(&tool).map(Box::new),
+            tool,
+            mirrored: OnceLock::new(),
+            server,
+        }
     }
 
     async fn execute(
@@ -299,7 +306,7 @@ impl Tool for McpTool {
     }
 
     fn name_claim(&self) -> Option<&NameClaim> {
-        Some(&self.tool.claim)
+        Some(self.released_claim.as_deref().unwrap_or(&self.tool.claim))
     }
 
     fn is_isolated(&self, identity: Option<&CallerIdentity>) -> bool {
@@ -334,8 +341,24 @@ impl ManagedServer {
         }
     }
 
+    /// The claim of an approved tool on its bare name, as it counts now.
+    pub fn name_claim(&self, tool: &ApprovedTool) -> NameClaim {
+        self.released_claim(tool).unwrap_or_else(|| tool.claim.clone())
+    }
+
+    fn released_claim(&self, tool: &ApprovedTool) -> Option<NameClaim> {
+        lock(&self.shared.exclusions).released_claim(&tool.spec.name, &tool.claim)
+    }
+
+    /// Whether a stored claim of its tools yields to another source.
+    pub(super) fn yields_names(&self) -> bool {
+        self.tool_approvals().approved().iter().any(|tool| tool.claim.yields_to.is_some())
+    }
+
     /// Registers the approved tools, all at once.
     pub(super) fn register_tools(self: &Arc<Self>) {
+        // Of two changes at once, the later one must not register what it read before the other.
+        let _guard = lock(&self.register_lock);
         let SourceTools { source, tools, quarantined } = self.source_tools();
         // Registered under the lock, so that the tools of a retired server do not come back.
         let state = lock(&self.state);

@@ -84,6 +84,7 @@ impl ManagedServer {
             },
             state: Mutex::new(state),
             refresh_lock: tokio::sync::Mutex::default(),
+            register_lock: Mutex::default(),
         })
     }
 

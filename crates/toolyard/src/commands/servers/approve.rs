@@ -122,15 +122,14 @@ async fn take_names(
     context: &CliContext,
     output: &Output,
 ) -> Result<Vec<String>, CliError> {
-    let (id, approvals) = (&server.config().id, server.tool_approvals());
+    let id = &server.config().id;
     let is_requested = |name: &str| request.tools.iter().any(|tool| *tool == *name);
     let others = contesting_servers(manager, id);
-    let contested = others.iter().map(|(name, other)| (name.as_str(), other));
-    let mut shared: Vec<(&str, &SourceId)> =
-        shared_names(&approvals).chain(contested).filter(|(name, _)| is_requested(name)).collect();
-    shared.sort_by_key(|(name, _)| *name);
-    shared.dedup_by_key(|(name, _)| *name);
-    let names: Vec<String> = shared.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let mut shared: Vec<(String, SourceId)> =
+        stored_owners(server).chain(others).filter(|(name, _)| is_requested(name)).collect();
+    shared.sort_by(|one, other| one.0.cmp(&other.0));
+    shared.dedup_by(|one, other| one.0 == other.0);
+    let names: Vec<String> = shared.iter().map(|(name, _)| name.clone()).collect();
     if names.is_empty() {
         output.message(&format!("{id} already has the names of these tools"));
         return Ok(names);
@@ -154,6 +153,12 @@ async fn take_names(
     Ok(names)
 }
 
+/// The approved tools of a server whose bare names were claimed by others first, also while those may not offer them.
+fn stored_owners(server: &ManagedServer) -> impl Iterator<Item = (String, SourceId)> {
+    let tools = server.tool_approvals().approved().to_vec().into_iter();
+    tools.filter_map(|tool| Some((tool.spec.name.to_string(), tool.claim.yields_to.clone()?)))
+}
+
 /// Names that other servers contest, with those; the names of this server may be among them.
 fn contesting_servers(manager: &McpManager, server: &SourceId) -> Vec<(String, SourceId)> {
     let mut contested = Vec::new();
@@ -170,9 +175,8 @@ fn contesting_servers(manager: &McpManager, server: &SourceId) -> Vec<(String, S
 
 /// Says how approved tools are called whose names belong to other sources.
 fn print_shared_names(server: &ManagedServer, approved: &[String], output: &Output) {
-    let (id, approvals) = (&server.config().id, server.tool_approvals());
-    for (name, owner) in shared_names(&approvals).filter(|(name, _)| approved.iter().any(|tool| tool == name))
-    {
+    let id = &server.config().id;
+    for (name, owner) in shared_names(server).filter(|(name, _)| approved.contains(name)) {
         output.message(&format!("  `{name}` belongs to {owner}: call it as {id}.{name}"));
         if owner.kind() == SourceKind::Mcp {
             let command = format!("toolyard servers approve {id} {name} --take-names");

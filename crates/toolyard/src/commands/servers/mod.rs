@@ -15,9 +15,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value, json};
 use toolyard::Toolyard;
-use toolyard_core::{SourceId, SourceKind};
+use toolyard_core::{NameClaim, SourceId, SourceKind};
 use toolyard_mcp_client::{
-    ConnectError, ManagedServer, McpManager, ServerState, ToolApprovals,
+    ApprovedTool, ConnectError, ManagedServer, McpManager, ServerState, ToolApprovals,
     config::{McpServerConfig, ServerSettings, TransportConfig},
 };
 
@@ -180,7 +180,7 @@ fn server_json(server: &ManagedServer, failure: Option<&ServerFailure>) -> Value
         "strict": config.strict,
         "revision_family": server.revision_family(),
         "tools": approvals.approved().iter().map(|tool| &tool.spec.name).collect::<Vec<_>>(),
-        "names_of_other_sources": shared_names(&approvals).collect::<BTreeMap<_, _>>(),
+        "names_of_other_sources": shared_names(server).collect::<BTreeMap<_, _>>(),
         "awaiting_approval": approvals.quarantined.iter().map(|tool| json!({
             "name": tool.name, "reason": tool.reason, "difference": tool.difference,
         })).collect::<Vec<_>>(),
@@ -253,32 +253,37 @@ fn show(server: &ManagedServer, failure: Option<&ServerFailure>, output: &Output
             output.line(&format!("  Note on {}: {note}", tool.spec.name));
         }
     }
-    for line in shared_name_lines(config, &approvals) {
+    for line in shared_name_lines(server) {
         output.line(&line);
     }
     print_unusable_tools(&approvals, output);
     print_approve_hint(config, &approvals, output);
-    if let Some((tool, _)) = shared_names(&approvals).find(|(_, owner)| owner.kind() == SourceKind::Mcp) {
+    if let Some((tool, _)) = shared_names(server).find(|(_, owner)| owner.kind() == SourceKind::Mcp) {
         let command = format!("toolyard servers approve {} {tool} --take-names", config.id);
         output.message(&format!("  hint: give a name to this server: {command}"));
     }
 }
 
 /// Approved tools whose bare names belong to other sources, with those.
-pub(crate) fn shared_names(approvals: &ToolApprovals) -> impl Iterator<Item = (&str, &SourceId)> {
-    let tools = approvals.approved().iter();
-    tools.filter_map(|tool| Some((&*tool.spec.name, tool.claim.yields_to.as_ref()?)))
+pub(crate) fn shared_names(server: &ManagedServer) -> impl Iterator<Item = (String, SourceId)> {
+    let claims = name_claims(server).into_iter();
+    claims.filter_map(|(name, claim)| Some((name.to_string(), claim.yields_to?)))
+}
+
+/// The approved tools of a server with their claims on their bare names.
+fn name_claims(server: &ManagedServer) -> Vec<(Arc<str>, NameClaim)> {
+    let claim = |tool: &Arc<ApprovedTool>| (Arc::clone(&tool.spec.name), server.name_claim(tool));
+    server.tool_approvals().approved().iter().map(claim).collect()
 }
 
 /// How tools are called whose bare names other sources have too.
-fn shared_name_lines(config: &McpServerConfig, approvals: &ToolApprovals) -> Vec<String> {
-    let id = &config.id;
+fn shared_name_lines(server: &ManagedServer) -> Vec<String> {
+    let id = &server.config().id;
     let mut lines: Vec<String> = Vec::new();
-    let mut contested: BTreeMap<&SourceId, Vec<&str>> = BTreeMap::new();
-    for tool in approvals.approved() {
-        let name = &tool.spec.name;
-        match &tool.claim.yields_to {
-            Some(owner) if tool.claim.contests => contested.entry(owner).or_default().push(name),
+    let mut contested: BTreeMap<SourceId, Vec<Arc<str>>> = BTreeMap::new();
+    for (name, claim) in name_claims(server) {
+        match claim.yields_to {
+            Some(owner) if claim.contests => contested.entry(owner).or_default().push(name),
             Some(owner) => {
                 lines.push(format!("  Callable as {id}.{name}: the name `{name}` belongs to {owner}"));
             }
@@ -286,7 +291,7 @@ fn shared_name_lines(config: &McpServerConfig, approvals: &ToolApprovals) -> Vec
         }
     }
     lines.extend(contested.into_iter().map(|(owner, names)| {
-        let example = names.first().copied().unwrap_or_default();
+        let example = names.first().map(AsRef::as_ref).unwrap_or_default();
         let count = pluralize(names.len(), "name");
         format!("  Shares {count} with {owner}: call its tools as {id}.{example}")
     }));

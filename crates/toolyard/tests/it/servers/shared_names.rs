@@ -104,6 +104,13 @@ fn two_file_servers_are_told_apart() {
         assert!(name.starts_with(&format!("{source}.")), "{row}");
     }
 
+    // While one of them is disabled, the shared names reach the other.
+    home.run(&["servers", "disable", "files"]);
+    assert!(call(&home, "read_text_file", "data/sales.csv").contains("July,1890"));
+    assert_eq!(completed_tools(&home, "read_text_file"), ["read_text_file"]);
+    home.run(&["servers", "enable", "files"]);
+    assert!(completed_tools(&home, "read_text_file").is_empty());
+
     // The doctor says it once, and the operator decides.
     let checked = home.run(&["doctor"]);
     assert_eq!(checked.matches("in several sources").count(), 1, "{checked}");
