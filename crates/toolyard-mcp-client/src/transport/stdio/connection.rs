@@ -30,6 +30,8 @@ const QUEUED_MESSAGE_OVERHEAD_BYTES: usize = 64;
 const WRITE_BUFFER_BYTES: usize = 8 << 10;
 /// How long output that was written before the exit may take to arrive.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(250);
+/// An older line on stderr says nothing about an exit.
+const MAX_EXIT_REASON_AGE: Duration = Duration::from_secs(5);
 /// How long a server may run on after it closed its input or output.
 const PIPE_CLOSED_GRACE: Duration = Duration::from_millis(500);
 /// Consecutive invalid messages after which the connection is closed.
@@ -187,9 +189,9 @@ impl ProcessConnection {
             let reason = "the server closed its standard output without exiting";
             return TransportError::ConnectionLost(reason.to_owned());
         };
-        // The last lines usually say why the server exited.
+        // The last lines usually say why the server exited, unless they are old.
         drain(stderr_reader).await;
-        TransportError::Exited { status, stderr: self.stderr_tail.text() }
+        TransportError::Exited { status, stderr: self.stderr_tail.text_since(MAX_EXIT_REASON_AGE) }
     }
 }
 

@@ -6,9 +6,13 @@ use std::{
     iter::Peekable,
     str::Chars,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    time::Instant,
+};
 use toolyard_core::{redact, sanitize};
 
 use crate::{server_secrets::ServerSecrets, sync::lock};
@@ -17,6 +21,10 @@ const DEFAULT_TAIL_BYTES: usize = 16 << 10;
 const READ_CHUNK_BYTES: usize = 4 << 10;
 /// Shorter values are too likely to be ordinary words.
 const MIN_SECRET_BYTES: usize = 6;
+/// Writes within this time count as one.
+const WRITE_TIME_RESOLUTION: Duration = Duration::from_millis(100);
+/// Times of writing that are remembered. Together they cover more than the age that [`StderrTail::text_since`] is asked for.
+const MAX_WRITE_TIMES: usize = 64;
 const REDACTED: &str = "[redacted:environment]";
 
 /// The end of a server's stderr, and of lines on stdout that are not messages. Several connections of a server may write
@@ -35,6 +43,10 @@ struct TailBuffer {
     is_truncated: bool,
     /// Complete lines ever written.
     lines: u64,
+    /// Bytes ever written.
+    written: u64,
+    /// Times of writing with the bytes written before; the newest last.
+    writes: VecDeque<(Instant, u64)>,
 }
 
 impl Default for StderrTail {
@@ -71,6 +83,21 @@ impl StderrTail {
         self.sanitized(&bytes).trim().to_owned()
     }
 
+    /// The text that was written at most `age` ago, with the whole of its first line.
+    pub(super) fn text_since(&self, age: Duration) -> String {
+        let oldest = Instant::now().checked_sub(age);
+        let buffer = lock(&self.buffer);
+        let is_new = |at: &Instant| oldest.is_none_or(|oldest| *at >= oldest);
+        let Some((_, before)) = buffer.writes.iter().find(|(at, _)| is_new(at)) else { return String::new() };
+        let new_bytes = usize::try_from(buffer.written - before).unwrap_or(usize::MAX);
+        let bytes = buffer.whole_lines();
+        drop(buffer);
+        let (earlier, _) = bytes.split_at(bytes.len().saturating_sub(new_bytes));
+        // A line that began earlier may hold the first half of a secret.
+        let start = memchr::memrchr(b'\n', earlier).map_or(0, |end| end + 1);
+        self.sanitized(bytes.get(start..).unwrap_or_default()).trim().to_owned()
+    }
+
     /// The complete lines after the first `known` ones, as far as they are still kept, and the total number of lines.
     pub fn lines_after(&self, known: u64) -> (u64, Vec<String>) {
         let (bytes, total) = self.snapshot();
@@ -100,13 +127,7 @@ impl StderrTail {
     /// The bytes from the start of a line, and the total number of lines.
     fn snapshot(&self) -> (Vec<u8>, u64) {
         let buffer = lock(&self.buffer);
-        let mut bytes: Vec<u8> = buffer.bytes.iter().copied().collect();
-        if buffer.is_truncated {
-            // A partial line may be the second half of a secret, which would not be recognized.
-            let start = memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |end| end + 1);
-            bytes.drain(..start);
-        }
-        (bytes, buffer.lines)
+        (buffer.whole_lines(), buffer.lines)
     }
 
     fn sanitized(&self, bytes: &[u8]) -> String {
@@ -126,7 +147,30 @@ impl StderrTail {
 }
 
 impl TailBuffer {
+    /// The bytes from the start of a line.
+    fn whole_lines(&self) -> Vec<u8> {
+        let mut bytes: Vec<u8> = self.bytes.iter().copied().collect();
+        if self.is_truncated {
+            // A partial line may be the second half of a secret, which would not be recognized.
+            let start = memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |end| end + 1);
+            bytes.drain(..start);
+        }
+        bytes
+    }
+
     fn push(&mut self, bytes: &[u8], limit: usize) {
+        let now = Instant::now();
+        if self
+            .writes
+            .back()
+            .is_none_or(|(at, _)| now.saturating_duration_since(*at) >= WRITE_TIME_RESOLUTION)
+        {
+            if self.writes.len() == MAX_WRITE_TIMES {
+                self.writes.pop_front();
+            }
+            self.writes.push_back((now, self.written));
+        }
+        self.written += bytes.len() as u64;
         self.lines += memchr::memchr_iter(b'\n', bytes).count() as u64;
         let excess = (self.bytes.len() + bytes.len()).saturating_sub(limit);
         self.is_truncated |= excess > 0;

@@ -44,6 +44,22 @@ fn lines_are_numbered() {
     assert_eq!(tail.lines_after(9), (4, Vec::new()));
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_old_line_is_not_taken_for_a_new_one() {
+    let tail = StderrTail::default();
+    let age = Duration::from_secs(5);
+    assert_eq!(tail.text_since(age), "");
+    tail.push_line("Failed to request roots: error");
+    tokio::time::advance(Duration::from_secs(6)).await;
+    assert_eq!(tail.text_since(age), "");
+    lock(&tail.buffer).push(b"panicked at", 1_000);
+    tokio::time::advance(Duration::from_secs(4)).await;
+    lock(&tail.buffer).push(b" line 7\n", 1_000);
+    assert_eq!(tail.text_since(age), "panicked at line 7");
+    tokio::time::advance(Duration::from_secs(2)).await;
+    assert_eq!(tail.text_since(age), "panicked at line 7", "the line began earlier");
+}
+
 #[tokio::test]
 async fn a_flood_does_not_grow_the_buffer() {
     let tail = StderrTail::default();
