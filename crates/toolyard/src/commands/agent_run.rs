@@ -78,9 +78,11 @@ async fn drive_until_interrupted(
             return Err(interrupted_error(run));
         }
         stop.release();
-        if view.has_running_step() {
-            view.message("interrupting: waiting for calls in flight to end; interrupt again to stop at once");
-        }
+        view.message(if view.has_running_step() {
+            "interrupting: waiting for calls in flight to end; interrupt again to stop at once"
+        } else {
+            "interrupting; interrupt again to stop at once"
+        });
     }
 }
 

@@ -13,11 +13,12 @@ use toolyard_mcp_client::{ConnectError, ManagedServer, McpManager, ServerState, 
 use super::{
     describe_failure,
     failure_cache::{ServerFailure, ServerFailures},
+    pending_servers::PendingServers,
 };
 use crate::{
     config::CliContext,
     error::CliError,
-    terminal::{Output, pluralize, progress::with_progress},
+    terminal::{Output, pluralize, progress::with_live_progress},
 };
 
 const MAX_CONCURRENT_STARTS: usize = 8;
@@ -100,17 +101,18 @@ async fn start(
     manager: &McpManager,
 ) -> (Vec<StartOutcome>, Result<(), (CliError, Duration)>) {
     let (outcomes, started): (RefCell<Vec<StartOutcome>>, _) = (RefCell::default(), Instant::now());
+    let pending = PendingServers::for_all(servers);
     let starts = stream::iter(servers).for_each_concurrent(MAX_CONCURRENT_STARTS, |server| {
-        let outcomes = &outcomes;
+        let (outcomes, pending) = (&outcomes, &pending);
         async move {
             let started = Instant::now();
             let error = manager.connect(server.config().id.as_str()).await.err();
+            pending.remove(server);
             let server = Arc::clone(server);
             outcomes.borrow_mut().push(StartOutcome { server, error, duration: started.elapsed() });
         }
     });
-    let names: Vec<&str> = servers.iter().map(|server| server.config().id.as_str()).collect();
-    let waited = with_progress(&names.join(", "), starts).await;
+    let waited = with_live_progress(|| pending.names(), starts).await;
     (outcomes.into_inner(), waited.map_err(|interrupted| (interrupted, started.elapsed())))
 }
 

@@ -12,15 +12,17 @@ use toolyard_mcp_client::{ConnectError, ManagedServer, McpManager, Session};
 use super::{
     describe_failure,
     failure_cache::{ServerFailure, ServerFailures},
+    pending_servers::PendingServers,
     print_approve_hint, print_unusable_tools, server_json,
 };
 use crate::{
     config::CliContext,
     error::{CliError, ExitStatus},
-    terminal::{Output, pluralize, progress::with_progress},
+    terminal::{Output, pluralize, progress::with_live_progress},
 };
 
-const MAX_CONCURRENT_TESTS: usize = 4;
+/// Most people have fewer servers, so that one that hangs delays no other.
+const MAX_CONCURRENT_TESTS: usize = 16;
 
 struct TestOutcome {
     server: Arc<ManagedServer>,
@@ -36,22 +38,24 @@ pub(super) async fn test(
     context: &CliContext,
     output: &Output,
 ) -> Result<(), CliError> {
+    let pending = PendingServers::for_all(servers);
     let report = |tested: &TestOutcome| {
         if !output.is_json() {
             print_outcome(tested, output);
         }
     };
+    let (pending, report) = (&pending, &report);
     let tests = servers.iter().map(|server| async move {
         let started = Instant::now();
         let outcome = manager.connect(server.config().id.as_str()).await;
         let tested = TestOutcome { server: Arc::clone(server), outcome, duration: started.elapsed() };
         report(&tested);
         server.stop().await;
+        pending.remove(server);
         tested
     });
-    let names: Vec<&str> = servers.iter().map(|server| server.config().id.as_str()).collect();
     let all = stream::iter(tests).buffer_unordered(MAX_CONCURRENT_TESTS).collect::<Vec<_>>();
-    let mut all = with_progress(&names.join(", "), all).await?;
+    let mut all = with_live_progress(|| pending.names(), all).await?;
     all.sort_by(|one, other| one.server.config().id.cmp(&other.server.config().id));
     let mut failures = ServerFailures::read(context);
     for TestOutcome { server, outcome, duration } in &all {
