@@ -22,7 +22,7 @@ const LAUNCHERS: [&str; 18] = [
 /// Subcommands of launchers.
 const LAUNCHER_COMMANDS: [&str; 7] = ["run", "exec", "dlx", "tool", "x", "start", "task"];
 /// Words in the name of an option or variable whose value says what the server acts on.
-const SCOPE_WORDS: [&str; 38] = [
+const SCOPE_WORDS: [&str; 40] = [
     "account",
     "user",
     "username",
@@ -39,6 +39,8 @@ const SCOPE_WORDS: [&str; 38] = [
     "site",
     "region",
     "zone",
+    "timezone",
+    "language",
     "database",
     "db",
     "schema",
@@ -117,12 +119,13 @@ impl ScopeBuilder<'_> {
         }
         let is_scope_word = |word: &str| SCOPE_WORDS.iter().any(|known| word.eq_ignore_ascii_case(known));
         let names_scope = name.split(|letter: char| !letter.is_ascii_alphanumeric()).any(is_scope_word);
-        let shown = match reference(value) {
+        let label = match reference(value) {
+            // The name is left out: after `API_KEY=`, the variable would be redacted.
             Some(variable) => format!("${{{variable}}}"),
-            None if names_scope && is_plain(name, value) => value.to_owned(),
-            None => return self.add_label(safe_preview(name)),
+            None if names_scope && is_plain(name, value) => format!("{name}{separator}{value}"),
+            None => name.to_owned(),
         };
-        self.add_label(safe_preview(&format!("{name}{separator}{shown}")));
+        self.add_label(safe_preview(&label));
     }
 
     fn add_positional(&mut self, arg: &str) {
@@ -296,8 +299,12 @@ mod tests {
         );
         assert_eq!(labels(stdio("mail", &["anna@example.org"], &[])), "anna@example.org");
         assert_eq!(
-            labels(stdio("gh", &[], &[("GITHUB_TOKEN", "${WORK_TOKEN}")])),
-            "GITHUB_TOKEN=${WORK_TOKEN}"
+            labels(stdio("gh", &[], &[("GITHUB_TOKEN", "${WORK_TOKEN}"), ("API_KEY", "${B_API_KEY}")])),
+            "${B_API_KEY} | ${WORK_TOKEN}"
+        );
+        assert_eq!(
+            labels(stdio("time", &["--local-timezone=Europe/Berlin"], &[])),
+            "--local-timezone Europe/Berlin"
         );
         assert_eq!(labels(stdio("pg", &["postgres://me:Swordfish1@db.local:5432/x"], &[])), "db.local:5432");
         assert_eq!(labels(http("https://mcp.example.org/v1/Swordfish1?key=Swordfish1")), "mcp.example.org");
