@@ -23,6 +23,7 @@ use crate::{
         connect_error::ConnectError,
         isolation::{instances::InstanceLease, role::UnfinishedCall},
         server::ManagedServer,
+        state::ServerState,
     },
     pinning::ApprovedTool,
     session::{
@@ -36,6 +37,8 @@ use crate::{
 
 /// How long before the deadline of a call a slow start is reported, so that the error can say that nothing was sent.
 const START_MARGIN: Duration = Duration::from_millis(50);
+/// The longest back-off of a server that a retry waits for. The first two are at most 1 s and 2 s.
+const MAX_AWAITED_RETRY_DELAY: Duration = Duration::from_secs(3);
 /// When a caller may retry that needs an instance of its own while there is no room for it.
 const INSTANCE_RETRY_DELAY: Duration = Duration::from_secs(1);
 
@@ -145,7 +148,7 @@ impl McpTool {
                 }
                 Err(error) => {
                     let caller_token_error = server.caller_token_start_error(&error);
-                    return Err(caller_token_error.unwrap_or_else(|| unavailable(&error, id)));
+                    return Err(caller_token_error.unwrap_or_else(|| server.unavailable_error(&error)));
                 }
             };
             if server.is_private() {
@@ -175,6 +178,27 @@ impl McpTool {
         let session = session.map_err(|_elapsed| still_starting(id))??;
         self.server.check_tool(name, pin)?;
         Ok(session)
+    }
+}
+
+impl ManagedServer {
+    /// The error of a call whose server did not start. A retry of the same call waits for the next start if that is near:
+    /// before it, the server would not even be contacted.
+    fn unavailable_error(&self, error: &ConnectError) -> ToolError {
+        let unavailable = unavailable(error, &self.config.id);
+        let may_pass = match error {
+            ConnectError::Transport(error) => !error.is_unauthorized(),
+            ConnectError::TemporarilyUnavailable { .. } => true,
+            other => connect_signal(other) == SourceSignal::Faulty,
+        };
+        match self.state() {
+            ServerState::Down { retry_at, .. } if may_pass => {
+                let delay = retry_at.saturating_duration_since(Instant::now());
+                let is_near = !delay.is_zero() && delay <= MAX_AWAITED_RETRY_DELAY;
+                if is_near { unavailable.with_retry_after(delay) } else { unavailable }
+            }
+            _ => unavailable,
+        }
     }
 }
 

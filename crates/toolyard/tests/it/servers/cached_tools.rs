@@ -1,5 +1,13 @@
 //! Tools that are known before their server was seen, and tools that are not offered.
 
+use std::{
+    net::TcpListener,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
 use serde_json::json;
 
 use crate::test_home::{TestHome, greet_tool, named_tool};
@@ -52,4 +60,28 @@ fn a_tool_that_can_only_be_called_as_a_task_is_not_offered() {
         shown.contains("Note on research: the tool is not offered, because it can only be called as a task"),
         "{shown}"
     );
+}
+
+#[test]
+fn every_attempt_after_a_failed_connection_contacts_the_server() {
+    let home = TestHome::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = json!({
+        "url": format!("http://{}/mcp", listener.local_addr().unwrap()),
+        "cached_tools": [named_tool("look")],
+    });
+    home.write("config/toolyard/mcp.json", &json!({"mcpServers": {"down": server}}).to_string());
+    home.write("config/toolyard/toolyard.toml", "[hints.down.look]\nread_only = true\n");
+    let contacts = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&contacts);
+    // Accepts every connection and closes it.
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            counter.fetch_add(1, Ordering::Relaxed);
+            drop(connection);
+        }
+    });
+    let failed = home.run(&["call", "look", "--args", "{}"]);
+    assert!(failed.contains("--- exit 3"), "{failed}");
+    assert_eq!(contacts.load(Ordering::Relaxed), 3, "{failed}");
 }
