@@ -21,7 +21,8 @@ const MAX_SEARCHED_CHARS: usize = 4_096;
 /// What the official SDKs call the requests that a session cannot carry, …
 const SERVER_REQUESTS: [&str; 2] = ["server-initiated request", "server-to-client request"];
 /// … and how they say so.
-const REFUSALS: [&str; 4] = ["no back-channel", "not available", "not allowed", "not supported"];
+const REFUSALS: [&str; 5] =
+    ["no back-channel", "not available", "unavailable", "not allowed", "not supported"];
 
 /// In which revision family the input requests of a server work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -132,6 +133,8 @@ mod tests {
         let messages = [
             // Python
             "Cannot send 'elicitation/create': this transport context has no back-channel for server-initiated requests.",
+            // FastMCP 4
+            "elicitation via server-initiated requests is unavailable on 2026-07-28 connections",
             // TypeScript, in a result
             r#"{"content":[{"type":"text","text":"Server-to-client requests are not available on protocol revision 2026-07-28: 'elicitation/create' cannot be sent"}],"isError":true}"#,
             // Rust
