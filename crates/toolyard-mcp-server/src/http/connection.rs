@@ -146,14 +146,18 @@ impl Connection {
             return self.handle_route(&**routes, request, identity).await;
         }
         let (path, method) = (request.uri().path(), request.method());
-        let route = Route::parse(path, self.http.config.legacy_sse);
-        let Some((kind, endpoint)) =
-            route.and_then(|(kind, profile)| Some((kind, self.http.server.endpoint(profile)?)))
-        else {
+        let Some((kind, profile)) = Route::parse(path, self.http.config.legacy_sse) else {
             return response::error(
                 StatusCode::NOT_FOUND,
                 error_code::SERVER_ERROR,
                 "not found: the MCP endpoint is /mcp",
+            );
+        };
+        let Some(endpoint) = self.http.server.endpoint(profile) else {
+            return response::error(
+                StatusCode::NOT_FOUND,
+                error_code::SERVER_ERROR,
+                &format!("there is no profile `{profile}`; the main endpoint is /mcp"),
             );
         };
         let is_for_others = endpoint.services.local_only && identity.is_distinguished();
