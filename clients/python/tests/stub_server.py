@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 TOKEN = "a-token"
 TOOLS = [
-    {"name": f"tool_{index}", "source": "native", "kind": "native", "title": None, "description": "", "read_only": True,
+    {"name": f"tool_{index}", "source": "native", "kind": "native", "title": None, "description": "", "effect": "read-only", "read_only": True,
      "destructive": False, "idempotent": True, "open_world": False}
     for index in range(5)
 ]

@@ -26,6 +26,7 @@ export interface Tool {
   read_only: boolean;
   destructive: boolean;
   idempotent: boolean;
+  effect: string;
   open_world: boolean | null;
   /** The name by which a call reaches it, if one does. */
   call_as: string | null;

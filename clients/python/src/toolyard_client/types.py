@@ -40,6 +40,7 @@ class Tool(TypedDict):
     read_only: bool
     destructive: bool
     idempotent: bool
+    effect: str
     open_world: Optional[bool]
     #: The name by which a call reaches it, if one does.
     call_as: Optional[str]

@@ -15,9 +15,10 @@ texts! { ToolsText {
     calls: "Calls", "调用次数";
     success: "Success", "成功率";
     read_only: "read-only", "只读";
-    changes: "may change data", "可能修改数据";
-    destructive: "may destroy data", "可能破坏数据";
-    idempotent: "repeatable", "可重复";
+    writes: "writes", "会修改数据";
+    idempotent: "idempotent", "会修改数据，可重复";
+    destructive: "destructive", "可能破坏数据";
+    unverified: "unverified", "影响未经确认";
     open_world: "open world", "访问外部系统";
     denied: "denied", "已禁用";
     no_tools: "There are no tools yet.", "还没有工具。";
@@ -62,6 +63,19 @@ texts! { ToolsText {
 } }
 
 impl ToolsText {
+    /// The effect of a tool; in English, in the word that the command line prints.
+    pub(crate) fn effect_name(&self, effect: &str) -> String {
+        let known = match effect {
+            "read-only" => self.read_only,
+            "writes" => self.writes,
+            "idempotent" => self.idempotent,
+            "destructive" => self.destructive,
+            "unverified" => self.unverified,
+            other => other,
+        };
+        known.to_owned()
+    }
+
     /// The name of the kind of a source; the word of the API if it is not known.
     pub(crate) fn kind_name(&self, kind: &str) -> String {
         let known = match kind {

@@ -314,11 +314,6 @@ impl Snapshot {
         self.by_name.iter().map(|(name, entry)| (name, entry.matches()))
     }
 
-    /// Number of distinct names.
-    pub fn name_count(&self) -> usize {
-        self.by_name.size()
-    }
-
     /// All capabilities of all tools, sorted.
     pub fn capabilities(&self) -> Vec<Capability> {
         let mut capabilities: Vec<_> = self.by_capability.keys().cloned().collect();

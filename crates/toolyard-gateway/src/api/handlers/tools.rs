@@ -35,6 +35,8 @@ struct ToolView {
     kind: toolyard_core::SourceKind,
     title: Option<String>,
     description: String,
+    /// `read-only`, `writes`, `idempotent` or `destructive`; `unverified` if neither a trusted source nor the operator declared it.
+    effect: &'static str,
     /// Whether it changes nothing.
     read_only: bool,
     /// Whether it may destroy something.
@@ -245,6 +247,7 @@ impl ToolView {
             kind: tool.source.info.kind,
             title: spec.title.clone(),
             description: spec.description.clone(),
+            effect: hints.label(),
             read_only: hints.read_only,
             destructive: hints.destructive,
             idempotent: hints.idempotent,

@@ -93,9 +93,7 @@ fn tools_awaiting_approval(tools: Vec<(SourceId, String)>) -> Option<Finding> {
 }
 
 fn summary(servers: &[std::sync::Arc<ManagedServer>]) -> Finding {
-    let tools: usize = servers.iter().map(|server| server.tool_approvals().approved().len()).sum();
-    let (servers, tools) = (pluralize(servers.len(), "server"), pluralize(tools, "tool"));
-    Finding::ok("servers", format!("{servers}, {tools} known"))
+    Finding::ok("servers", pluralize(servers.len(), "server"))
 }
 
 /// What prevents the start of a server: a variable, its folder or its program.

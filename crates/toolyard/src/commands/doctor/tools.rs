@@ -6,11 +6,14 @@ use toolyard::Toolyard;
 use toolyard_hub::{NameMatches, Snapshot, ToolCandidate};
 
 use super::finding::{Finding, Severity, some_names};
-use crate::terminal::pluralize;
+use crate::{commands::tools::listed_tools, terminal::pluralize};
 
 pub(super) fn check(toolyard: &Toolyard) -> Vec<Finding> {
     let snapshot = toolyard.hub().snapshot();
-    let tools = pluralize(snapshot.name_count(), "tool");
+    // As many as `toolyard tools list` has rows.
+    let listed =
+        listed_tools(toolyard).iter().filter(|tool| snapshot.callable_name(tool, None).is_some()).count();
+    let tools = pluralize(listed, "tool");
     let sources = pluralize(toolyard.hub().sources().len(), "source");
     let mut findings = vec![Finding::ok("tools", format!("{tools} from {sources}"))];
     findings.extend(check_collisions(&snapshot));

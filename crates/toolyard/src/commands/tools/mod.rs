@@ -47,7 +47,7 @@ fn tools_of_source(toolyard: &Toolyard, id: &str) -> Result<Vec<Arc<ToolCandidat
 }
 
 /// Every tool that can be called, and denied ones; of equivalent tools the preferred one.
-fn listed_tools(toolyard: &Toolyard) -> Vec<Arc<ToolCandidate>> {
+pub(super) fn listed_tools(toolyard: &Toolyard) -> Vec<Arc<ToolCandidate>> {
     let snapshot = toolyard.hub().snapshot();
     let mut tools: Vec<Arc<ToolCandidate>> = Vec::new();
     for (_, found) in snapshot.candidates_by_name() {

@@ -48,7 +48,7 @@ fn nineteen_servers_fit_on_a_screen_and_each_is_counted_once() {
     insta::assert_snapshot!(output, @r#"
     ok       settings  HOME/config/toolyard/toolyard.toml
     ok       store     HOME/data/toolyard/toolyard.db
-    ok       tools     39 tools from 20 sources
+    ok       tools     67 tools from 20 sources
     note     tools     2 groups of sources share names
                        `a_tool_0`, `a_tool_1`, `a_tool_10`, `a_tool_11`, `a_tool_12`, `a_tool_13` and 8 more exist in several sources: files, filesystem
                        `b_tool_0`, `b_tool_1`, `b_tool_10`, `b_tool_11`, `b_tool_12`, `b_tool_13` and 8 more exist in several sources: git, git-work
@@ -58,7 +58,7 @@ fn nineteen_servers_fit_on_a_screen_and_each_is_counted_once() {
     note     tools     found by words; no model that finds them by meaning is in use
                        hint: toolyard search-model install
     ok       skills    0 found
-    ok       servers   19 servers, 62 tools known
+    ok       servers   19 servers
     PROBLEM  servers   5 of 19 servers cannot be used
                        missing-0: program `no-such-program-0` not found: install it, or set its full path as `command`
                        missing-1: program `no-such-program-1` not found: install it, or set its full path as `command`
