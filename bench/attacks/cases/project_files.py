@@ -13,7 +13,7 @@ from web_servers import ModelServer, SearchEngine, plan
 EMPTY_FILES = {
     "empty": "",
     "comment": "# nothing\n",
-    "budget": "[output_budget]\nother = 400\n",
+    "time zone": '[time]\nzone = "UTC"\n',
     "unknown server": '[servers.x]\ncommand = "true"\n',
     "empty tables": "[routing]\n[equivalent]\n[approvals]\n[serve]\n[hints]\n",
 }

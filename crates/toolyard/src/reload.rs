@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use arc_swap::ArcSwap;
 use toolyard_core::{SourceId, SourceKind};
-use toolyard_hub::{HubSettings, RetryPolicy};
+use toolyard_hub::{HubSettings, OutputLimits, RetryPolicy};
 use toolyard_mcp_client::{ConfigChanges, config::McpServerConfig};
 use toolyard_tools::skill::LoadedSkills;
 
@@ -209,7 +209,7 @@ pub(crate) fn hub_settings(settings: &Settings, models: &Models) -> HubSettings 
     HubSettings {
         rules: settings.routing_rules(),
         capabilities: settings.capability_table(),
-        limits: settings.output_limits(),
+        limits: OutputLimits::default(),
         retry: RetryPolicy { max_attempts: settings.call.attempts, ..RetryPolicy::default() },
         synthesizer: synthesizer(settings.call.synthesis, models),
     }

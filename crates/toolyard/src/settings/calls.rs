@@ -1,11 +1,11 @@
-//! `[call]`, `[routing]`, `[hints]`, `[[capability]]` and `[output_budget]` as plain data.
+//! `[call]`, `[routing]`, `[hints]` and `[[capability]]` as plain data.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolyard_core::ToolHints;
-use toolyard_hub::{BreakerSettings, OutputLimits, RetryPolicy};
+use toolyard_hub::{BreakerSettings, RetryPolicy};
 
 use super::DurationSetting;
 
@@ -132,23 +132,4 @@ pub struct CapabilitySettings {
     pub tags: Vec<String>,
     /// Words that match in a tool's name or description; `recipe*` matches any ending.
     pub keywords: Vec<String>,
-}
-
-/// Maximum characters of a tool's output that are shown, by kind of tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[expect(missing_docs, reason = "the names are the kinds of tools")]
-pub struct OutputBudgetSettings {
-    pub calculate: usize,
-    pub time: usize,
-    pub search: usize,
-    pub history: usize,
-    pub other: usize,
-}
-
-impl Default for OutputBudgetSettings {
-    fn default() -> Self {
-        let OutputLimits { calculate, time, search, history, other } = OutputLimits::default();
-        Self { calculate, time, search, history, other }
-    }
 }

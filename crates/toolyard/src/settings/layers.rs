@@ -10,9 +10,9 @@ use toolyard_mcp_client::config::Template;
 
 use super::{Settings, SettingsError};
 
-/// Tables that an untrusted file may set. They decide neither which call is made nor what it may do. `skills.folders` is the
+/// The table that an untrusted file may set. It decides neither which call is made nor what it may do. `skills.folders` is the
 /// only other key. All others are privileged, also those of later versions.
-const UNPRIVILEGED_TABLES: [&str; 2] = ["output_budget", "time"];
+const UNPRIVILEGED_TABLE: &str = "time";
 const SKILLS_TABLE: &str = "skills";
 const UNPRIVILEGED_SKILLS_KEY: &str = "folders";
 
@@ -21,7 +21,7 @@ const KEYS_OF_FILES_ONLY: [&str; 3] = ["cluster", "store", "stored_settings"];
 
 /// Tables that are merged key by key. Any other value replaces that of the layer below as a whole: a key from one file must
 /// not be sent to a URL from another.
-const MERGED_TABLES: [&str; 16] = [
+const MERGED_TABLES: [&str; 15] = [
     "agents",
     "approvals",
     "call",
@@ -29,7 +29,6 @@ const MERGED_TABLES: [&str; 16] = [
     "hints",
     "hints.*",
     "models",
-    "output_budget",
     "policy",
     "routing",
     "routing.pin",
@@ -118,7 +117,7 @@ impl SettingsLayer {
         let mut removed = Vec::new();
         for (key, value) in self.table {
             match value {
-                value if UNPRIVILEGED_TABLES.contains(&key.as_str()) => {
+                value if key == UNPRIVILEGED_TABLE => {
                     kept.insert(key, value);
                 }
                 Value::Table(mut skills) if key == SKILLS_TABLE => {

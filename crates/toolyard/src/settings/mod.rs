@@ -27,7 +27,7 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolyard_core::{Capability, CapabilityRule, CapabilityTable, SourceId};
-use toolyard_hub::{OutputLimits, RoutingRules, SourcePreference};
+use toolyard_hub::{RoutingRules, SourcePreference};
 pub use toolyard_mcp_client::config::DurationSetting;
 use toolyard_mcp_client::config::{McpServerConfig, ServerSettings};
 
@@ -35,8 +35,7 @@ pub use agents::{AgentCapabilitySettings, AgentSettings, LanguageSetting, LimitS
 pub use approvals::{ApprovalSettings, OpenWorldSetting};
 pub use callers::{CallerGroupSettings, CallerOAuthSettings, ProxyIdentitySettings};
 pub use calls::{
-    CallSettings, CapabilitySettings, HintSettings, OutputBudgetSettings, PreferSetting, RoutingSettings,
-    SynthesisSetting,
+    CallSettings, CapabilitySettings, HintSettings, PreferSetting, RoutingSettings, SynthesisSetting,
 };
 pub use cluster::{ClusterCredentials, ClusterSettings, DEFAULT_CLUSTER_PREFIX};
 pub use drain_period::DrainPeriod;
@@ -77,8 +76,6 @@ pub struct Settings {
     pub hints: BTreeMap<String, BTreeMap<String, HintSettings>>,
     /// Additional rules that assign capabilities to tools by keyword.
     pub capability: Vec<CapabilitySettings>,
-    /// Maximum characters of a tool's output that are shown, by kind of tool. `read_result` returns the rest.
-    pub output_budget: OutputBudgetSettings,
     /// The tool `get_time`.
     pub time: TimeSettings,
     /// The search engine of the tool `search_web`.
@@ -221,12 +218,6 @@ impl Settings {
             keywords: row.keywords.clone(),
         };
         CapabilityTable::with_rules(&self.capability.iter().map(rule).collect::<Vec<_>>())
-    }
-
-    /// The output budgets of the hub.
-    pub fn output_limits(&self) -> OutputLimits {
-        let OutputBudgetSettings { calculate, time, search, history, other } = self.output_budget;
-        OutputLimits { calculate, time, search, history, other }
     }
 }
 

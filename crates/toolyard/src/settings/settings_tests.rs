@@ -35,8 +35,6 @@ fn settings_of_each_section_take_effect() {
         [[capability]]
         tags = ["kitchen"]
         keywords = ["recipe*"]
-        [output_budget]
-        search = 900
         [time]
         zone = "Asia/Shanghai"
         [web_search]
@@ -58,7 +56,6 @@ fn settings_of_each_section_take_effect() {
         settings.routing_rules().hints_for("read_data_from_excel", &"excel".into()).read_only,
         Some(true)
     );
-    assert_eq!((settings.output_limits().search, settings.output_limits().other), (900, 500));
     assert_eq!(settings.capability_table().extract("x", "Recipes"), ["kitchen".into()]);
     let clerk = settings.agents["clerk"].config("clerk");
     assert!(clerk.capabilities.enable_tool_calling && clerk.can_use("apply_formula", "excel"));
@@ -67,13 +64,13 @@ fn settings_of_each_section_take_effect() {
 
 #[test]
 fn an_unknown_key_is_reported_with_its_line() {
-    let error = parse("[output_budget]\nserach = 1\n").unwrap_err();
+    let error = parse("[time]\nzoen = 1\n").unwrap_err();
     insta::assert_snapshot!(error, @r"
     failed to parse toolyard.toml: TOML parse error at line 2, column 1
       |
-    2 | serach = 1
-      | ^^^^^^
-    unknown field `serach`, expected one of `calculate`, `time`, `search`, `history`, `other`
+    2 | zoen = 1
+      | ^^^^
+    unknown field `zoen`, expected `zone`
     ");
 }
 

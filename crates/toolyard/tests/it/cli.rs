@@ -200,14 +200,14 @@ fn truncated_output_is_readable_by_the_next_process() {
 #[test]
 fn settings_are_found_in_ancestors_and_errors_are_located() {
     let home = TestHome::new();
-    home.write("toolyard.toml", "[output_budget]\nsearhc = 3\n");
+    home.write("toolyard.toml", "[time]\nzoen = 3\n");
     insta::assert_snapshot!(home.run(&["tools", "list"]), @r"
     --- stderr
     error: failed to parse HOME/project/toolyard.toml: TOML parse error at line 2, column 1
       |
-    2 | searhc = 3
-      | ^^^^^^
-    unknown field `searhc`, expected one of `calculate`, `time`, `search`, `history`, `other`
+    2 | zoen = 3
+      | ^^^^
+    unknown field `zoen`, expected `zone`
 
       hint: all settings: toolyard settings schema; check them: toolyard doctor
     --- exit 2
