@@ -136,8 +136,10 @@ async fn a_terminated_guard_ends_the_whole_tree() {
 #[tokio::test]
 async fn a_process_that_forks_continuously_is_killed() {
     let directory = TestDirectory::new();
-    let forking_server = "import os, signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nif os.fork() == 0:\n    os.setsid()\n    \
-                  while True:\n        if os.fork() > 0:\n            os._exit(0)\ninput()\n";
+    // It ends after 60 s, so that a killed test run does not leave it using a processor.
+    let forking_server = "import os, signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nend = time.monotonic() + 60\n\
+                  if os.fork() == 0:\n    os.setsid()\n    while time.monotonic() < end:\n        if os.fork() > 0:\n            \
+                  os._exit(0)\n    os._exit(0)\ninput()\n";
     let connection = open(directory.python(forking_server)).await;
     directory.until_processes(|count| count >= 3, Duration::from_secs(10)).await;
     connection.transport.close().await;
