@@ -38,6 +38,8 @@ NGINX_PROXY = """
 """
 # A gateway whose threads waited this long for a processor within half a second is not judged by its deadlines.
 STARVED_SECONDS = 0.1
+# How often the fault proxy is started before the laboratory gives up.
+PROXY_STARTS = 3
 # Upstream servers on stdio have this long to end after their gateway has.
 ORPHAN_SECONDS = 1
 QUESTION = re.compile(r"lab ([\w-]+) ([\w,]+) (\d+)")
@@ -140,9 +142,7 @@ class Lab:
         if self.is_direct:
             self.proxy_ports = targets
             return
-        listeners = json.dumps({name: [self.proxy_ports[name], target] for name, target in targets.items()})
         control = os.path.join(self.folder, "proxy.sock")
-        self.proxy = spawn([sys.executable, "-B", f"{HERE}/fault_proxy.py", control, f"{self.folder}/proxy-faults.jsonl", listeners], f"{self.folder}/proxy.log")
 
         async def is_connected():
             # The file of the socket is there a moment before the proxy listens at it.
@@ -150,9 +150,18 @@ class Lab:
                 self.control = await asyncio.open_unix_connection(control)
                 return True
             except (FileNotFoundError, ConnectionRefusedError):
-                return False
+                return self.proxy.poll() is not None
 
-        await wait_until(is_connected, 20, "the fault proxy listens")
+        for _ in range(PROXY_STARTS):
+            listeners = json.dumps({name: [self.proxy_ports[name], target] for name, target in targets.items()})
+            self.proxy = spawn([sys.executable, "-B", f"{HERE}/fault_proxy.py", control, f"{self.folder}/proxy-faults.jsonl", listeners], f"{self.folder}/proxy.log")
+            await wait_until(is_connected, 20, "the fault proxy listens")
+            if self.control is not None:
+                return
+            # A process of another trial took one of the ports since they were chosen.
+            self.proxy_ports = dict(zip(self.proxy_ports, free_ports(len(self.proxy_ports))))
+        with open(f"{self.folder}/proxy.log", encoding="utf-8") as log:
+            raise RuntimeError(f"the fault proxy does not start: {log.read()}")
 
     async def disturb(self, fault):
         """Hands a fault to the proxy."""
