@@ -119,9 +119,17 @@ export async function api(method, path, body, token = task.token) {
   return { status: response.status, body: text.startsWith("{") ? JSON.parse(text) : text };
 }
 
+/** Starts a run. While the store is slow, the gateway starts none and says so; then this asks again, as any client should. */
+async function startRun(request) {
+  for (let attempt = 1; ; attempt++) {
+    const { status, body } = await api("POST", "/runs", request);
+    if (status !== 503 || body.error?.code !== "store_unavailable" || attempt === 5) return { status, body };
+  }
+}
+
 /** Starts a run and waits until it ends or is suspended. */
 export async function ask(question, fields = {}) {
-  const { status, body } = await api("POST", "/runs", { question, ...fields });
+  const { status, body } = await startRun({ question, ...fields });
   if (status !== 202) throw new Error(`POST /runs: status ${status}: ${JSON.stringify(body)}`);
   for (let tries = 0; tries < 600; tries++) {
     const details = (await api("GET", `/runs/${body.run}`)).body;
