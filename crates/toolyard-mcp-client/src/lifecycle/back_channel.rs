@@ -1,16 +1,18 @@
-//! Connects a server in the legacy revision family if its input requests need a back-channel, which the modern family lacks.
+//! Finds the revision family in which a server, or one of its tools, can ask for input.
 //!
 //! A server may support both families and still send its input requests to the client, as legacy servers do. In a modern
 //! session such a request fails inside the server, and with it the call. Nothing announces that beforehand, so the first
-//! failure decides: the server is connected again in a legacy session, and remembered as legacy.
+//! failure decides: the server is connected again in a legacy session, and remembered as legacy. A tool of an HTTP server that can
+//! ask only in the modern family fails once in the legacy session. From then on it is called in a further, modern session, until the
+//! gateway restarts.
 
 use std::{sync::Arc, time::Duration};
 
-use toolyard_core::{RevisionFamily, SourceId, ToolError};
+use toolyard_core::{ErrorKind, RevisionFamily, SourceId, ToolError};
 use toolyard_mcp::CallResult;
 
 use crate::{
-    config::TransportConfig,
+    config::{HttpKind, TransportConfig},
     lifecycle::server::ManagedServer,
     session::{error::RequestError, handle::Session},
     sync::lock,
@@ -23,6 +25,9 @@ const SERVER_REQUESTS: [&str; 2] = ["server-initiated request", "server-to-clien
 /// … and how they say so.
 const REFUSALS: [&str; 5] =
     ["no back-channel", "not available", "unavailable", "not allowed", "not supported"];
+
+/// What FastMCP 4 says of a tool whose result asks for input, in a legacy session. The protocol has no code for it.
+const MODERN_ONLY_ERROR: &str = "only exists at mcp 2026-07-28";
 
 /// In which revision family the input requests of a server work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,9 +54,17 @@ pub(super) fn call_lacks_back_channel(outcome: &Result<CallResult, RequestError>
     }
 }
 
+/// Whether a call failed because the result of the tool exists only in the modern family.
+pub(super) fn call_needs_modern_session(outcome: &Result<CallResult, RequestError>) -> bool {
+    matches!(outcome, Err(RequestError::Rpc(error)) if lowercase_start(&error.message).contains(MODERN_ONLY_ERROR))
+}
+
+fn lowercase_start(text: &str) -> String {
+    text.chars().take(MAX_SEARCHED_CHARS).collect::<String>().to_ascii_lowercase()
+}
+
 fn reports_missing_back_channel(text: &str) -> bool {
-    let text: String = text.chars().take(MAX_SEARCHED_CHARS).collect();
-    let text = text.to_ascii_lowercase();
+    let text = lowercase_start(text);
     let contains_any = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
     contains_any(&SERVER_REQUESTS) && contains_any(&REFUSALS)
 }
@@ -66,7 +79,45 @@ pub(super) fn revision_changed_error(server: &SourceId) -> ToolError {
     ToolError::failed(message).with_hint(hint).with_retryable(true).on_source(server)
 }
 
+/// The error of a call that would have worked in the session which the tool gets from now on.
+pub(super) fn modern_tool_error(server: &SourceId) -> ToolError {
+    let message = "the tool asked for input in a way that only MCP 2026-07-28 has; \
+        it is called in that revision from now on";
+    let hint = "call the tool again, and its input requests will arrive; \
+        the call was not repeated automatically, because it may have had an effect before it asked";
+    ToolError::failed(message).with_hint(hint).with_retryable(true).on_source(server)
+}
+
 impl ManagedServer {
+    /// Handles the failure of a tool in `session` that can ask only in a modern session. Returns whether it gets one from now on.
+    pub(super) fn note_modern_tool(&self, tool: &str, session: &Session) -> bool {
+        // Elsewhere a further session has a process of its own, without what the calls of other tools left in this one.
+        let has_same_state =
+            matches!(self.config.transport, TransportConfig::Http { kind, .. } if kind != HttpKind::Sse);
+        let has_choice = self.config.revision_family.is_none()
+            && has_same_state
+            && !self.config.exclusive
+            && !self.is_private();
+        let gets_one = has_choice && session.revision_family() == RevisionFamily::Legacy;
+        if gets_one {
+            lock(&self.state).modern_tools.insert(tool.to_owned());
+        }
+        gets_one
+    }
+
+    /// Fails if the tool can ask only in a modern session and this is none.
+    pub(super) fn check_family(&self, tool: &str, session: &Session) -> Result<(), ToolError> {
+        let is_wrong = session.revision_family() != RevisionFamily::Modern
+            && lock(&self.state).modern_tools.contains(tool);
+        if !is_wrong {
+            return Ok(());
+        }
+        let message = "the tool asks for input in a way that only MCP 2026-07-28 has, and no session of that revision could be opened; \
+            nothing was called";
+        let hint = "call the tool again later; the reason is in the log of the gateway";
+        Err(ToolError::new(ErrorKind::Unavailable, message).with_hint(hint).on_source(&self.config.id))
+    }
+
     /// Handles the failure of an input request in `session` that needed a back-channel. Returns whether the server has a
     /// session with one now.
     pub(super) async fn gain_back_channel(self: &Arc<Self>, session: &Arc<Session>) -> bool {
@@ -126,6 +177,8 @@ impl ManagedServer {
 
 #[cfg(test)]
 mod tests {
+    use toolyard_mcp::RpcError;
+
     use super::*;
 
     #[test]
@@ -144,6 +197,16 @@ mod tests {
         ];
         for message in messages {
             assert!(reports_missing_back_channel(message), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_tool_that_needs_a_modern_session_is_recognized() {
+        let fastmcp = "Tool 'book' returned an InputRequiredResult to request client input, but the multi-round-trip result type \
+            (SEP-2322) only exists at MCP 2026-07-28; this connection negotiated '2025-11-25'.";
+        for (message, needs_modern) in [(fastmcp, true), ("the file only exists on Mondays", false)] {
+            let error = RpcError { code: -32602, message: message.to_owned(), data: None };
+            assert_eq!(call_needs_modern_session(&Err(RequestError::Rpc(error))), needs_modern, "{message}");
         }
     }
 

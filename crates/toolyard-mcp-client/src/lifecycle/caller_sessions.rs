@@ -1,4 +1,5 @@
-//! Further sessions of a server whose input requests do not tell which caller they are for.
+//! Further sessions of a server whose input requests do not tell which caller they are for, or whose tool needs another revision
+//! family than that of the usual session.
 //!
 //! A legacy server sends its input requests on a stream that all calls of a session share. While calls of several callers
 //! are in flight in one session, nothing tells whom such a request is for. So a call gets a session in which no other
@@ -12,7 +13,10 @@ use toolyard_core::{Caller, ContentHash, RevisionFamily};
 use crate::{
     content::server_content::ContentLists,
     lifecycle::{
-        connect::connect, connect_error::ConnectError, server::ManagedServer, supervisor::CHANGE_DEBOUNCE,
+        connect::{ConnectOptions, connect},
+        connect_error::ConnectError,
+        server::ManagedServer,
+        supervisor::CHANGE_DEBOUNCE,
     },
     pinning::definition_hashes,
     session::{client_capabilities::can_be_asked, error::RequestError, handle::Session},
@@ -131,8 +135,14 @@ impl CallSession {
 }
 
 impl CallerSessions {
-    /// Enters a session in which no other caller can be meant; none if there is none.
-    fn enter(&mut self, usual: &Arc<Session>, caller: CallerIds, can_be_asked: bool) -> Option<Arc<Session>> {
+    /// Enters a session of this family in which no other caller can be meant; none if there is none.
+    fn enter(
+        &mut self,
+        usual: &Arc<Session>,
+        family: RevisionFamily,
+        caller: CallerIds,
+        can_be_asked: bool,
+    ) -> Option<Arc<Session>> {
         let now = Instant::now();
         self.slots.retain(|slot| {
             !slot.occupants.0.is_empty() || slot.is_further || Arc::ptr_eq(&slot.session, usual)
@@ -142,12 +152,15 @@ impl CallerSessions {
         }
         let is_usable = |slot: &Slot| {
             (slot.is_further || Arc::ptr_eq(&slot.session, usual))
+                && slot.session.revision_family() == family
                 && slot.session.closed().is_none()
-                && !slot.occupants.conflict_with(
-                    caller,
-                    can_be_asked,
-                    &slot.session.clients_of_abandoned_calls(),
-                )
+                // In the modern family, input requests are in the results of the calls that they are for.
+                && (family == RevisionFamily::Modern
+                    || !slot.occupants.conflict_with(
+                        caller,
+                        can_be_asked,
+                        &slot.session.clients_of_abandoned_calls(),
+                    ))
         };
         // The one it used last, then the usual one, then any.
         let rank = |slot: &Slot| (slot.last_client != Some(caller.client), slot.is_further);
@@ -218,15 +231,18 @@ impl Slot {
 }
 
 impl ManagedServer {
-    /// The session for a call of a tool: the usual one, or a further one if another caller uses that and an input request
-    /// there would not tell whom it is for.
+    /// The session for a call of a tool: the usual one, or a further one if the tool needs another revision family, or if another
+    /// caller uses the usual one and an input request there would not tell whom it is for.
     pub(super) async fn session_for_call(
         self: &Arc<Self>,
         usual: Arc<Session>,
         caller: Option<&Arc<dyn Caller>>,
         (tool, pin): (&str, ContentHash),
     ) -> CallSession {
-        if self.config.exclusive || !Self::needs_caller_sessions(&usual) {
+        let needs_modern = lock(&self.state).modern_tools.contains(tool);
+        let family = if needs_modern { RevisionFamily::Modern } else { usual.revision_family() };
+        let usual_fits = family == usual.revision_family() && !Self::needs_caller_sessions(&usual);
+        if self.config.exclusive || usual_fits {
             return CallSession { session: usual, _occupancy: None };
         }
         let ids = CallerIds::of(caller);
@@ -238,7 +254,7 @@ impl ManagedServer {
         };
         let (entered, may_start) = {
             let sessions = &mut lock(&self.state).caller_sessions;
-            let entered = sessions.enter(&usual, ids, can_be_asked);
+            let entered = sessions.enter(&usual, family, ids, can_be_asked);
             let may_start = entered.is_none() && sessions.begin_start();
             (entered, may_start)
         };
@@ -249,11 +265,14 @@ impl ManagedServer {
             {
                 return place;
             }
-        } else if may_start && let Some(session) = self.start_further_session().await {
+        } else if may_start && let Some(session) = self.start_further_session(family).await {
             let mut slot = Slot::new(&session, true, Instant::now());
             slot.enter(ids, can_be_asked, Instant::now());
             lock(&self.state).caller_sessions.slots.push(slot);
-            self.follow_changes(&session);
+            // A session of another family lists tools by other rules; the usual one hears of changes, too.
+            if family == usual.revision_family() {
+                self.follow_changes(&session);
+            }
             self.close_when_idle(&session);
             let place = occupy(&session);
             if self.has_definition(&session, tool, pin).await.unwrap_or(false) {
@@ -272,7 +291,7 @@ impl ManagedServer {
             && (!session.relates_requests() || session.has_unrelated_requests())
     }
 
-    async fn start_further_session(self: &Arc<Self>) -> Option<Arc<Session>> {
+    async fn start_further_session(self: &Arc<Self>, family: RevisionFamily) -> Option<Arc<Session>> {
         // Counts the start until it ends, even if the caller gives up.
         struct StartCount<'a>(&'a ManagedServer);
         impl Drop for StartCount<'_> {
@@ -282,9 +301,16 @@ impl ManagedServer {
             }
         }
         let _count = StartCount(self);
-        match self.connect_further_session().await {
+        match self.connect_further_session(family).await {
+            // The family is a wish that a server may not fulfil.
+            Ok(session) if session.revision_family() != family => {
+                tracing::warn!(server = %self.config.id, ?family, "the server opened no session of this revision family");
+                session.close().await;
+                lock(&self.state).caller_sessions.paused_until = Some(Instant::now() + FAILED_START_PAUSE);
+                None
+            }
             Ok(session) => {
-                tracing::info!(server = %self.config.id, "further session started, because several clients use the server");
+                tracing::info!(server = %self.config.id, ?family, "started a further session, for another client or for a tool that needs this revision family");
                 Some(session)
             }
             Err(error) => {
@@ -295,8 +321,9 @@ impl ManagedServer {
         }
     }
 
-    async fn connect_further_session(&self) -> Result<Arc<Session>, ConnectError> {
+    async fn connect_further_session(&self, family: RevisionFamily) -> Result<Arc<Session>, ConnectError> {
         let (target, options) = self.connect_target(None).await?;
+        let options = ConnectOptions { revision_family: Some(family), ..options };
         let session = Arc::new(connect(target, &options).await?);
         let level = lock(&self.shared.log_level).clone();
         if let Some(level) = level {

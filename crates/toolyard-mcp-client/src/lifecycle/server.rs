@@ -1,6 +1,7 @@
 //! One configured server: started on demand, once for all callers, and supervised while it runs.
 
 use std::{
+    collections::BTreeSet,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -68,6 +69,8 @@ pub(super) struct ManagedState {
     pub(super) draining: Vec<Arc<Session>>,
     pub(super) revision_family: Option<RevisionFamily>,
     pub(super) back_channel: BackChannel,
+    /// Tools that can ask for input only in a modern session, while the usual one is legacy.
+    pub(super) modern_tools: BTreeSet<String>,
     pub(super) approvals: Arc<ToolApprovals>,
     /// The hash of the list that the latest session of this process sent.
     pub(super) listed_tools: Option<ContentHash>,
@@ -108,6 +111,7 @@ impl ManagedServer {
             closing: Vec::new(),
             draining: Vec::new(),
             back_channel: BackChannel::default(),
+            modern_tools: BTreeSet::new(),
             revision_family: config.revision_family.or(revision_family),
             approvals: Arc::new(approvals),
             listed_tools: None,

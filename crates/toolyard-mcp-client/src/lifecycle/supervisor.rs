@@ -110,7 +110,9 @@ impl ManagedServer {
             return false;
         }
         let mut state = lock(&self.state);
-        let is_used = session.in_flight_requests() > 0 || !state.subscriptions.is_empty();
+        let is_used = session.in_flight_requests() > 0
+            || state.caller_sessions.has_calls()
+            || !state.subscriptions.is_empty();
         let is_idle = !is_used && state.lifecycle.stop_if_idle(session, limit, Instant::now());
         if is_idle {
             state.close_session(Arc::clone(session));

@@ -18,7 +18,9 @@ use toolyard_mcp::{
 
 use crate::{
     lifecycle::{
-        back_channel::{call_lacks_back_channel, revision_changed_error},
+        back_channel::{
+            call_lacks_back_channel, call_needs_modern_session, modern_tool_error, revision_changed_error,
+        },
         caller_sessions::CallSession,
         connect_error::ConnectError,
         isolation::{instances::InstanceLease, role::UnfinishedCall},
@@ -94,6 +96,10 @@ impl McpTool {
             drop(place);
             place = self.session(server, context).await?;
             result = call_in(server, &place.session, call, context).await;
+        }
+        if call_needs_modern_session(&result) && server.note_modern_tool(&self.tool.spec.name, &place.session)
+        {
+            return Err(modern_tool_error(&self.server.config.id));
         }
         if call_lacks_back_channel(&result) {
             let session = Arc::clone(&place.session);
@@ -172,7 +178,9 @@ impl McpTool {
             server
                 .check_may_share(&usual, context.identity.as_deref())
                 .map_err(|error| unavailable(&error, id))?;
-            Ok(server.session_for_call(usual, context.caller.as_ref(), (name, pin)).await)
+            let place = server.session_for_call(usual, context.caller.as_ref(), (name, pin)).await;
+            server.check_family(name, &place.session)?;
+            Ok(place)
         };
         let session = timeout_at(start_deadline(context), session).await;
         let session = session.map_err(|_elapsed| still_starting(id))??;

@@ -22,8 +22,12 @@ async fn manager(test_server: &TestServer, cache: &ServerCache) -> TestManager {
 }
 
 async fn order(manager: &TestManager) -> Result<ToolOutput, ToolError> {
+    call(manager, "order").await
+}
+
+async fn call(manager: &TestManager, tool: &str) -> Result<ToolOutput, ToolError> {
     let caller: Arc<dyn Caller> = TestCaller::with_session(1).shared();
-    call_for(manager.tool("order"), json!({}), caller).await
+    call_for(manager.tool(tool), json!({}), caller).await
 }
 
 #[tokio::test]
@@ -55,4 +59,30 @@ async fn a_server_without_any_back_channel_returns_to_the_modern_revision() {
         assert_eq!(manager.session().await.revision_family(), expected, "round {round}");
     }
     manager.manager.close().await;
+}
+
+#[tokio::test]
+async fn a_fastmcp_server_over_http_can_ask_in_both_ways() {
+    for transport in [Transport::Stdio, Transport::Http] {
+        let test_server = TestServer::open(case(ServerKind::FastMcp, transport)).await;
+        let manager = manager(&test_server, &ServerCache::in_memory()).await;
+        manager.session().await;
+        assert_eq!(call(&manager, "book").await.unwrap().to_text(), "booked for Ada", "{transport:?}");
+        // Each way fails once in the revision that lacks it, and works from then on.
+        let error = call(&manager, "order").await.unwrap_err();
+        assert!(error.retryable() && !error.is_source_fault(), "{error:?}");
+        assert_eq!(call(&manager, "order").await.unwrap().to_text(), "ordered for Ada", "{transport:?}");
+        let error = call(&manager, "book").await.unwrap_err();
+        if transport == Transport::Stdio {
+            // A further session would be a process of its own, without what earlier calls left in this one.
+            assert!(!error.retryable() && error.to_string().contains("2026-07-28"), "{error:?}");
+        } else {
+            assert!(error.retryable() && !error.is_source_fault(), "{error:?}");
+            for _ in 0..2 {
+                assert_eq!(call(&manager, "book").await.unwrap().to_text(), "booked for Ada");
+                assert_eq!(call(&manager, "order").await.unwrap().to_text(), "ordered for Ada");
+            }
+        }
+        manager.manager.close().await;
+    }
 }

@@ -215,7 +215,10 @@ fn calls(case: ServerCase, test_server: &TestServer) -> Vec<(&'static str, Value
             ("get-annotated-message", json!({"messageType": "error", "includeImage": true})),
         ],
         ServerKind::Time => vec![(read, arguments), ("convert_time", conversion("Europe/Berlin"))],
-        ServerKind::BothFamilies | ServerKind::BackChannel | ServerKind::NoBackChannel => {
+        ServerKind::BothFamilies
+        | ServerKind::BackChannel
+        | ServerKind::NoBackChannel
+        | ServerKind::FastMcp => {
             vec![(read, arguments)]
         }
     }

@@ -148,7 +148,10 @@ async fn calls_have_their_effect(case: ServerCase, test_server: &TestServer, man
             assert_eq!(converted["time_difference"], "+9.0h");
         }
         // Has no tools with effects.
-        ServerKind::BothFamilies | ServerKind::BackChannel | ServerKind::NoBackChannel => {}
+        ServerKind::BothFamilies
+        | ServerKind::BackChannel
+        | ServerKind::NoBackChannel
+        | ServerKind::FastMcp => {}
     }
     let (tool, arguments) = case.read_only_call(test_server.path());
     let read = manager.call(tool, arguments).await.unwrap();
@@ -167,7 +170,9 @@ async fn errors_are_reported(case: ServerCase, manager: &TestManager) {
             ("convert_time", conversion("Mars/Olympus"), "No time zone found with key Mars/Olympus")
         }
         ServerKind::BothFamilies => ("fail", json!({}), "it does not work"),
-        ServerKind::BackChannel | ServerKind::NoBackChannel => ("wait", json!({}), "seconds"),
+        ServerKind::BackChannel | ServerKind::NoBackChannel | ServerKind::FastMcp => {
+            ("wait", json!({}), "seconds")
+        }
     };
     let error = manager.call(tool, arguments).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Failed, "{error:?}");

@@ -34,6 +34,8 @@ pub(crate) enum ServerKind {
     BackChannel,
     /// The same over stateless HTTP, where its input requests never work.
     NoBackChannel,
+    /// FastMCP 4: one tool can ask for input only in the legacy family, another only in the modern one.
+    FastMcp,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +53,8 @@ pub(crate) fn case(kind: ServerKind, transport: Transport) -> ServerCase {
         | ServerKind::Time
         | ServerKind::BothFamilies
         | ServerKind::BackChannel
-        | ServerKind::NoBackChannel => RevisionFamily::Modern,
+        | ServerKind::NoBackChannel
+        | ServerKind::FastMcp => RevisionFamily::Modern,
     };
     ServerCase { kind, transport, family, configured_family: None }
 }
@@ -91,6 +94,11 @@ impl ServerCase {
                 let transport_arg = if transport == Transport::Stdio { "stdio" } else { "http" };
                 (installed_path("excel-2.2.2/bin/python"), owned(&[script, transport_arg, &port.to_string()]))
             }
+            (ServerKind::FastMcp, transport) => {
+                let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/support/fastmcp_server.py");
+                let transport_arg = if transport == Transport::Stdio { "stdio" } else { "http" };
+                (installed_path("fastmcp/bin/python"), owned(&[script, transport_arg, &port.to_string()]))
+            }
             (ServerKind::BackChannel | ServerKind::NoBackChannel, transport) => {
                 let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/support/back_channel.py");
                 let transport_arg = match (self.kind, transport) {
@@ -117,7 +125,8 @@ impl ServerCase {
             | ServerKind::Time
             | ServerKind::BothFamilies
             | ServerKind::BackChannel
-            | ServerKind::NoBackChannel => Vec::new(),
+            | ServerKind::NoBackChannel
+            | ServerKind::FastMcp => Vec::new(),
         }
     }
 
@@ -135,7 +144,7 @@ impl ServerCase {
             ServerKind::Everything => 16,
             ServerKind::Time => 2,
             ServerKind::BothFamilies => 12,
-            ServerKind::BackChannel | ServerKind::NoBackChannel => 3,
+            ServerKind::BackChannel | ServerKind::NoBackChannel | ServerKind::FastMcp => 3,
         }
     }
 
@@ -158,7 +167,9 @@ impl ServerCase {
             ServerKind::Everything => ("echo", json!({"message": "ä \u{1f600} \"quoted\" \\ \u{7}"})),
             ServerKind::Time => ("convert_time", conversion("UTC")),
             ServerKind::BothFamilies => ("count", json!({"steps": 1, "pause": 0})),
-            ServerKind::BackChannel | ServerKind::NoBackChannel => ("wait", json!({"seconds": 0})),
+            ServerKind::BackChannel | ServerKind::NoBackChannel | ServerKind::FastMcp => {
+                ("wait", json!({"seconds": 0}))
+            }
         }
     }
 }

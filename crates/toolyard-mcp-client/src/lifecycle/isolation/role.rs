@@ -1,8 +1,11 @@
 //! What differs between the shared instance of a server and a private one.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicU32, AtomicU64, Ordering},
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
 };
 
 use tokio::{sync::watch, time::Instant};
@@ -64,6 +67,7 @@ impl ManagedServer {
             closing: predecessors,
             draining: Vec::new(),
             back_channel,
+            modern_tools: BTreeSet::new(),
             revision_family,
             approvals: Arc::new(ToolApprovals::default()),
             listed_tools: None,
