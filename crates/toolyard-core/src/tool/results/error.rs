@@ -218,13 +218,13 @@ impl ToolError {
         self
     }
 
-    /// Sets how long the source asks to wait before another attempt.
+    /// Sets how long to wait before another attempt.
     pub fn with_retry_after(mut self, delay: Duration) -> Self {
         self.0.retry_after = Some(delay);
         self
     }
 
-    /// How long the source asks to wait before another attempt.
+    /// How long to wait before another attempt.
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }

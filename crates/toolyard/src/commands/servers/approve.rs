@@ -6,7 +6,7 @@ use serde_json::json;
 use toolyard_core::{AuditedDecision, ContentHash, SourceId, SourceKind};
 use toolyard_mcp_client::{ManagedServer, McpManager, ToolApprovals};
 
-use super::{print_unusable_tools, shared_names};
+use super::{names_of_others, print_unusable_tools, yielded_names};
 use crate::{
     config::{CliContext, record_decision},
     error::CliError,
@@ -125,8 +125,10 @@ async fn take_names(
     let id = &server.config().id;
     let is_requested = |name: &str| request.tools.iter().any(|tool| *tool == *name);
     let others = contesting_servers(manager, id);
+    // As stored: a name stays with the source that claimed it first, also while that may not offer it.
+    let stored = yielded_names(server, |tool| tool.claim.clone());
     let mut shared: Vec<(String, SourceId)> =
-        stored_owners(server).chain(others).filter(|(name, _)| is_requested(name)).collect();
+        stored.into_iter().chain(others).filter(|(name, _)| is_requested(name)).collect();
     shared.sort_by(|one, other| one.0.cmp(&other.0));
     shared.dedup_by(|one, other| one.0 == other.0);
     let names: Vec<String> = shared.iter().map(|(name, _)| name.clone()).collect();
@@ -153,12 +155,6 @@ async fn take_names(
     Ok(names)
 }
 
-/// The approved tools of a server whose bare names were claimed by others first, also while those may not offer them.
-fn stored_owners(server: &ManagedServer) -> impl Iterator<Item = (String, SourceId)> {
-    let tools = server.tool_approvals().approved().to_vec().into_iter();
-    tools.filter_map(|tool| Some((tool.spec.name.to_string(), tool.claim.yields_to.clone()?)))
-}
-
 /// Names that other servers contest, with those; the names of this server may be among them.
 fn contesting_servers(manager: &McpManager, server: &SourceId) -> Vec<(String, SourceId)> {
     let mut contested = Vec::new();
@@ -176,7 +172,7 @@ fn contesting_servers(manager: &McpManager, server: &SourceId) -> Vec<(String, S
 /// Says how approved tools are called whose names belong to other sources.
 fn print_shared_names(server: &ManagedServer, approved: &[String], output: &Output) {
     let id = &server.config().id;
-    for (name, owner) in shared_names(server).filter(|(name, _)| approved.contains(name)) {
+    for (name, owner) in names_of_others(server).into_iter().filter(|(name, _)| approved.contains(name)) {
         output.message(&format!("  `{name}` belongs to {owner}: call it as {id}.{name}"));
         if owner.kind() == SourceKind::Mcp {
             let command = format!("toolyard servers approve {id} {name} --take-names");

@@ -181,7 +181,7 @@ fn server_json(server: &ManagedServer, failure: Option<&ServerFailure>) -> Value
         "strict": config.strict,
         "revision_family": server.revision_family(),
         "tools": approvals.approved().iter().map(|tool| &tool.spec.name).collect::<Vec<_>>(),
-        "names_of_other_sources": shared_names(server).collect::<BTreeMap<_, _>>(),
+        "names_of_other_sources": names_of_others(server).into_iter().collect::<BTreeMap<_, _>>(),
         "awaiting_approval": approvals.quarantined.iter().map(|tool| json!({
             "name": tool.name, "reason": tool.reason, "difference": tool.difference,
         })).collect::<Vec<_>>(),
@@ -259,16 +259,27 @@ fn show(server: &ManagedServer, failure: Option<&ServerFailure>, output: &Output
     }
     print_unusable_tools(&approvals, output);
     print_approve_hint(config, &approvals, output);
-    if let Some((tool, _)) = shared_names(server).find(|(_, owner)| owner.kind() == SourceKind::Mcp) {
+    if let Some((tool, _)) =
+        names_of_others(server).into_iter().find(|(_, owner)| owner.kind() == SourceKind::Mcp)
+    {
         let command = format!("toolyard servers approve {} {tool} --take-names", config.id);
         output.message(&format!("  hint: give a name to this server: {command}"));
     }
 }
 
 /// Approved tools whose bare names belong to other sources, with those.
-pub(crate) fn shared_names(server: &ManagedServer) -> impl Iterator<Item = (String, SourceId)> {
-    let claims = name_claims(server).into_iter();
-    claims.filter_map(|(name, claim)| Some((name.to_string(), claim.yields_to?)))
+fn names_of_others(server: &ManagedServer) -> Vec<(String, SourceId)> {
+    yielded_names(server, |tool| server.name_claim(tool))
+}
+
+/// Approved tools that yield their bare names to other sources by these claims, with those.
+fn yielded_names(
+    server: &ManagedServer,
+    claim: impl Fn(&ApprovedTool) -> NameClaim,
+) -> Vec<(String, SourceId)> {
+    let approvals = server.tool_approvals();
+    let yielded = |tool: &Arc<ApprovedTool>| Some((tool.spec.name.to_string(), claim(tool).yields_to?));
+    approvals.approved().iter().filter_map(yielded).collect()
 }
 
 /// The approved tools of a server with their claims on their bare names.
