@@ -53,7 +53,8 @@ impl RunDriver<'_> {
     }
 
     fn handle_model_reply(&mut self, task: ModelTask, outcome: ModelOutcome) -> Result<(), AgentError> {
-        let ModelOutcome { reply, streamed, milliseconds, quota_exceeded } = outcome;
+        let ModelOutcome { reply, sent, streamed, milliseconds, quota_exceeded } = outcome;
+        let sent = sent.and_then(|sent| serde_json::to_value(sent).ok()).map(Box::new);
         self.streamed.push_str(&streamed);
         self.in_flight.models.remove(&task);
         if let Some(exceeded) = quota_exceeded {
@@ -69,12 +70,12 @@ impl RunDriver<'_> {
         match reply {
             Ok(mut reply) => {
                 reply.usage = self.context.parts.with_cost(reply.usage);
-                self.record(RunEvent::ModelReplied { task, reply, milliseconds })?;
+                self.record(RunEvent::ModelReplied { task, reply, milliseconds, sent })?;
             }
             Err(error) => {
                 let usage = self.context.parts.with_cost(error.usage());
                 let (message, hint, kind) = (error.to_string(), error.hint, Some(error.kind));
-                self.record(RunEvent::ModelFailed { task, message, hint, kind, usage })?;
+                self.record(RunEvent::ModelFailed { task, message, hint, kind, usage, sent })?;
             }
         }
         self.context.watcher.on_update(&RunUpdate::UsageChanged { usage: self.run.usage().model });

@@ -36,7 +36,7 @@ impl Run {
             }
             RunEvent::Ended { end, .. } => self.end = Some(end.clone()),
             RunEvent::ModelReplied { task, reply, .. } => self.apply_model_replied(task, reply)?,
-            RunEvent::ModelFailed { task, message, hint, kind, usage } => {
+            RunEvent::ModelFailed { task, message, hint, kind, usage, sent: _ } => {
                 self.count_model_call(task, *usage)?;
                 let (message, hint) = (message.clone(), hint.clone());
                 self.apply_model_failed(ModelFailure { task: task.clone(), message, hint, kind: *kind })?;

@@ -66,7 +66,8 @@ fn step(number: usize, random: &RandomStep) -> (Step, PlannedTool) {
 
 fn planned(run: &mut Run, round: usize, steps: &[(Step, PlannedTool)]) {
     let task = ModelTask::Plan { round, repair: false };
-    run.apply(&RunEvent::ModelReplied { task, reply: ModelReply::default(), milliseconds: 1 }).unwrap();
+    run.apply(&RunEvent::ModelReplied { task, reply: ModelReply::default(), milliseconds: 1, sent: None })
+        .unwrap();
     let plan = Plan { steps: steps.iter().map(|(step, _)| step.clone()).collect() };
     let tools: BTreeMap<_, _> = steps.iter().map(|(step, tool)| (step.id.clone(), tool.clone())).collect();
     run.apply(&RunEvent::Planned { plan, tools }).unwrap();

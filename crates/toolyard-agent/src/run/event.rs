@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toolyard_core::{ErrorKind, Resolution, RunId, SourceId};
-use toolyard_model::{ModelErrorKind, ModelReply, Usage};
+use toolyard_model::{ModelErrorKind, ModelReply, ModelRequest, Usage};
 
 use super::{effect::Effect, limits::RunLimit, request::RunRequest};
 use crate::{Plan, PlanProblem, Review};
@@ -25,6 +25,9 @@ pub enum RunEvent {
         reply: ModelReply,
         /// Duration of the request.
         milliseconds: u64,
+        /// The [`ModelRequest`] as JSON. Secrets are redacted when the event is logged. Absent in logs of earlier versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sent: Option<Box<Value>>,
     },
     /// A model request failed.
     ModelFailed {
@@ -38,6 +41,9 @@ pub enum RunEvent {
         /// Usage of the failed request, as far as it is known.
         #[serde(default, skip_serializing_if = "is_zero")]
         usage: Usage,
+        /// The request, likewise; absent also if none was sent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sent: Option<Box<Value>>,
     },
     /// A plan was accepted.
     Planned {
@@ -339,8 +345,13 @@ pub enum RunUpdate {
         number: i64,
         event: RunEvent,
     },
-    /// A model request was sent.
-    ModelRequested { task: ModelTask },
+    /// A model request is about to be sent.
+    ModelRequested {
+        task: ModelTask,
+        /// The request, secrets included. Skipped in JSON: the event of the reply has it redacted.
+        #[serde(skip)]
+        sent: Box<ModelRequest>,
+    },
     /// The next piece of the answer.
     AnswerDelta {
         text: String,
@@ -373,6 +384,7 @@ fn is_zero(usage: &Usage) -> bool {
 #[cfg(test)]
 mod tests {
     use toolyard_core::{RawJson, redact_json};
+    use toolyard_model::{ModelMessage, ModelTool, ResponseSchema};
 
     use super::*;
     use crate::Step;
@@ -414,5 +426,34 @@ mod tests {
         };
         let (text, _) = redact_json(&RawJson::from_serialize(&planned).unwrap());
         assert_eq!(text.read::<RunEvent>().unwrap(), planned);
+    }
+
+    #[test]
+    fn what_was_sent_can_be_read_after_redaction() {
+        let schema =
+            RawJson::parse(r#"{"properties":{"password":{"default":"hunter22"}}}"#.to_owned()).unwrap();
+        let sent = ModelRequest {
+            messages: vec![ModelMessage::user("the password is password=hunter22")],
+            tools: vec![ModelTool {
+                name: "token".to_owned(),
+                description: String::new(),
+                parameters: schema.clone(),
+            }],
+            schema: Some(ResponseSchema { name: "secret".to_owned(), schema }),
+            max_tokens: Some(1),
+            temperature: Some(0.5),
+            stop: vec!["secret".to_owned()],
+        };
+        let replied = RunEvent::ModelReplied {
+            task: ModelTask::Answer,
+            reply: ModelReply::default(),
+            milliseconds: 1,
+            sent: serde_json::to_value(&sent).ok().map(Box::new),
+        };
+        let (text, redacted) = redact_json(&RawJson::from_serialize(&replied).unwrap());
+        let RunEvent::ModelReplied { sent: Some(sent), .. } = text.read().unwrap() else { panic!() };
+        assert!(redacted && !text.get().contains("hunter22"), "{text:?}");
+        let sent: ModelRequest = serde_json::from_value(*sent).unwrap();
+        assert_eq!((sent.tools.len(), sent.max_tokens, sent.stop.len()), (1, Some(1), 1));
     }
 }

@@ -49,7 +49,7 @@ fn requested(limits: RunLimits) -> RunEvent {
 }
 
 fn model_replied(task: ModelTask) -> RunEvent {
-    RunEvent::ModelReplied { task, reply: ModelReply::default(), milliseconds: 1 }
+    RunEvent::ModelReplied { task, reply: ModelReply::default(), milliseconds: 1, sent: None }
 }
 
 fn done() -> StepEnd {
@@ -397,7 +397,7 @@ fn a_rejected_plan_is_repaired_once() {
     for (repair, next) in [(false, Task::Plan { round: 0, repair: true }), (true, Task::Fail)] {
         let reply = ModelReply { text: "gibberish".to_owned(), ..ModelReply::default() };
         let task = ModelTask::Plan { round: 0, repair };
-        run.apply(&RunEvent::ModelReplied { task, reply, milliseconds: 1 }).unwrap();
+        run.apply(&RunEvent::ModelReplied { task, reply, milliseconds: 1, sent: None }).unwrap();
         let problems = vec![PlanProblem::Unreadable { reason: "no".to_owned() }];
         run.apply(&RunEvent::PlanRejected { problems }).unwrap();
         assert_eq!(run.tasks(), [next]);

@@ -32,6 +32,9 @@ pub(crate) struct AskArgs {
     /// Approve every tool call that [approvals] does not deny
     #[arg(short, long)]
     pub(crate) yes: bool,
+    /// Print each request to the model on stderr, secrets redacted; with --json, in the events of the replies
+    #[arg(long)]
+    pub(crate) as_sent: bool,
     /// Maximum duration, such as 30s or 2m
     #[arg(long, value_name = "DURATION")]
     pub(crate) timeout: Option<DurationSetting>,

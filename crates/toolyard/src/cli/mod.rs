@@ -109,7 +109,7 @@ pub(crate) enum Command {
     /// List, add, remove and test language models
     #[command(subcommand)]
     Models(ModelsCommand),
-    /// Print the prompt and tool definitions that a model would receive
+    /// Print the tool part of an agent's prompt
     Prompt(PromptArgs),
     /// List, show and trust skills
     #[command(subcommand)]

@@ -10,7 +10,9 @@ use clap::Args;
   toolyard prompt --format schema                             JSON Schema of calls, for constrained decoding
   toolyard prompt --json                                      with token count and included tools
 
-Tools that an agent lists by name are always included. Agents are defined under [agents.NAME] in toolyard.toml.")]
+Tools that an agent lists by name are always included. Agents are defined under [agents.NAME] in toolyard.toml.
+A run adds more to this, such as instructions, examples and earlier results. To see whole requests: toolyard ask --as-sent …, \
+or later: toolyard runs show RUN --as-sent")]
 pub(crate) struct PromptArgs {
     /// Agent the prompt is for
     #[arg(long, value_name = "NAME")]

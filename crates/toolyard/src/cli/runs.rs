@@ -20,6 +20,9 @@ pub(crate) enum RunsCommand {
         /// Run
         #[arg(default_value = "last")]
         run: String,
+        /// Show the requests to the model and its replies, not the plan and steps
+        #[arg(long)]
+        as_sent: bool,
     },
     /// Resume an interrupted run, or all of them
     Resume(ResumeArgs),

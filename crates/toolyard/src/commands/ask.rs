@@ -22,7 +22,10 @@ pub(super) async fn run(arguments: AskArgs, toolyard: &Toolyard, output: &Output
     suggest_model_test(toolyard, &model, output);
     let request = with_arguments(agent.request(read_question(&arguments.question)?), &arguments);
     let stop = CancelToken::default();
-    let view = RunView::new(output, &model, ApprovalMode::new(arguments.yes, &stop));
+    let mut view = RunView::new(output, &model, ApprovalMode::new(arguments.yes, &stop));
+    if arguments.as_sent {
+        view.print_requests();
+    }
     let run = agent.create_run(request).await?;
     view.begin(&agents.log().events(&run, 0).await?);
     let end = drive(&agent, &run, &view, &stop).await?;

@@ -3,7 +3,9 @@
 use futures_util::StreamExt as _;
 use tokio::time::Instant;
 use toolyard_core::{CallerIdentity, QuotaExceeded};
-use toolyard_model::{FinishReason, ModelError, ModelErrorKind, ModelEvent, ModelReply, ModelStream};
+use toolyard_model::{
+    FinishReason, ModelError, ModelErrorKind, ModelEvent, ModelReply, ModelRequest, ModelStream,
+};
 
 use super::{
     super::{context::Context, operation::end_model_task, quota_wait::QuotaWait},
@@ -32,6 +34,8 @@ const MAX_ARGUMENT_EXAMPLES: usize = 2_000;
 #[derive(Debug)]
 pub(in crate::driver) struct ModelOutcome {
     pub(in crate::driver) reply: Result<ModelReply, ModelError>,
+    /// None if no request was sent.
+    pub(in crate::driver) sent: Option<Box<ModelRequest>>,
     /// The part of the answer that was streamed to the watcher.
     pub(in crate::driver) streamed: String,
     pub(in crate::driver) milliseconds: u64,
@@ -41,7 +45,7 @@ pub(in crate::driver) struct ModelOutcome {
 
 impl ModelOutcome {
     fn without_request(reply: Result<ModelReply, ModelError>) -> Self {
-        Self { reply, streamed: String::new(), milliseconds: 0, quota_exceeded: None }
+        Self { reply, sent: None, streamed: String::new(), milliseconds: 0, quota_exceeded: None }
     }
 }
 
@@ -62,10 +66,10 @@ pub(in crate::driver) async fn call_model(context: Context<'_>, run: Run, task: 
         ModelTask::Plan { .. } => load_experience(context.parts, &run).await,
         _ => ToolExperience::default(),
     };
-    let mut request = build_request(context.parts, &run, &task, &views, &experience);
+    let mut request = Box::new(build_request(context.parts, &run, &task, &views, &experience));
     let remaining = remaining_tokens(&run);
     request.max_tokens = token_limit(request.max_tokens, remaining);
-    context.watcher.on_update(&RunUpdate::ModelRequested { task: task.clone() });
+    context.watcher.on_update(&RunUpdate::ModelRequested { task: task.clone(), sent: request.clone() });
     let mut stream = AnswerStream::new(&task, context.parts.model.tool_calling());
     let max_bytes = reply_limit(remaining);
     let operation = context.start_model_call(task_operation.as_ref(), &request);
@@ -78,7 +82,8 @@ pub(in crate::driver) async fn call_model(context: Context<'_>, run: Run, task: 
     }
     end_model_task(task_operation, &reply);
     let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    ModelOutcome { reply, streamed: stream.into_streamed(), milliseconds, quota_exceeded: None }
+    let streamed = stream.into_streamed();
+    ModelOutcome { reply, sent: Some(request), streamed, milliseconds, quota_exceeded: None }
 }
 
 /// Whether the quotas allow a model call. If only the store cannot be asked, waits for it.

@@ -25,7 +25,12 @@ pub(crate) async fn run(command: RunsCommand, context: &CliContext, output: &Out
     let store = require_store(context)?;
     match command {
         RunsCommand::List { limit, unfinished } => list(limit, unfinished, store, output).await,
-        RunsCommand::Show { run } => show::show(&find_run(&run, store).await?, store, output).await,
+        RunsCommand::Show { run, as_sent: false } => {
+            show::show(&find_run(&run, store).await?, store, output).await
+        }
+        RunsCommand::Show { run, as_sent: true } => {
+            show::show_sent(&find_run(&run, store).await?, store, output).await
+        }
         RunsCommand::Replay { run, speed } => {
             show::replay(&find_run(&run, store).await?, speed, store, output).await
         }

@@ -5,13 +5,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolyard::describe_end;
 use toolyard_agent::{
-    ApprovalDetails, RunEnd, RunEvent, RunRequest, RunUpdate, RunWatcher as _, load_run, replay_updates,
-    run_trace_id,
+    ApprovalDetails, ModelTask, RunEnd, RunEvent, RunRequest, RunUpdate, RunWatcher as _, load_run,
+    replay_updates, run_trace_id,
 };
 use toolyard_core::{
     ApprovalKind, ApprovalRecord, Approvals as _, Journal as _, LoggedEvent, RunId, RunLog, RunRecord,
     RunState,
 };
+use toolyard_model::{ModelReply, ModelRequest};
 use toolyard_store::Store;
 
 use super::{format_timestamp, print_step_table};
@@ -20,7 +21,8 @@ use crate::{
     terminal::{
         Output, line_width,
         run_view::{
-            ApprovalMode, RunProgress, RunView, StepStatus, argument_lines, stored_run_lines, usage_line,
+            ApprovalMode, RunProgress, RunView, StepStatus, argument_lines, reply_lines, sent_lines,
+            stored_run_lines, usage_line,
         },
         sanitize,
     },
@@ -83,6 +85,42 @@ pub(crate) async fn show(run: &RunId, store: &Store, output: &Output) -> Result<
     progress.receipt().iter().for_each(|line| output.line(line));
     print_hint(run, &record, &progress, output);
     Ok(())
+}
+
+/// Shows what was sent to the model and what it replied.
+pub(super) async fn show_sent(run: &RunId, store: &Store, output: &Output) -> Result<(), CliError> {
+    let (_, events) = load_run(store, run).await?;
+    let exchanges: Vec<_> = replay_updates(&events).filter_map(exchange).collect();
+    if output.is_json() {
+        let exchange_json = |(task, sent, reply): &Exchange| match reply {
+            Ok(reply) => json!({"task": task, "sent": sent, "reply": reply}),
+            Err(message) => json!({"task": task, "sent": sent, "error": message}),
+        };
+        output.json(&exchanges.iter().map(exchange_json).collect::<Vec<_>>());
+        return Ok(());
+    }
+    for (task, sent, reply) in &exchanges {
+        let replied = reply.as_ref().map_or_else(|error| vec![format!("[failed] {error}")], reply_lines);
+        sent_lines(task, sent).iter().chain(&replied).for_each(|line| output.line(line));
+    }
+    if exchanges.is_empty() {
+        output.message(&format!("run {run} has no recorded model requests"));
+        output.message("  hint: earlier versions did not record them");
+    }
+    Ok(())
+}
+
+/// A request to a model, and its reply or why there is none.
+type Exchange = (ModelTask, ModelRequest, Result<ModelReply, String>);
+
+fn exchange(update: RunUpdate) -> Option<Exchange> {
+    let RunUpdate::Event { event, .. } = update else { return None };
+    let (task, sent, reply) = match event {
+        RunEvent::ModelReplied { task, reply, sent, .. } => (task, sent, Ok(reply)),
+        RunEvent::ModelFailed { task, message, sent, .. } => (task, sent, Err(message)),
+        _ => return None,
+    };
+    Some((task, serde_json::from_value(*sent?).ok()?, reply))
 }
 
 /// The id of the run's trace, as tracing systems write it.
@@ -195,5 +233,8 @@ pub(super) fn progress(events: &[LoggedEvent]) -> RunProgress {
 }
 
 fn event_json(event: &LoggedEvent) -> Value {
-    json!({"number": event.number, "at": event.at, "event": event.event.to_value()})
+    let mut logged = event.event.to_value();
+    // Much longer than the rest; `--as-sent` shows it.
+    logged.as_object_mut().map(|fields| fields.remove("sent"));
+    json!({"number": event.number, "at": event.at, "event": logged})
 }

@@ -64,13 +64,14 @@ pub(crate) fn json_message(level: Level, message: &str, hint: Option<&str>) -> S
 }
 
 fn filter(verbosity: u8, is_serving: bool, directives: Option<&str>) -> EnvFilter {
-    // A directive covers all targets that begin with it.
+    // A directive covers all targets that begin with it. The store says itself that its database fails, once, where the pool of
+    // connections has a line for each.
     let level = match (verbosity, is_serving) {
         // Commands report failures of servers and calls themselves.
-        (0, false) => "warn,toolyard_mcp=error,toolyard_hub::upstream=off",
+        (0, false) => "warn,toolyard_mcp=error,toolyard_hub::upstream=off,sqlx=error",
         // `serve` logs the states of servers itself.
         (0, true) => {
-            "warn,toolyard_mcp_client::lifecycle=error,toolyard::servers=info,toolyard::settings=info"
+            "warn,toolyard_mcp_client::lifecycle=error,toolyard::servers=info,toolyard::settings=info,sqlx=error"
         }
         (1, _) => "toolyard=debug,toolyard_hub=debug,toolyard_mcp=debug,toolyard_tools=debug,warn",
         _ => "trace",

@@ -78,7 +78,7 @@ impl RunProgress {
                 self.run.get_or_insert_with(|| run.clone());
                 self.apply_event(event, now);
             }
-            RunUpdate::ModelRequested { task } => self.model_task = Some((task.clone(), now)),
+            RunUpdate::ModelRequested { task, .. } => self.model_task = Some((task.clone(), now)),
             RunUpdate::StepProgress { step, message } => {
                 if let Some(row) = self.row_mut(step) {
                     row.detail.clone_from(message);
@@ -93,7 +93,7 @@ impl RunProgress {
     fn apply_event(&mut self, event: &RunEvent, now: Duration) {
         match event {
             RunEvent::Requested { request } => self.request = Some(request.clone()),
-            RunEvent::ModelReplied { task, reply, milliseconds } => {
+            RunEvent::ModelReplied { task, reply, milliseconds, .. } => {
                 self.model_task = None;
                 // A reply without tokens did not come from a model.
                 self.model_calls += usize::from(reply.usage.input + reply.usage.output > 0);

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::{Fixture, TestHome};
+use super::{Fixture, TestHome, normalize};
 
 #[test]
 fn a_missing_model_is_explained() {
@@ -83,6 +83,30 @@ fn a_task_is_planned_executed_and_answered() {
     let replayed = fixture.home.command(&["runs", "replay", "last"]).output().unwrap();
     assert_eq!(String::from_utf8(replayed.stdout).unwrap(), "I wrote it down.\n");
     assert_eq!(fixture.model.requests().len(), 2, "a replay sends no model request");
+}
+
+#[test]
+fn what_is_sent_to_the_model_can_be_seen_during_and_after_the_run() {
+    let fixture = Fixture::new();
+    fixture.script_note();
+    let shown = fixture.run(&["ask", "--yes", "--as-sent", "compute 2^10 and note it"]);
+    let recorded = fixture.home.command(&["runs", "show", "--as-sent", "--json"]).output().unwrap().stdout;
+    let recorded: Vec<Value> = serde_json::from_slice(&recorded).unwrap();
+    let requests = fixture.model.requests();
+    assert_eq!((requests.len(), recorded.len()), (2, 2));
+    let texts = |messages: &Value, field: &str| {
+        let messages = messages.as_array().unwrap().iter();
+        messages.map(|message| message[field].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    for (request, exchange) in requests.iter().zip(&recorded) {
+        let sent = texts(&request["messages"], "content");
+        assert_eq!(texts(&exchange["sent"]["messages"], "text"), sent);
+        let words: Vec<String> = sent.iter().map(|text| normalize(text)).collect();
+        assert!(words.iter().all(|text| normalize(&shown).contains(text)), "{words:?} not in {shown}");
+    }
+    let printed = fixture.run(&["runs", "show", "--as-sent"]);
+    assert!(printed.starts_with("--- model request: plan ---\n[system]\n"), "{printed}");
+    assert!(printed.contains("[reply]\nI wrote it down."), "{printed}");
 }
 
 #[test]
@@ -215,6 +239,11 @@ fn unreachable_and_unknown_models_are_reported() {
       hint: choose one with --model, or in toolyard.toml: default_model = "gone"
     --- exit 2
     "#);
+    let doctor = fixture.run(&["doctor"]);
+    assert!(
+        doctor.contains("several models are configured (gone, local), and no `default_model`"),
+        "{doctor}"
+    );
     insta::assert_snapshot!(fixture.run(&["ask", "--model", "none", "hello"]), @r#"
     --- stderr
     error: model `none` does not exist; known models: gone, local

@@ -59,7 +59,7 @@ impl RunEventMapper {
         let run = self.run.to_string();
         let (number, body) = match update {
             RunUpdate::Event { number, event, .. } => (Some(number), self.logged(event)),
-            RunUpdate::ModelRequested { task } => {
+            RunUpdate::ModelRequested { task, sent: _ } => {
                 (None, ApiEventBody::ModelRequested { task: model_task(task) })
             }
             RunUpdate::AnswerDelta { text, tentative } => {
@@ -81,17 +81,19 @@ impl RunEventMapper {
                 conversation: request.conversation.map(|conversation| conversation.name),
                 created_at: self.created_at,
             },
-            RunEvent::ModelReplied { task, reply, milliseconds } => ApiEventBody::ModelReplied {
+            RunEvent::ModelReplied { task, reply, milliseconds, sent: _ } => ApiEventBody::ModelReplied {
                 task: model_task(task),
                 duration_ms: milliseconds,
                 usage: reply.usage.into(),
             },
-            RunEvent::ModelFailed { task, message, hint, kind, usage: _ } => ApiEventBody::ModelFailed {
-                task: model_task(task),
-                message,
-                hint: client_hint(hint),
-                error_kind: kind,
-            },
+            RunEvent::ModelFailed { task, message, hint, kind, usage: _, sent: _ } => {
+                ApiEventBody::ModelFailed {
+                    task: model_task(task),
+                    message,
+                    hint: client_hint(hint),
+                    error_kind: kind,
+                }
+            }
             RunEvent::Planned { plan, tools } => {
                 ApiEventBody::Planned { steps: planned_steps(plan, |step| tools.get(step)) }
             }

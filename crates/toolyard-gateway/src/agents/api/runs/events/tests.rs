@@ -87,7 +87,7 @@ fn planned() -> RunUpdate {
 fn not_logged() -> Vec<RunUpdate> {
     let text = || "text".to_owned();
     vec![
-        RunUpdate::ModelRequested { task: ModelTask::Repair { step: "s".to_owned() } },
+        RunUpdate::ModelRequested { task: ModelTask::Repair { step: "s".to_owned() }, sent: Box::default() },
         RunUpdate::AnswerDelta { text: text(), tentative: true },
         RunUpdate::AnswerDiscarded,
         RunUpdate::ReasoningDelta { text: text() },
@@ -171,6 +171,7 @@ fn run_events() -> Vec<RunUpdate> {
             task: plan_task.clone(),
             reply: ModelReply { text: text(), usage: usage(), ..ModelReply::default() },
             milliseconds: 3,
+            sent: None,
         }),
         logged(RunEvent::ModelFailed {
             task: plan_task,
@@ -178,6 +179,7 @@ fn run_events() -> Vec<RunUpdate> {
             hint: None,
             kind: None,
             usage: usage(),
+            sent: None,
         }),
         planned(),
         logged(RunEvent::PlanRejected { problems: vec![PlanProblem::TooLong { steps: 300, limit: 200 }] }),
@@ -259,6 +261,7 @@ fn events_are_flat() {
         task: ModelTask::Reason { step: "s".to_owned() },
         reply: ModelReply { usage: usage(), ..ModelReply::default() },
         milliseconds: 3,
+        sent: Some(Box::new(json!({"messages": []}))),
     };
     let expected = json!({
         "type": "model_replied", "task": "reason", "step": "s", "duration_ms": 3, "input_tokens": 100, "cached_tokens": 40,
