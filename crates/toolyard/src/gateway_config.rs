@@ -9,7 +9,7 @@ use toolyard_gateway::{
 };
 use toolyard_hub::Profile;
 
-use crate::{AgentsError, Toolyard, agents::ReloadableAgents};
+use crate::{AgentsError, ModelsError, Toolyard, agents::ReloadableAgents};
 
 impl Toolyard {
     /// The configuration of a gateway to all tools and servers, without profiles and agents.
@@ -82,6 +82,7 @@ impl AgentProvider for ReloadableAgents {
     fn parts(&self, name: &str) -> Result<AgentParts, AgentLookupError> {
         self.current().agent_parts(name, None).map_err(|error| match error {
             AgentsError::Unknown { name, known } => AgentLookupError::Unknown { name, known },
+            AgentsError::Models(ModelsError::NoDefault { .. }) => AgentLookupError::NoDefaultModel,
             other => AgentLookupError::Model(Box::new(other)),
         })
     }

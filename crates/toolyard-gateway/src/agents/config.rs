@@ -35,6 +35,11 @@ pub enum AgentLookupError {
         /// The names of all agents.
         known: Vec<String>,
     },
+    /// Several models are configured, and nothing says which one the agent uses.
+    ///
+    /// Remedy: set `default_model`, or `model` of the agent, in `toolyard.toml`.
+    #[error("several models are configured, and nothing says which one this agent uses")]
+    NoDefaultModel,
     /// The agent has no usable model.
     #[error(transparent)]
     Model(Box<dyn std::error::Error + Send + Sync>),

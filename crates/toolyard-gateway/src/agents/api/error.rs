@@ -156,6 +156,10 @@ impl From<AgentLookupError> for ApiError {
             AgentLookupError::Unknown { .. } => {
                 Self { param: Some("model"), ..Self::not_found("model_not_found", error.to_string()) }
             }
+            AgentLookupError::NoDefaultModel => {
+                let hint = "the operator sets `default_model`, or `model` of the agent, in toolyard.toml";
+                Self { hint: Some(hint.to_owned()), ..Self::failed("agent_unavailable", error.to_string()) }
+            }
             AgentLookupError::Model(_) => {
                 // The reason names settings, files and environment variables of the operator.
                 tracing::warn!(%error, "the model of an agent is not available");

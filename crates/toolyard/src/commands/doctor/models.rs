@@ -1,6 +1,7 @@
 //! Checks models and the agents that use them, without sending requests.
 
-use toolyard::settings::ModelSettings;
+use toolyard::{ModelsError, settings::ModelSettings};
+use toolyard_agent::DEFAULT_AGENT;
 
 use super::finding::Finding;
 use crate::commands::models::tool_calling_cache;
@@ -14,6 +15,18 @@ pub(super) fn check(context: &CliContext) -> Vec<Finding> {
     if let (Some(name), Err(error)) = (&settings.default_model, known.resolve_name(None)) {
         let hint = format!("define it in toolyard.toml: [models.{name}]");
         findings.push(Finding::problem("models", format!("default_model: {error}")).with_hint(hint));
+    }
+    // The agent `assistant` exists without settings.
+    let needs_default = || {
+        settings.agents.values().any(|agent| agent.model.is_none())
+            || !settings.agents.contains_key(DEFAULT_AGENT)
+    };
+    if let (None, Err(error @ ModelsError::NoDefault { .. })) =
+        (&settings.default_model, known.resolve_name(None))
+        && needs_default()
+    {
+        let hint = "choose one in toolyard.toml: default_model = \"NAME\"";
+        findings.push(Finding::problem("models", error.to_string()).with_hint(hint));
     }
     for (agent, agent_settings) in &settings.agents {
         if let Some(model) =
