@@ -432,7 +432,9 @@ impl ToolHub {
         let schema = dispatched.output_schema.clone();
         let mut output = truncate_output(call, dispatched, limit, &*self.config.results).await;
         if let (Some(structured), Some(schema), Some(_)) = (structured, schema, &output.meta.truncation) {
-            output.structured = Some(truncate_structured(&structured, limit, &schema));
+            let shown = truncate_structured(&structured, limit, &schema);
+            output.meta.structured_truncated = shown != structured;
+            output.structured = Some(shown);
         }
         output
     }

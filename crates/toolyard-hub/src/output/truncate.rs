@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
-use tokio::time::timeout_at;
+use tokio::{sync::Semaphore, time::timeout_at};
 use toolyard_core::{ContentBlock, RawJson, ResultRef, Results, ToolOutput, Truncation};
 
 use crate::{
@@ -14,8 +14,12 @@ use crate::{
     },
 };
 
-/// Longer texts are not compared as JSON values.
-const MAX_COMPARED_BYTES: usize = 256 << 10;
+/// Texts up to this size are compared as JSON values in place.
+const MAX_INLINE_COMPARE_BYTES: usize = 256 << 10;
+/// Longer texts are not compared as JSON values, and both are stored.
+const MAX_COMPARED_BYTES: usize = 4 << 20;
+/// How many long texts are compared at once, so that a server with many of them takes neither all memory nor all threads.
+static LONG_COMPARISONS: Semaphore = Semaphore::const_new(2);
 
 /// A truncated text and the whole to store.
 struct TruncatedText {
@@ -34,7 +38,7 @@ pub(crate) async fn truncate_output(
 ) -> ToolOutput {
     let DispatchOutcome { mut output, kind, whole, .. } = dispatched;
     output.meta.attempts = call.attempts();
-    if let Some(truncated) = truncated_text(&output, whole.as_ref(), limit) {
+    if let Some(truncated) = truncated_text(&output, whole.as_ref(), limit).await {
         let reference = store_whole(call, &truncated.whole, results).await;
         replace_text(&mut output, truncated, reference);
     }
@@ -62,7 +66,7 @@ async fn store_whole(call: &Call<'_>, whole: &str, results: &dyn Results) -> Opt
 
 /// The truncated text and the whole; `None` if the output fits, its JSON included. The whole is `untruncated` if given,
 /// else the text plus JSON that differs from it.
-fn truncated_text(
+async fn truncated_text(
     output: &ToolOutput,
     untruncated: Option<&UntruncatedText>,
     limit: usize,
@@ -84,8 +88,11 @@ fn truncated_text(
     let whole = match (untruncated, long_json, json) {
         (Some(untruncated), ..) => untruncated.text.clone(),
         (None, Some(json), _) if shortened.is_none() => json.to_owned(),
-        (None, _, Some(json)) if !is_same_value(&text, json) => format!("{text}\n\n{json}"),
-        _ => text.into_owned(),
+        (None, _, Some(json)) => match is_same_value_off_thread(&text, json).await {
+            true => text.into_owned(),
+            false => format!("{text}\n\n{json}"),
+        },
+        (None, _, None) => text.into_owned(),
     };
     Some(TruncatedText { kept, kept_characters, whole })
 }
@@ -107,15 +114,30 @@ fn count_ellipsis_chars(kept: &str, ellipsis_offsets: &[usize]) -> usize {
     ellipsis_offsets.iter().map(shown).sum()
 }
 
+/// [`is_same_value`]. Large texts are compared on another thread, because other calls would wait.
+async fn is_same_value_off_thread(text: &str, json: &str) -> bool {
+    let size = text.len().max(json.len());
+    if size <= MAX_INLINE_COMPARE_BYTES || text == json {
+        return is_same_value(text, json);
+    }
+    // Rather than wait for others, both are stored.
+    let Some(permit) = LONG_COMPARISONS.try_acquire().ok().filter(|_| size <= MAX_COMPARED_BYTES) else {
+        return false;
+    };
+    let (text, json) = (text.to_owned(), json.to_owned());
+    let compared = tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        is_same_value(&text, &json)
+    });
+    compared.await.unwrap_or(false)
+}
+
 /// Whether the JSON says the same as the text: it is the same value, or an object whose only field is that value or that
-/// text. Large texts that differ are not parsed, because other calls would wait.
+/// text.
 fn is_same_value(text: &str, json: &str) -> bool {
     let read = |text| serde_json::from_str::<Value>(text).ok();
     if text == json {
         return true;
-    }
-    if text.len().max(json.len()) > MAX_COMPARED_BYTES {
-        return false;
     }
     let Some(structured) = read(json) else { return false };
     let only_field = structured.as_object().filter(|fields| fields.len() == 1);

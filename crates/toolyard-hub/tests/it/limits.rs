@@ -245,6 +245,7 @@ async fn truncated_json_is_valid_for_the_tool_that_returned_it() {
     let by_fallback =
         hub.execute_or_by_capability(&request("email_archive"), &"email".into(), &options).await.unwrap();
     for shown in [by_capability, by_fallback] {
+        assert!(shown.meta.structured_truncated, "{:?}", shown.meta);
         let kept = shown.structured.unwrap();
         assert!(kept.get().len() < json.get().len() && kept.get().starts_with(r#"{"rows":["#), "{kept:?}");
     }
@@ -259,11 +260,13 @@ async fn json_that_differs_from_a_long_text_is_stored_with_it() {
     let shown = call_with_output(output, &config).await;
     assert_eq!(stored_result(&config, &shown).await, format!("{text}\n\n{{\"pages\":3}}"));
 
-    let rows = toolyard_core::RawJson::from(json!({"rows": (0..500).collect::<Vec<_>>()}));
-    let mut pretty = ToolOutput::text(serde_json::to_string_pretty(&rows.to_value()).unwrap());
-    pretty.structured = Some(rows);
-    let stored = stored_result(&config, &call_with_output(pretty.clone(), &config).await).await;
-    assert_eq!(stored, pretty.to_text(), "equal content is stored once");
+    for count in [500, 100_000] {
+        let rows = toolyard_core::RawJson::from(json!({"rows": (0..count).collect::<Vec<_>>()}));
+        let mut pretty = ToolOutput::text(serde_json::to_string_pretty(&rows.to_value()).unwrap());
+        pretty.structured = Some(rows);
+        let stored = stored_result(&config, &call_with_output(pretty.clone(), &config).await).await;
+        assert_eq!(stored, pretty.to_text(), "equal content is stored once, however long it is");
+    }
 }
 
 #[tokio::test(start_paused = true)]

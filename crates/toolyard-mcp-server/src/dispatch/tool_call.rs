@@ -32,6 +32,8 @@ use crate::{
 
 /// URIs of stored results begin with this.
 const RESULT_URI_PREFIX: &str = "toolyard://results/";
+/// In `_meta` of a result whose structured content was shortened.
+const STRUCTURED_TRUNCATED_META: &str = "toolyard/structuredTruncated";
 /// The `_meta` key for what a program needs to know about an error of Toolyard.
 const ERROR_META: &str = "toolyard/error";
 
@@ -192,6 +194,9 @@ fn output_outcome(output: ToolOutput, peer: &Peer) -> Outcome {
                 result.with_object("structuredContent", &JsonObject::new().with_raw("result", structured))
             }
         };
+    }
+    if output.meta.structured_truncated {
+        result = result.with_value("_meta", &json!({ STRUCTURED_TRUNCATED_META: true }));
     }
     Outcome::RawResult { raw: result.to_raw(), required: RequiredFields::None }
 }

@@ -79,10 +79,12 @@ prop_compose! {
         sources in prop::collection::vec(source(), 0..3),
         failed in prop::collection::vec(text(), 0..3),
         truncation in option::of(truncation()),
+        structured_truncated: bool,
         attempts: u32,
     ) -> OutputMeta {
         OutputMeta {
-            source, synthesized, source_count: source_count as usize, sources, failed, truncation, attempts,
+            source, synthesized, source_count: source_count as usize, sources, failed, truncation,
+            structured_truncated, attempts,
         }
     }
 }

@@ -174,6 +174,9 @@ pub struct OutputMeta {
     /// How much was truncated, and where the whole output is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncation: Option<Truncation>,
+    /// Whether texts and lists of the structured content were shortened.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub structured_truncated: bool,
     /// The number of calls made, over all sources.
     pub attempts: u32,
 }
