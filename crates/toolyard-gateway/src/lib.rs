@@ -41,8 +41,9 @@ mod surface;
 pub use admin::{
     AdminError, AdminProvider, AgentDefinition, AuditLogRecord, AuditLogVerification, CallStatistics,
     ClientConfigFile, ClusterGateway, ClusterMemberState, ClusterProvider, ClusterReport, ClusterSessions,
-    ClusterWorker, ClusterWorkerGroup, ImportReport, ImportState, ImportableServer, OperatorSignIns,
-    SettingOrigin, SettingValue, SettingsProvider, SettingsReport, ToolAwaitingApproval, WorkerGroupState,
+    ClusterWorker, ClusterWorkerGroup, ImportReport, ImportState, ImportableServer, NewServer,
+    OperatorSignIns, ServerChange, SettingOrigin, SettingValue, SettingsProvider, SettingsReport,
+    ToolAwaitingApproval, WorkerGroupState,
 };
 pub use agents::{
     AgentLookupError, AgentProvider, AgentService, AgentServiceConfig, OrphanAdopter, OrphanedRuns,

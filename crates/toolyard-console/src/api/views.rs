@@ -21,7 +21,30 @@ pub(crate) struct ServerView {
     pub(crate) tools: u64,
     pub(crate) revision: Option<String>,
     pub(crate) problem: Option<String>,
+    pub(crate) awaiting_approval: u64,
     pub(crate) needs_sign_in: bool,
+}
+
+/// `GET /servers/NAME/details`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ServerDetails {
+    pub(crate) endpoint: String,
+    pub(crate) awaiting_approval: Vec<HeldTool>,
+    pub(crate) rejected: Vec<String>,
+    pub(crate) log: Vec<String>,
+}
+
+/// A tool whose definition is new or changed.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct HeldTool {
+    pub(crate) name: String,
+    pub(crate) definition: String,
+    pub(crate) reason: String,
+    pub(crate) difference: Vec<String>,
+    /// The whole definition.
+    pub(crate) whole: Value,
 }
 
 /// `GET /tools`.

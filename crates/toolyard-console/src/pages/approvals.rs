@@ -1,17 +1,20 @@
-//! Tool calls that wait for approval. The pages of their runs decide on them.
+//! Tool calls that wait for approval, and servers whose tools do. The pages of the runs and servers decide on them.
 
 use askama::Template;
 use axum::{Router, extract::State, response::Response, routing::get};
 
 use super::approval_card::{ApprovalCard, Decision, ReturnTo, approval_cards};
 use crate::{
-    api::ApprovalList,
+    api::{ApprovalList, ServerList},
     form_fields::FormFields,
+    format::url_encode,
     page::{Notice, Page, Section, render, render_failure},
     request_context::{Visitor, pending_approvals},
     router::ConsoleState,
     text::ApprovalsText,
 };
+
+const MAX_SERVERS: usize = 40;
 
 #[derive(Template)]
 #[template(path = "approvals.html")]
@@ -23,6 +26,8 @@ struct ApprovalsPage {
     cards: Option<Vec<ApprovalCard>>,
     /// How many there are besides.
     more: Option<String>,
+    /// Servers with tools that await approval: name, path and number of tools.
+    servers: Vec<(String, String, u64)>,
 }
 
 pub(super) fn routes() -> Router<ConsoleState> {
@@ -61,5 +66,11 @@ async fn list(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
         Decision::Deny => Notice::success(text.denied),
     });
     let page = Page::new(&visitor, Section::Approvals, text.title);
-    render(&ApprovalsPage { page, text, notice, cards, more })
+    let servers = state.api.get::<ServerList>(visitor.role(), "/servers").await.unwrap_or_default();
+    let servers = servers.servers.into_iter().filter(|server| server.awaiting_approval > 0);
+    let servers = servers.take(MAX_SERVERS).map(|server| {
+        let path = format!("/console/servers/{}", url_encode(&server.name));
+        (server.name, path, server.awaiting_approval)
+    });
+    render(&ApprovalsPage { page, text, notice, cards, more, servers: servers.collect() })
 }

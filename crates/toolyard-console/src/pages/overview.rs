@@ -7,7 +7,11 @@ use crate::{
     api::{ApiFailure, CallStatistics, OverviewView, RunList, ServerList, StatisticsList},
     format::{count, duration, percent},
     page::{Notice, Page, PartFailures, Section, fragment_response, page_response},
-    pages::{runs::RunRow, servers::ServerRow, tools::tool_path},
+    pages::{
+        runs::RunRow,
+        servers::{ServerRow, sort_by_urgency},
+        tools::tool_path,
+    },
     request_context::Visitor,
     router::ConsoleState,
     svg::charts::{Series, TimeSeries, draw_sparkline, draw_time_series},
@@ -66,7 +70,8 @@ struct Activity {
     runs: String,
     runs_note: String,
     is_waiting: bool,
-    chart: String,
+    /// None without calls in the last hour.
+    chart: Option<String>,
     chart_rows: Vec<ChartRow>,
 }
 
@@ -119,7 +124,7 @@ async fn load(state: &ConsoleState, visitor: &Visitor) -> Result<OverviewContent
     let runs_path = format!("/runs?limit={MAX_RECENT_RUNS}");
     let runs = failures.keep(state.api.get_if_offered::<RunList>(role, &runs_path).await);
     let (servers_text, runs_text) = (ServersText::of(language), RunsText::of(language));
-    let servers = servers.servers.into_iter().take(MAX_SERVERS);
+    let servers = sort_by_urgency(servers.servers).into_iter().take(MAX_SERVERS);
     Ok(OverviewContent {
         pending_approvals: overview.as_ref().and_then(|overview| overview.runs.pending_approvals),
         activity: overview.map(|overview| Activity::of(&overview, text)),
@@ -179,7 +184,7 @@ impl Activity {
             runs: count(overview.runs.active),
             runs_note: if waiting == 0 { text.no_waiting.to_owned() } else { fill(text.waiting, waiting) },
             is_waiting: waiting > 0,
-            chart: chart(overview, text),
+            chart: (hourly_calls > 0.0).then(|| chart(overview, text)),
             chart_rows: chart_rows(overview, text),
         }
     }

@@ -1,4 +1,4 @@
-//! The upstream MCP servers, and one of them with its log.
+//! The upstream MCP servers, and one of them with what the operator decides on.
 
 use askama::Template;
 use axum::{
@@ -7,22 +7,25 @@ use axum::{
     response::{IntoResponse as _, Redirect, Response},
     routing::get,
 };
-use http::StatusCode;
+use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::cluster;
 use crate::{
-    api::{ClusterView, ServerList, ServerView},
+    api::{ApiFailure, ClusterView, HeldTool, ServerDetails, ServerList, ServerView},
     form_fields::{FormFields, SignedForm},
     format::{shorten, url_encode},
-    page::{Notice, Page, Pager, PartFailures, Section, render, render_failure, render_with},
+    page::{Notice, Page, Pager, PartFailures, Section, render_failure, render_with},
     request_context::Visitor,
     router::ConsoleState,
-    text::{ClusterText, ServersText},
+    session::Role,
+    text::{ClusterText, ServersText, fill},
 };
 
 const MAX_LOG_CHARS: usize = 40_000;
 const MAX_PROBLEM_CHARS: usize = 300;
+/// Bytes of definitions and differences on one page. Those beyond it are counted, and cannot be approved here.
+const MAX_DEFINITION_BYTES: usize = 40_000;
 const SERVERS_PER_PAGE: usize = 80;
 
 #[derive(Template)]
@@ -44,10 +47,32 @@ struct ServerPage {
     text: &'static ServersText,
     row: ServerRow,
     notice: Option<Notice>,
-    /// None if the gateway does not show logs.
-    log: Option<String>,
+    /// None for callers, who manage no servers.
+    details: Option<DetailsView>,
     /// The page at which the operator signs in to the server.
     sign_in_url: Option<String>,
+}
+
+/// What the operator sees of a server and decides on.
+struct DetailsView {
+    endpoint: String,
+    /// As many as a person can read.
+    held: Vec<HeldToolView>,
+    /// Says how many are not shown.
+    held_more: Option<String>,
+    rejected: Vec<String>,
+    log: String,
+}
+
+/// A tool that awaits approval.
+struct HeldToolView {
+    name: String,
+    reason: String,
+    difference: String,
+    /// The definition as JSON, all of it, because all of it is approved.
+    whole: String,
+    /// The value of the field `tool`: the hash of the definition that is shown, and the name.
+    value: String,
 }
 
 /// A server as pages show it.
@@ -80,18 +105,37 @@ impl ServerRow {
     }
 }
 
+impl ServerRow {
+    /// Whether there is something to stop.
+    fn is_running(&self) -> bool {
+        ["ready", "degraded", "starting"].contains(&self.server.state.as_str())
+    }
+}
+
 pub(super) fn routes() -> Router<ConsoleState> {
     Router::new()
-        .route("/console/servers", get(list))
-        .route("/console/servers/{name}", get(show).post(restart))
-        .route("/console/servers/{name}/sign-in", get(leave_sign_in).post(sign_in))
+        .route("/console/servers", get(list).post(add))
+        .route("/console/servers/{name}", get(show).post(run_action))
+        .route("/console/servers/{name}/approve", get(redirect_to_server).post(approve))
+        .route("/console/servers/{name}/sign-in", get(redirect_to_server).post(sign_in))
 }
 
 async fn list(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
     let text = ServersText::of(visitor.language());
+    let query = FormFields::parse(visitor.context.query.as_bytes());
+    let added = query.find("added").map(|_| Notice::success(text.saved));
+    render_list(&state, &visitor, text, (StatusCode::OK, added)).await
+}
+
+async fn render_list(
+    state: &ConsoleState,
+    visitor: &Visitor,
+    text: &'static ServersText,
+    (status, notice): (StatusCode, Option<Notice>),
+) -> Response {
     let servers: ServerList = match state.api.get(visitor.role(), "/servers").await {
         Ok(servers) => servers,
-        Err(failure) => return render_failure(&visitor, Section::Servers, &failure),
+        Err(failure) => return render_failure(visitor, Section::Servers, &failure),
     };
     let mut failures = PartFailures::default();
     let cluster = failures.keep(state.api.get_if_offered(visitor.role(), "/cluster?sessions=false").await);
@@ -101,28 +145,41 @@ async fn list(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
     let query = FormFields::parse(visitor.context.query.as_bytes());
     let start: usize = query.get("from").parse().unwrap_or_default();
     let end = start.saturating_add(SERVERS_PER_PAGE);
-    let page = Page::new(&visitor, Section::Servers, text.title);
+    let page = Page::new(visitor, Section::Servers, text.title);
     let next = (end < servers.servers.len()).then(|| end.to_string());
     let pager = Pager::new(&page, "from", next.as_deref());
-    let shown = servers.servers.into_iter().skip(start).take(SERVERS_PER_PAGE);
+    let shown = sort_by_urgency(servers.servers).into_iter().skip(start).take(SERVERS_PER_PAGE);
     let rows = shown.map(|server| ServerRow::of(server, text)).collect();
-    let notice = failures.notice(visitor.language());
-    render(&ServersPage { page, text, rows, pager, notice, cluster })
+    let notice = notice.or_else(|| failures.notice(visitor.language()));
+    render_with(status, &ServersPage { page, text, rows, pager, notice, cluster })
+}
+
+/// Sorts by urgency, then by name.
+pub(super) fn sort_by_urgency(mut servers: Vec<ServerView>) -> Vec<ServerView> {
+    servers.sort_by_key(|server| {
+        let rank = match server.state.as_str() {
+            "down" => 0,
+            "degraded" => 1,
+            _ if server.awaiting_approval > 0 || server.problem.is_some() => 2,
+            _ => 3,
+        };
+        (rank, server.name.clone())
+    });
+    servers
 }
 
 async fn show(State(state): State<ConsoleState>, visitor: Visitor, Path(name): Path<String>) -> Response {
     let query = FormFields::parse(visitor.context.query.as_bytes());
     let text = ServersText::of(visitor.language());
-    let notice = query.find("restarted").map(|_| Notice::success(text.restarted));
-    render_server(&state, &visitor, &name, StatusCode::OK, notice, None).await
+    let done = query.find("done").and_then(|done| text.done(done));
+    render_server(&state, &visitor, &name, (StatusCode::OK, done.map(Notice::success)), None).await
 }
 
 async fn render_server(
     state: &ConsoleState,
     visitor: &Visitor,
     name: &str,
-    status: StatusCode,
-    notice: Option<Notice>,
+    (status, notice): (StatusCode, Option<Notice>),
     sign_in_url: Option<String>,
 ) -> Response {
     let text = ServersText::of(visitor.language());
@@ -132,45 +189,130 @@ async fn render_server(
         Err(failure) => return render_failure(visitor, Section::Servers, &failure),
     };
     let mut failures = PartFailures::default();
-    let log = failures.keep(state.api.get_if_offered(visitor.role(), &format!("{path}/log")).await);
-    let log = log.map(|log: Value| log_text(&log));
+    let details = match visitor.role() {
+        Role::Operator => {
+            let details = state.api.get_if_offered(visitor.role(), &format!("{path}/details")).await;
+            failures.keep(details).map(|details| DetailsView::of(details, text))
+        }
+        Role::Caller => None,
+    };
     let notice = notice.or_else(|| failures.notice(visitor.language()));
     let page = Page::new(visitor, Section::Servers, server.name.clone());
     render_with(
         status,
-        &ServerPage { page, text, row: ServerRow::of(server, text), notice, log, sign_in_url },
+        &ServerPage { page, text, row: ServerRow::of(server, text), notice, details, sign_in_url },
     )
 }
 
-/// The end of a log, which is a text or a list of lines.
-fn log_text(log: &Value) -> String {
-    let line = |line: &Value| line.as_str().map_or_else(|| line.to_string(), str::to_owned);
-    let text = match log.get("lines").or_else(|| log.get("log")).or_else(|| log.get("text")) {
-        Some(Value::Array(lines)) => lines.iter().map(line).collect::<Vec<_>>().join("\n"),
-        Some(other) => line(other),
-        None => String::new(),
-    };
-    let skipped = text.chars().count().saturating_sub(MAX_LOG_CHARS);
-    text.chars().skip(skipped).collect()
-}
-
-async fn restart(State(state): State<ConsoleState>, Path(name): Path<String>, form: SignedForm) -> Response {
-    let visitor = form.visitor;
-    let path = format!("/servers/{}/restart", url_encode(&name));
-    match state.api.post::<Value>(visitor.role(), &path, &json!({})).await {
-        Ok(_) => {
-            let path = format!("/console/servers/{}?restarted", url_encode(&name));
-            Redirect::to(&path).into_response()
-        }
-        Err(failure) => {
-            let notice = Notice::failure(&failure, visitor.language());
-            render_server(&state, &visitor, &name, failure.status, Some(notice), None).await
+impl DetailsView {
+    fn of(details: ServerDetails, text: &ServersText) -> Self {
+        let log = details.log.join("\n");
+        let skipped = log.chars().count().saturating_sub(MAX_LOG_CHARS);
+        let mut bytes = 0;
+        let count = details.awaiting_approval.len();
+        let mut held: Vec<HeldToolView> =
+            details.awaiting_approval.into_iter().map(HeldToolView::of).collect();
+        // One that nobody can read here does not hide the others.
+        held.retain(|tool| {
+            let size = tool.difference.len() + tool.whole.len();
+            let fits = !tool.whole.is_empty() && bytes + size <= MAX_DEFINITION_BYTES;
+            bytes += if fits { size } else { 0 };
+            fits
+        });
+        let more = count.saturating_sub(held.len());
+        Self {
+            endpoint: details.endpoint,
+            held_more: (more > 0).then(|| fill(text.held_more, more)),
+            held,
+            rejected: details.rejected,
+            log: log.chars().skip(skipped).collect(),
         }
     }
 }
 
-/// The page after the form has no address of its own.
-async fn leave_sign_in(Path(name): Path<String>) -> Redirect {
+impl HeldToolView {
+    fn of(tool: HeldTool) -> Self {
+        Self {
+            // The hash has no space.
+            value: format!("{} {}", tool.definition, tool.name),
+            difference: tool.difference.join("\n"),
+            whole: match tool.whole {
+                Value::Null => String::new(),
+                whole => serde_json::to_string_pretty(&whole).unwrap_or_default(),
+            },
+            name: tool.name,
+            reason: tool.reason,
+        }
+    }
+}
+
+/// Starts, stops, enables, disables or trusts a server.
+async fn run_action(
+    State(state): State<ConsoleState>,
+    Path(name): Path<String>,
+    form: SignedForm,
+) -> Response {
+    let path = format!("/servers/{}", url_encode(&name));
+    let (method, path, body) = match form.fields.get("action") {
+        "connect" => (Method::POST, format!("{path}/connect"), json!({})),
+        "stop" => (Method::POST, format!("{path}/stop"), json!({})),
+        "enable" => (Method::PATCH, path, json!({"enabled": true})),
+        "disable" => (Method::PATCH, path, json!({"enabled": false})),
+        "trust" => (Method::PATCH, path, json!({"trusted": true})),
+        "untrust" => (Method::PATCH, path, json!({"trusted": false})),
+        _ => return form.render_invalid(Section::Servers),
+    };
+    let done = form.fields.get("action").to_owned();
+    let sent = state.api.send::<Value>(form.visitor.role(), method, &path, Some(&body)).await;
+    after_change(&state, &form.visitor, &name, &done, sent).await
+}
+
+/// Approves the definitions that the page showed.
+async fn approve(State(state): State<ConsoleState>, Path(name): Path<String>, form: SignedForm) -> Response {
+    let seen = |value: &str| {
+        value.split_once(' ').map(|(definition, name)| json!({"name": name, "definition": definition}))
+    };
+    let tools: Vec<Value> = form.fields.all("tool").filter_map(seen).collect();
+    let path = format!("/servers/{}/approve", url_encode(&name));
+    let sent = state.api.post::<Value>(form.visitor.role(), &path, &json!({ "tools": tools })).await;
+    after_change(&state, &form.visitor, &name, "approve", sent).await
+}
+
+async fn after_change(
+    state: &ConsoleState,
+    visitor: &Visitor,
+    name: &str,
+    done: &str,
+    sent: Result<Value, ApiFailure>,
+) -> Response {
+    match sent {
+        Ok(_) => Redirect::to(&format!("/console/servers/{}?done={done}", url_encode(name))).into_response(),
+        Err(failure) => {
+            let notice = Notice::failure(&failure, visitor.language());
+            render_server(state, visitor, name, (failure.status, Some(notice)), None).await
+        }
+    }
+}
+
+/// Adds a server: a program with its arguments, or an address.
+async fn add(State(state): State<ConsoleState>, form: SignedForm) -> Response {
+    let text = ServersText::of(form.visitor.language());
+    let field = |name: &str| Some(form.fields.get(name).trim()).filter(|value| !value.is_empty());
+    let args: Vec<&str> =
+        form.fields.get("args").lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let body = json!({"name": form.fields.get("name").trim(), "command": field("command"), "args": args, "url": field("url")});
+    let sent = state.api.post::<Value>(form.visitor.role(), "/servers", &body).await;
+    match sent {
+        Ok(_) => Redirect::to("/console/servers?added").into_response(),
+        Err(failure) => {
+            let notice = Notice::failure(&failure, form.visitor.language());
+            render_list(&state, &form.visitor, text, (failure.status, Some(notice))).await
+        }
+    }
+}
+
+/// The pages after these forms have no addresses of their own.
+async fn redirect_to_server(Path(name): Path<String>) -> Redirect {
     Redirect::to(&format!("/console/servers/{}", url_encode(&name)))
 }
 
@@ -185,11 +327,11 @@ async fn sign_in(State(state): State<ConsoleState>, Path(name): Path<String>, fo
             let url = url
                 .filter(|url| url.starts_with("https://") || url.starts_with("http://"))
                 .map(str::to_owned);
-            render_server(&state, &visitor, &name, StatusCode::OK, None, url).await
+            render_server(&state, &visitor, &name, (StatusCode::OK, None), url).await
         }
         Err(failure) => {
             let notice = Notice::failure(&failure, visitor.language());
-            render_server(&state, &visitor, &name, failure.status, Some(notice), None).await
+            render_server(&state, &visitor, &name, (failure.status, Some(notice)), None).await
         }
     }
 }

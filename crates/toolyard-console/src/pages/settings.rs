@@ -47,7 +47,7 @@ async fn show(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
         Err(failure) => return render_failure(&visitor, Section::Settings, &failure),
     };
     let query = FormFields::parse(visitor.context.query.as_bytes());
-    let shows_all = query.find("changed").is_none();
+    let shows_all = query.find("all").is_some();
     let start: usize = query.get("from").parse().unwrap_or_default();
     let page = Page::new(&visitor, Section::Settings, text.title);
     let mut next = None;

@@ -194,7 +194,7 @@ pub(super) fn hostile_api(method: &Method, path: &str) -> (StatusCode, Value) {
         "output_schema": {"title": ATTACK}, "capabilities": [ATTACK],
         "statistics": {"tool": ATTACK, "source": ATTACK, "calls": 4.0, "success_rate": 0.5, "p50_ms": 3, "last_used_at": 5}
     });
-    let server = json!({"name": ATTACK, "state": ATTACK, "transport": ATTACK, "tools": 3, "revision": ATTACK, "problem": ATTACK, "needs_sign_in": true});
+    let server = json!({"name": ATTACK, "state": ATTACK, "transport": ATTACK, "tools": 3, "revision": ATTACK, "problem": ATTACK, "awaiting_approval": 2, "needs_sign_in": true});
     let agent = json!({"name": "clerk", "description": ATTACK, "model": ATTACK, "origin": "store",
         "config": {"description": ATTACK, "instructions": format!("</textarea>{ATTACK}"), "tools": [ATTACK], "model": ATTACK, "limits": {"time": ATTACK}}});
     let series: Vec<u32> = (0..60).collect();
@@ -211,7 +211,10 @@ pub(super) fn hostile_api(method: &Method, path: &str) -> (StatusCode, Value) {
         (&Method::POST, path) if path.starts_with("/servers/") && path.ends_with("/sign-in") => {
             json!({"url": "https://tools.example/sign-in/t1cket"})
         }
-        (_, path) if path.ends_with("/log") && path.starts_with("/servers") => json!({"lines": [ATTACK]}),
+        (_, path) if path.ends_with("/details") && path.starts_with("/servers") => {
+            let held = json!({"name": ATTACK, "definition": "c0ffee", "reason": ATTACK, "difference": [ATTACK], "whole": {ATTACK: ATTACK}});
+            json!({"endpoint": ATTACK, "awaiting_approval": [held, held], "rejected": [ATTACK], "log": [ATTACK]})
+        }
         (_, path) if path.starts_with("/servers/") => server,
         (_, "/overview") => {
             json!({"uptime_ms": 5, "calls_per_minute": series, "failures_per_minute": series, "p50_ms": 2.5, "p95_ms": 300, "tokens": {"input": 5}, "runs": {"active": 1, "pending_approvals": 3}})

@@ -23,7 +23,7 @@ const PATHS: [&str; 20] = [
     "/console/agents/fixed",
     "/console/add-agent",
     "/console/audit?verify=1",
-    "/console/settings?changed=1",
+    "/console/settings?all=1",
     "/console/settings",
     "/console/welcome",
     "/console/chat",
@@ -307,7 +307,10 @@ async fn pages_after_a_form_have_no_dead_links() {
         ("/console/runs/missing/approve", "approval=7&decision=deny"),
         ("/console/runs/missing/cancel", ""),
         ("/console/runs/01RUN/resolve", "step=x"),
+        ("/console/servers", "name=x"),
+        ("/console/servers/x", "action=connect"),
         ("/console/servers/x", ""),
+        ("/console/servers/x/approve", "tool=c0ffee%20x"),
         ("/console/servers/x/sign-in", ""),
         ("/console/welcome", "server=x"),
         ("/console/welcome", ""),
@@ -336,18 +339,56 @@ async fn pages_after_a_form_have_no_dead_links() {
 }
 
 #[tokio::test]
-async fn a_restart_and_an_import_say_what_was_done() {
+async fn changes_of_servers_and_an_import_say_what_was_done() {
     let fixture = Fixture::new(false, hostile_api);
     let session = fixture.operator().await;
     let csrf = fixture.get("/", &session).await.csrf();
-    let page = fixture.post("/console/servers/x", &session, &format!("csrf={csrf}")).await;
-    assert_eq!(page.location(), "/console/servers/x?restarted");
-    assert!(fixture.get(page.location(), &session).await.body.contains("The server is restarting."));
+    let post = async |path: &str, fields: &str, said: &str| {
+        let page = fixture.post(path, &session, &format!("csrf={csrf}&{fields}")).await;
+        assert!(fixture.get(page.location(), &session).await.body.contains(said), "{}", page.location());
+    };
+    post("/console/servers/x", "action=connect", "The server is connected").await;
+    post("/console/servers/x", "action=stop", "The server is stopped in this gateway.").await;
+    post("/console/servers/x", "action=disable", "The gateway applies them within seconds.").await;
+    post("/console/servers/x", "action=trust", "The gateway applies them within seconds.").await;
+    post("/console/servers/x/approve", "tool=c0ffee+read&tool=beef+write", "The definitions are approved")
+        .await;
+    let added = "name=files&command=npx&args=-y%0D%0Afiles&url=";
+    post("/console/servers", added, "The gateway applies them within seconds.").await;
     let page = fixture.post("/console/welcome", &session, &format!("csrf={csrf}&server=a&server=b")).await;
     assert_eq!(page.location(), "/console/welcome?imported=a%2C%20b");
     assert!(fixture.get(page.location(), &session).await.body.contains("Imported servers: a, b"));
-    let sent: Vec<String> = fixture.changes().into_iter().map(|(_, _, path, _)| path).collect();
-    assert_eq!(sent, ["/api/v1/servers/x/restart", "/api/v1/import"]);
+    let sent = fixture.changes();
+    let sent: Vec<_> = sent
+        .iter()
+        .map(|(_, method, path, body)| (method.as_str(), path.trim_start_matches("/api/v1"), body))
+        .collect();
+    let definitions =
+        json!({"tools": [{"name": "read", "definition": "c0ffee"}, {"name": "write", "definition": "beef"}]});
+    let expected = [
+        ("POST", "/servers/x/connect", &json!({})),
+        ("POST", "/servers/x/stop", &json!({})),
+        ("PATCH", "/servers/x", &json!({"enabled": false})),
+        ("PATCH", "/servers/x", &json!({"trusted": true})),
+        ("POST", "/servers/x/approve", &definitions),
+        (
+            "POST",
+            "/servers",
+            &json!({"name": "files", "command": "npx", "args": ["-y", "files"], "url": null}),
+        ),
+        ("POST", "/import", &json!({"servers": ["a", "b"]})),
+    ];
+    assert_eq!(sent, expected);
+}
+
+#[tokio::test]
+async fn callers_see_no_server_controls() {
+    let fixture = Fixture::new(false, hostile_api);
+    let session = fixture.caller().await;
+    let page = fixture.get("/console/servers/x", &session).await.body;
+    assert!(!page.contains("name=\"action\"") && !page.contains("/approve\""), "{page}");
+    assert!(!fixture.get("/console/servers", &session).await.body.contains("Add a server"));
+    assert!(!fixture.reads().iter().any(|path| path.ends_with("/details")));
 }
 
 #[tokio::test]
@@ -391,8 +432,8 @@ async fn parts_that_cannot_be_read_are_no_empty_parts() {
         assert!(page.contains("部分数据无法读取。") && page.contains("存储没有响应。"), "{path}");
     }
     let csrf = fixture.get("/console/agents", &session).await.csrf();
-    let page = fixture.post("/console/servers/x", &session, &format!("csrf={csrf}")).await;
-    assert_eq!(page.status, StatusCode::SERVICE_UNAVAILABLE, "a failed restart is no success");
+    let page = fixture.post("/console/servers/x", &session, &format!("csrf={csrf}&action=connect")).await;
+    assert_eq!(page.status, StatusCode::SERVICE_UNAVAILABLE, "a failed start is no success");
     assert!(page.body.contains("the store is away"));
 }
 
@@ -435,8 +476,8 @@ async fn pagers_keep_the_filter() {
     let links = links(&page);
     assert!(links.contains(&"/console/tools?source=x".to_owned()), "{links:?}");
     assert!(links.contains(&"/console/tools?source=x&after=tool_050%40server".to_owned()), "{links:?}");
-    let page = fixture.get("/console/settings?from=150", &session).await;
-    assert!(self::links(&page).contains(&"/console/settings?from=300".to_owned()));
+    let page = fixture.get("/console/settings?all=1&from=150", &session).await;
+    assert!(self::links(&page).contains(&"/console/settings?all=1&from=300".to_owned()));
 }
 
 /// An API with an agent whose texts have hidden characters.
@@ -557,60 +598,16 @@ fn visible_text(html: &str) -> String {
     text
 }
 
+/// Names, units and commands are the same in both languages.
+const WORDS_OF_BOTH_LANGUAGES: &str = "Toolyard MCP NATS JSON Token UTC API OpenAI ASCII ms s min clerk fixed toolyard open servers add \
+    approve runs models native choice json content flag true false serve token settings read_ excel m \
+    calculate doctor x VS Code Claude Cursor Codex Gemini toml HTTP secrets secret set env TOKEN NAME \
+    PROGRAM connect claude desktop cursor vscode codex gemini undo quot lt gt amp";
+
 #[tokio::test]
 async fn chinese_pages_have_no_english_text() {
     let fixture = Fixture::new(false, chinese_api);
-    // Names, units and commands are the same in both languages.
-    let known = [
-        "Toolyard",
-        "MCP",
-        "NATS",
-        "JSON",
-        "Token",
-        "UTC",
-        "API",
-        "OpenAI",
-        "ASCII",
-        "ms",
-        "s",
-        "min",
-        "clerk",
-        "fixed",
-        "toolyard",
-        "open",
-        "servers",
-        "add",
-        "approve",
-        "runs",
-        "models",
-        "native",
-        "choice",
-        "json",
-        "content",
-        "flag",
-        "true",
-        "false",
-        "serve",
-        "token",
-        "settings",
-        "read_",
-        "excel",
-        "m",
-        "calculate",
-        "doctor",
-        "x",
-        "VS",
-        "Code",
-        "Claude",
-        "Cursor",
-        "Codex",
-        "Gemini",
-        "toml",
-        "quot",
-        "lt",
-        "gt",
-        "amp",
-    ];
+    let known: Vec<&str> = WORDS_OF_BOTH_LANGUAGES.split(' ').collect();
     for session in [fixture.operator().await, fixture.caller().await] {
         for path in PATHS.iter().filter(|path| !path.contains("script") && !path.contains("%22")) {
             let separator = if path.contains('?') { '&' } else { '?' };

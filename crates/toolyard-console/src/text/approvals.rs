@@ -2,7 +2,9 @@
 
 texts! { ApprovalsText {
     title: "Approvals", "审批";
-    lead: "Tool calls of agents that wait for a decision. Read the arguments before you allow a call.", "等待决定的智能体工具调用。批准前请先阅读参数。";
+    lead: "Tool calls of agents that wait for a decision. Read the arguments before you allow a call. New and changed tool definitions are listed by server.", "等待决定的智能体工具调用。批准前请先阅读参数。新的和有变化的工具定义按服务器列出。";
+    servers: "Tool definitions that await approval", "等待批准的工具定义";
+    tools_waiting: "to approve: {}", "{} 个待批准";
     none: "No call waits for approval.", "没有等待审批的调用。";
     none_hint: "Calls of tools that change something appear here while an agent works.", "智能体工作时，会修改数据的工具调用将出现在这里。";
     not_offered: "This gateway offers no agents.", "此网关未提供智能体。";

@@ -10,6 +10,7 @@ texts! { FailureText {
     call_denied: "The policy of the gateway denies this call.", "网关策略拒绝了此次调用。";
     change_not_permitted: "Only the operator may make this change.", "只有管理员可以进行此项更改。";
     circuit_open: "Calls to this server are paused after repeated failures.", "该服务器多次失败，已暂停调用。";
+    definition_changed: "The definition has changed since it was shown. Read it again.", "定义在显示之后发生了变化，请重新查看。";
     forbidden: "The gateway refused the request.", "网关拒绝了该请求。";
     input_required: "The tool needs further input, which the console cannot give.", "该工具需要更多输入，控制台无法提供。";
     internal_error: "The gateway failed to answer.", "网关处理请求时出错。";
@@ -35,6 +36,7 @@ texts! { FailureText {
     server_conflicts: "Another server has this name.", "该名称已被其他服务器占用。";
     server_exists: "The server is already configured.", "该服务器已配置。";
     server_not_found: "There is no server with this name.", "没有该名称的服务器。";
+    server_unreachable: "The server cannot be reached or started.", "无法连接或启动该服务器。";
     settings_not_changed: "The settings could not be changed.", "无法更改设置。";
     session_lost: "The server no longer has its session with you; the next call begins a new one.", "服务器与您的会话已丢失；下一次调用将开始新的会话。";
     shutting_down: "The gateway is shutting down.", "网关正在关闭。";
@@ -65,6 +67,7 @@ impl FailureText {
             "call_denied" => self.call_denied,
             "change_not_permitted" => self.change_not_permitted,
             "circuit_open" => self.circuit_open,
+            "definition_changed" => self.definition_changed,
             "forbidden" => self.forbidden,
             "input_required" => self.input_required,
             "internal_error" | "server_error" => self.internal_error,
@@ -90,6 +93,7 @@ impl FailureText {
             "server_conflicts" => self.server_conflicts,
             "server_exists" => self.server_exists,
             "server_not_found" => self.server_not_found,
+            "server_unreachable" => self.server_unreachable,
             "settings_not_changed" => self.settings_not_changed,
             "session_lost" => self.session_lost,
             "shutting_down" => self.shutting_down,

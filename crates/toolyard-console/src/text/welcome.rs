@@ -2,7 +2,10 @@
 
 texts! { WelcomeText {
     title: "Get started", "开始使用";
-    lead: "Three steps to an agent that works with your tools.", "三步让智能体用上您的工具。";
+    lead: "Import your MCP servers, connect your editor, make a first call and ask a first question.", "导入您的 MCP 服务器，连接编辑器，完成首次调用，提出第一个问题。";
+    connect_heading: "Connect your editor", "连接您的编辑器";
+    connect_text: "In a terminal. Claude Code then starts Toolyard in place of the servers that you imported; its other servers stay. The command shows the change before it writes:", "在终端运行以下命令：Claude Code 将启动 Toolyard，代替您已导入的服务器；其他服务器保持不变。命令会先显示更改再写入。";
+    connect_others: "Other editors: claude-desktop, cursor, vscode, codex, gemini. Undo: toolyard connect claude --undo", "其他编辑器：claude-desktop、cursor、vscode、codex、gemini。撤销：toolyard connect claude --undo";
     import_heading: "Import your MCP servers", "导入您的 MCP 服务器";
     import_text: "Toolyard found these servers in the files of your editors. Nothing is started until one of their tools is called.", "Toolyard 在您的编辑器配置中发现以下服务器。首次调用其工具前不会启动任何程序。";
     import_none: "No server was found in the files of Claude, Cursor, VS Code, Codex or Gemini.", "在 Claude、Cursor、VS Code、Codex 和 Gemini 的配置中未发现服务器。";

@@ -18,8 +18,8 @@ pub use cluster::{
     ClusterWorkerGroup, ToolAwaitingApproval, WorkerGroupState,
 };
 pub use settings::{
-    ClientConfigFile, ImportReport, ImportState, ImportableServer, SettingOrigin, SettingValue,
-    SettingsProvider, SettingsReport,
+    ClientConfigFile, ImportReport, ImportState, ImportableServer, NewServer, ServerChange, SettingOrigin,
+    SettingValue, SettingsProvider, SettingsReport,
 };
 
 /// Knows statistics, the audit log and the definitions of agents.

@@ -3,9 +3,9 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolyard_core::BoxFuture;
+use toolyard_core::{BoxFuture, ContentHash};
 use utoipa::ToSchema;
 
 use super::AdminError;
@@ -25,6 +25,50 @@ pub trait SettingsProvider: Send + Sync + fmt::Debug {
         names: &'a [String],
         by: &'a str,
     ) -> BoxFuture<'a, Result<ImportReport, AdminError>>;
+
+    /// Adds a server to the operator's settings, untrusted, and reloads them. `by` is who does it, for the audit log.
+    fn add_server<'a>(&'a self, server: &'a NewServer, by: &'a str) -> BoxFuture<'a, Result<(), AdminError>>;
+
+    /// Changes a server of the operator's settings, and reloads them. `by` is who does it, for the audit log.
+    fn change_server<'a>(
+        &'a self,
+        name: &'a str,
+        change: ServerChange,
+        by: &'a str,
+    ) -> BoxFuture<'a, Result<(), AdminError>>;
+
+    /// Records in the audit log that `by` approves a definition of a tool, given as `TOOL@SERVER`, before it can be called.
+    fn record_approval<'a>(
+        &'a self,
+        tool: &'a str,
+        definition: ContentHash,
+        by: &'a str,
+    ) -> BoxFuture<'a, Result<(), AdminError>>;
+}
+
+/// A server to add: a program to start, or the URL of one that runs elsewhere.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewServer {
+    /// Its name.
+    pub name: String,
+    /// The program to start; absent if the server runs elsewhere.
+    pub command: Option<String>,
+    /// The arguments of the program.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// The address of an HTTP server.
+    pub url: Option<String>,
+}
+
+/// Changes to a server. Absent fields keep their values.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServerChange {
+    /// Whether the server is enabled.
+    pub enabled: Option<bool>,
+    /// Whether its declarations about the effects of its tools are believed.
+    pub trusted: Option<bool>,
 }
 
 /// The MCP servers of other clients.

@@ -25,6 +25,7 @@ const ROUTES: &[&str] = &[
     "GET /api/v1/import",
     "POST /api/v1/import",
     "GET /api/v1/overview",
+    "GET /api/v1/results/{result}",
     "GET /api/v1/runs",
     "POST /api/v1/runs",
     "GET /api/v1/runs/unknown",
@@ -36,8 +37,14 @@ const ROUTES: &[&str] = &[
     "POST /api/v1/runs/{run}/resolve",
     "POST /api/v1/runs/{run}/resume",
     "GET /api/v1/servers",
+    "POST /api/v1/servers",
     "GET /api/v1/servers/{name}",
+    "PATCH /api/v1/servers/{name}",
+    "POST /api/v1/servers/{name}/approve",
+    "GET /api/v1/servers/{name}/details",
     "POST /api/v1/servers/{name}/sign-in",
+    "POST /api/v1/servers/{name}/stop",
+    "POST /api/v1/servers/{name}/connect",
     "GET /api/v1/settings",
     "GET /api/v1/statistics",
     "GET /api/v1/tools",
@@ -87,7 +94,7 @@ async fn the_document_and_the_routes_agree() {
             assert_eq!(answer["error"]["code"], "agents_not_offered", "the alias of {route}: {answer}");
         }
         // A method that no route has.
-        let (status, _) = send(&api, "PATCH", &path).await;
+        let (status, _) = send(&api, "PROPFIND", &path).await;
         assert_eq!(status, 405, "{route}");
     }
 }

@@ -37,9 +37,8 @@ impl RequestScope {
         let segments: Vec<&str> = rest.split('/').skip(1).collect();
         match (segments.as_slice(), method) {
             (["v1", ..], _) if rest == path => Self::MainEndpoint,
-            (["tools"] | ["tools", _], &Method::GET) | (["tools", _, "call"], &Method::POST) => {
-                Self::MainEndpoint
-            }
+            (["tools"] | ["tools", _] | ["results", _], &Method::GET)
+            | (["tools", _, "call"], &Method::POST) => Self::MainEndpoint,
             (["runs", ..], _) | (["approvals"], &Method::GET) | (["approvals", _], &Method::POST) => {
                 Self::MainEndpoint
             }
@@ -94,6 +93,7 @@ mod tests {
             (Method::GET, "/v1/models"),
             (Method::GET, "/api/v1/tools"),
             (Method::GET, "/api/v1/tools/calculate"),
+            (Method::GET, "/api/v1/results/abc"),
             (Method::POST, "/api/v1/tools/calculate/call"),
             (Method::POST, "/api/v1/runs"),
             (Method::POST, "/runs"),

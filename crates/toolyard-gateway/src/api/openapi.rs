@@ -22,7 +22,18 @@ pub(super) const DOCUMENT_PATH: &str = "/api/openapi.json";
 pub(super) const EVENT_SCHEMA_PATH: &str = "/api/v1/events.schema.json";
 
 /// Operations that no token leads to.
-const OPERATOR_PATHS: [&str; 3] = ["/api/v1/settings", "/api/v1/import", "/api/v1/servers/{name}/sign-in"];
+const OPERATOR_OPERATIONS: [&str; 10] = [
+    "GET /api/v1/settings",
+    "GET /api/v1/import",
+    "POST /api/v1/import",
+    "POST /api/v1/servers",
+    "PATCH /api/v1/servers/{name}",
+    "POST /api/v1/servers/{name}/approve",
+    "GET /api/v1/servers/{name}/details",
+    "POST /api/v1/servers/{name}/sign-in",
+    "POST /api/v1/servers/{name}/stop",
+    "POST /api/v1/servers/{name}/connect",
+];
 /// Tags of operations that need agents.
 const AGENT_TAGS: [&str; 4] = ["agents", "approvals", "openai", "runs"];
 
@@ -70,10 +81,17 @@ pub(super) fn complete(document: &mut OpenApiDocument) {
     let components = document.components.get_or_insert_default();
     components.security_schemes.insert("token".to_owned(), SecurityScheme::Http(bearer));
     for (path, item) in &mut document.paths.paths {
-        let operations = [&mut item.get, &mut item.post, &mut item.put, &mut item.delete];
-        for operation in operations.into_iter().flatten() {
+        let operations = [
+            ("GET", &mut item.get),
+            ("POST", &mut item.post),
+            ("PUT", &mut item.put),
+            ("PATCH", &mut item.patch),
+            ("DELETE", &mut item.delete),
+        ];
+        for (method, operation) in operations {
+            let Some(operation) = operation else { continue };
             add_common_errors(operation);
-            if OPERATOR_PATHS.contains(&path.as_str()) {
+            if OPERATOR_OPERATIONS.contains(&format!("{method} {path}").as_str()) {
                 mark_operator_only(operation);
             }
         }

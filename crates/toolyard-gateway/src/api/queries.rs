@@ -20,6 +20,16 @@ pub(super) struct ToolQuery {
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
+pub(super) struct ResultQuery {
+    /// Where the part begins, in bytes: `next` of the part before.
+    pub(super) offset: usize,
+    /// Bytes of the part, 100,000 by default and 1,000,000 at most.
+    pub(super) limit: Option<usize>,
+}
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct SourceQuery {
     /// The tool of this source.
     pub(super) source: Option<String>,

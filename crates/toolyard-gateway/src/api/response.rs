@@ -29,6 +29,11 @@ pub(crate) fn json_of(status: StatusCode, body: &impl Serialize) -> ApiResponse 
     agents::json_of(status, body).into()
 }
 
+/// A response without a body.
+pub(crate) fn no_content() -> ApiResponse {
+    RouteResponse { status: StatusCode::NO_CONTENT, headers: Vec::new(), body: RouteBody::Empty }.into()
+}
+
 /// Marks a response as an event stream.
 #[derive(Debug, Clone, Copy)]
 struct EventStreamMark {

@@ -22,7 +22,10 @@ use utoipa_axum::router::OpenApiRouter;
 use super::{
     ApiState,
     caller_access::check_caller,
-    handlers::{agents, audit, cluster, import, overview, servers, settings, tool_calls, tools},
+    handlers::{
+        agents, audit, cluster, import, overview, results, server_changes, servers, settings, tool_calls,
+        tools,
+    },
     metrics::{self, METRICS_PATH},
     openapi::{self, DOCUMENT_PATH, Document},
     request_id::RequestNumbers,
@@ -34,9 +37,11 @@ use crate::agents::{ApiError, approval_routes, openai_routes, run_routes, schema
 pub(super) fn build(state: ApiState) -> Router {
     let telemetry = state.hub.as_ref().and_then(|hub| hub.telemetry().cloned());
     let version_1 = servers::routes()
+        .merge(server_changes::routes())
         .merge(cluster::routes())
         .merge(tools::routes())
         .merge(tool_calls::routes())
+        .merge(results::routes())
         .merge(agents::routes())
         .merge(run_routes())
         .merge(approval_routes())

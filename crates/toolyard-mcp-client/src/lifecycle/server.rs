@@ -486,8 +486,7 @@ impl ManagedServer {
         let name_users = |tool: &str| self.host.registrar.name_user(tool);
         let source = self.config.pinned_source();
         let approved = self.host.cache.approve(&source, Some(tools), &name_users, unix_millis()).await?;
-        lock(&self.state).approvals = Arc::new(ToolApprovals::from_decision(approved.decision));
-        self.register_tools();
+        self.replace_approvals(ToolApprovals::from_decision(approved.decision));
         self.publish_record_change();
         Ok(())
     }
@@ -495,8 +494,15 @@ impl ManagedServer {
     /// Replaces the approvals after a decision of the operator.
     pub(super) async fn set_approvals(self: &Arc<Self>, approvals: ToolApprovals) {
         let _guard = self.refresh_lock.lock().await;
+        self.replace_approvals(approvals);
+    }
+
+    /// Registers what is approved now; the server no longer reports what was held before.
+    fn replace_approvals(self: &Arc<Self>, approvals: ToolApprovals) {
+        let problem = approvals.problem_summary();
         lock(&self.state).approvals = Arc::new(approvals);
         self.register_tools();
+        lock(&self.state).lifecycle.record_tools(problem);
     }
 
     /// Every definition the server ever sent, by tool and oldest first.

@@ -29,7 +29,7 @@ mod settings_document;
 mod stored_settings;
 
 pub(crate) use context::CliContext;
-pub(crate) use decisions::{current_user, record_decision};
+pub(crate) use decisions::{current_user, record_decision, record_decision_by};
 pub(crate) use project_trust::HashedFile;
 pub(crate) use secrets::StoredSecrets;
 pub(crate) use server_credentials::ServerCredentials;

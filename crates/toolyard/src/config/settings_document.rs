@@ -64,16 +64,27 @@ impl SettingsDocument {
         change: &str,
         context: &CliContext,
     ) -> Result<SettingsPlace, CliError> {
+        self.replace_by(&current_user(), text, change, context).await
+    }
+
+    /// Like [`Self::replace`], for somebody else than the user of this command.
+    pub(crate) async fn replace_by(
+        self,
+        changed_by: &str,
+        text: &str,
+        change: &str,
+        context: &CliContext,
+    ) -> Result<SettingsPlace, CliError> {
         let version = match self.place {
             SettingsPlace::File(file) => {
-                operator_file::write(&file, text, change, context).await?;
+                operator_file::write_by(changed_by, &file, text, change, context).await?;
                 return Ok(SettingsPlace::File(file));
             }
             SettingsPlace::Store { version } => version,
         };
         SettingsLayer::parse_stored(text, version.saturating_add(1))?;
-        let by = current_user();
-        let added = context.require_operator_store()?.add_settings_version(version, text, change, &by).await;
+        let store = context.require_operator_store()?;
+        let added = store.add_settings_version(version, text, change, changed_by).await;
         match added.map_err(CliError::store)? {
             Some(version) => Ok(SettingsPlace::Store { version }),
             None => Err(CliError::failed("somebody else changed the settings in the store meanwhile")

@@ -15,6 +15,7 @@ mod callers;
 mod client;
 mod cluster_status;
 mod console;
+mod console_servers;
 mod draining;
 mod http_upstream;
 mod isolation;

@@ -7,14 +7,14 @@ use crate::{client::HttpGateway, home_with_server, test_home::TestHome};
 const SETTINGS: &str = "config/toolyard/toolyard.toml";
 
 /// The console, signed in by the link of `toolyard open`.
-struct OperatorConsole {
+pub(crate) struct OperatorConsole {
     origin: String,
     cookie: String,
     http: reqwest::Client,
 }
 
 impl OperatorConsole {
-    async fn sign_in(home: &TestHome) -> Self {
+    pub(crate) async fn sign_in(home: &TestHome) -> Self {
         let opened: Value = serde_json::from_str(&home.run(&["open", "--no-browser", "--json"])).unwrap();
         let link = opened["url"].as_str().unwrap_or_else(|| panic!("{opened}")).to_owned();
         let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
@@ -25,9 +25,21 @@ impl OperatorConsole {
         Self { origin, cookie, http }
     }
 
-    async fn page(&self, path: &str) -> String {
+    pub(crate) async fn page(&self, path: &str) -> String {
         let request = self.http.get(format!("{}{path}", self.origin)).header("cookie", &self.cookie);
         request.send().await.unwrap().text().await.unwrap()
+    }
+
+    /// Submits a form of this page with the hidden fields that are there, and returns the page that it leads to.
+    pub(crate) async fn submit(&self, page: &str, action: &str, fields: &str) -> String {
+        let form = self.page(page).await;
+        let csrf = form.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+        let request = self.http.post(format!("{}{action}", self.origin)).header("cookie", &self.cookie);
+        let answer = request.body(format!("csrf={csrf}&{fields}")).send().await.unwrap();
+        match answer.headers().get("location") {
+            Some(location) => self.page(location.to_str().unwrap()).await,
+            None => answer.text().await.unwrap(),
+        }
     }
 }
 

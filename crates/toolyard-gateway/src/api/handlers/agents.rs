@@ -4,7 +4,6 @@ use axum::extract::State;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolyard_mcp_server::{RouteBody, RouteResponse};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -15,7 +14,7 @@ use crate::{
         ApiState,
         extract::{Admin, ApiPath, JsonBody, Requester},
         openapi::ErrorBody,
-        response::{ApiResult, json_of},
+        response::{ApiResult, json_of, no_content},
     },
 };
 
@@ -118,7 +117,7 @@ async fn remove_agent(
 ) -> ApiResult {
     check_permission(&state, &requester)?;
     admin.remove_agent(&name, &requester.audit_name()).await?;
-    Ok(RouteResponse { status: StatusCode::NO_CONTENT, headers: Vec::new(), body: RouteBody::Empty }.into())
+    Ok(no_content())
 }
 
 /// An agent decides what is called without a question, so that changing one is as powerful as editing the settings.

@@ -5,6 +5,8 @@ pub(super) mod audit;
 pub(super) mod cluster;
 pub(super) mod import;
 pub(super) mod overview;
+pub(super) mod results;
+pub(super) mod server_changes;
 pub(super) mod servers;
 pub(super) mod settings;
 pub(super) mod tool_calls;

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use axum::body::{Body, to_bytes};
 use http::{Method, Request};
 use serde_json::{Value, json};
-use toolyard_core::{BoxFuture, CallerIdentity};
+use toolyard_core::{BoxFuture, CallerIdentity, ContentHash};
 use tower::ServiceExt as _;
 
 use crate::{
-    AdminError, AuthenticatedCaller, HttpApi, HttpApiConfig, ImportReport, OperatorAccess, SettingsProvider,
-    SettingsReport,
+    AdminError, AuthenticatedCaller, HttpApi, HttpApiConfig, ImportReport, NewServer, OperatorAccess,
+    ServerChange, SettingsProvider, SettingsReport,
 };
 
 #[derive(Debug, Default)]
@@ -34,6 +34,35 @@ impl SettingsProvider for FakeSettings {
         let imported = names.iter().map(|name| format!("{name} by {by}"));
         self.0.lock().unwrap().extend(imported);
         Box::pin(async { Ok(ImportReport { written: true, ..ImportReport::default() }) })
+    }
+
+    fn add_server<'a>(&'a self, server: &'a NewServer, by: &'a str) -> BoxFuture<'a, Result<(), AdminError>> {
+        self.note(format!("{} added by {by}", server.name))
+    }
+
+    fn change_server<'a>(
+        &'a self,
+        name: &'a str,
+        change: ServerChange,
+        by: &'a str,
+    ) -> BoxFuture<'a, Result<(), AdminError>> {
+        self.note(format!("{name} changed by {by}: {change:?}"))
+    }
+
+    fn record_approval<'a>(
+        &'a self,
+        tool: &'a str,
+        _: ContentHash,
+        by: &'a str,
+    ) -> BoxFuture<'a, Result<(), AdminError>> {
+        self.note(format!("{tool} approved by {by}"))
+    }
+}
+
+impl FakeSettings {
+    fn note(&self, text: String) -> BoxFuture<'static, Result<(), AdminError>> {
+        self.0.lock().unwrap().push(text);
+        Box::pin(async { Ok(()) })
     }
 }
 
@@ -85,6 +114,40 @@ async fn only_the_operator_imports_servers() {
     assert_eq!(empty.0, 400);
     let many = send(&api, Method::POST, "/api/v1/import", json!({"servers": vec!["x"; 501]}), true).await;
     assert_eq!(many.0, 400);
+}
+
+#[tokio::test]
+async fn only_the_operator_manages_servers() {
+    let settings = Arc::new(FakeSettings::default());
+    let api = HttpApi::new(HttpApiConfig {
+        settings: Some(Arc::clone(&settings) as _),
+        ..HttpApiConfig::default()
+    });
+    let added = json!({"name": "files", "command": "npx", "args": ["files"]});
+    let approved = json!({"tools": [{"name": "read", "definition": "00"}]});
+    let requests = [
+        (Method::POST, "", added.clone(), 204),
+        (Method::PATCH, "/notes", json!({"enabled": false}), 404),
+        (Method::GET, "/notes/details", json!(null), 404),
+        (Method::POST, "/notes/connect", json!({}), 404),
+        (Method::POST, "/notes/stop", json!({}), 404),
+        (Method::POST, "/notes/approve", approved, 404),
+    ];
+    for (method, path, body, _) in &requests {
+        let path = format!("/api/v1/servers{path}");
+        let (status, error) = send(&api, method.clone(), &path, body.clone(), false).await;
+        assert_eq!(
+            (status, error["error"]["code"].as_str()),
+            (403, Some("operator_only")),
+            "{path}: {error}"
+        );
+    }
+    assert!(settings.0.lock().unwrap().is_empty());
+    for (method, path, body, expected) in requests {
+        let path = format!("/api/v1/servers{path}");
+        assert_eq!(send(&api, method, &path, body, true).await.0, expected, "{path}");
+    }
+    assert_eq!(*settings.0.lock().unwrap(), ["files added by operator"]);
 }
 
 #[tokio::test]

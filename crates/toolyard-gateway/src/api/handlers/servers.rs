@@ -1,5 +1,7 @@
 //! `/api/v1/servers`: the upstream MCP servers.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use http::StatusCode;
 use serde::Serialize;
@@ -28,7 +30,7 @@ const SIGN_IN_HINT: &str =
 
 /// An upstream MCP server.
 #[derive(Debug, Serialize, ToSchema)]
-struct ServerView {
+pub(super) struct ServerView {
     name: String,
     /// `disabled`, `configured`, `stopped`, `starting`, `ready`, `degraded`, `stopping` or `down`.
     state: &'static str,
@@ -44,6 +46,8 @@ struct ServerView {
     revision: Option<&'static str>,
     /// What is wrong with the server or with some of its tools.
     problem: Option<String>,
+    /// Number of tools that await the operator's approval.
+    awaiting_approval: usize,
     /// Whether the server refuses the operator's credentials, or that there are none.
     needs_sign_in: bool,
 }
@@ -80,10 +84,12 @@ async fn list_servers(State(state): State<ApiState>) -> ApiResult {
 #[utoipa::path(get, path = "/servers/{name}", tag = "servers", params(("name" = String, Path)),
     responses((status = 200, body = ServerView), (status = 404, body = ErrorBody)))]
 async fn show_server(State(state): State<ApiState>, ApiPath(name): ApiPath<String>) -> ApiResult {
-    let server = state.servers.as_ref().and_then(|manager| manager.server(&name));
-    let unknown = || ApiError::not_found("server_not_found", format!("server `{name}` does not exist"));
-    let server = server.ok_or_else(unknown)?;
-    Ok(json_of(StatusCode::OK, &ServerView::of(&server)))
+    Ok(json_of(StatusCode::OK, &ServerView::of(&*find_server(&state, &name)?)))
+}
+
+pub(super) fn find_server(state: &ApiState, name: &str) -> Result<Arc<ManagedServer>, ApiError> {
+    let server = state.servers.as_ref().and_then(|manager| manager.server(name));
+    server.ok_or_else(|| ApiError::not_found("server_not_found", format!("server `{name}` does not exist")))
 }
 
 /// Begins a sign-in of the operator at a server, whose tokens all callers share. Operator only.
@@ -95,9 +101,7 @@ async fn sign_in_to_server(
     State(state): State<ApiState>,
     ApiPath(name): ApiPath<String>,
 ) -> ApiResult {
-    let server = state.servers.as_ref().and_then(|manager| manager.server(&name));
-    let unknown = || ApiError::not_found("server_not_found", format!("server `{name}` does not exist"));
-    let config = server.ok_or_else(unknown)?.config().clone();
+    let config = find_server(&state, &name)?.config().clone();
     let not_offered = || {
         let message = format!("server `{name}` has no sign-in here");
         ApiError {
@@ -112,7 +116,7 @@ async fn sign_in_to_server(
 }
 
 impl ServerView {
-    fn of(server: &ManagedServer) -> Self {
+    pub(super) fn of(server: &ManagedServer) -> Self {
         let (config, approvals, state) = (server.config(), server.tool_approvals(), server.state());
         let failure = match &state {
             ServerState::Degraded { reason, .. } | ServerState::Down { reason, .. } => Some(reason.clone()),
@@ -131,6 +135,7 @@ impl ServerView {
             },
             trusted: config.trusted,
             tools: approvals.approved().len(),
+            awaiting_approval: approvals.quarantined.len(),
             private_instances: server.private_instances(),
             revision: server.live_session().map(|session| session.revision()),
             problem: failure.or_else(|| approvals.problem_summary()).map(|text| redact(&text).into_owned()),

@@ -45,6 +45,9 @@ struct ToolCallResult {
     /// The same as JSON, if the tool provides it.
     #[serde(skip_serializing_if = "Option::is_none")]
     structured: Option<Value>,
+    /// Whether texts and lists in `structured` were shortened. The whole is at `GET /api/v1/results/RESULT_ID`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    structured_truncated: bool,
     /// Whether the tool reported a failure.
     is_error: bool,
     /// The source that answered.
@@ -52,7 +55,7 @@ struct ToolCallResult {
     /// The number of calls that were made, over all sources.
     attempts: u32,
     duration_ms: u64,
-    /// The whole result, if `output` is truncated: the `reference` of the tool `read_result`.
+    /// The whole result, if `output` is truncated: `GET /api/v1/results/RESULT_ID`, or the tool `read_result`.
     #[serde(skip_serializing_if = "Option::is_none")]
     result_id: Option<String>,
 }
@@ -122,6 +125,7 @@ impl ToolCallResult {
         Self {
             output: output.to_text(),
             structured: output.structured.as_ref().map(RawJson::to_value),
+            structured_truncated: meta.structured_truncated,
             is_error: false,
             source: meta.source.as_ref().map(ToString::to_string),
             attempts: meta.attempts,
@@ -135,6 +139,7 @@ impl ToolCallResult {
         Self {
             output: format!("{}{hint}", error.message()),
             structured: None,
+            structured_truncated: false,
             is_error: true,
             source: error.source_id().map(ToString::to_string),
             attempts: error.attempts(),

@@ -212,7 +212,32 @@ async fn a_long_result_is_truncated_as_the_profile_says_and_kept() {
     let (api, _, _) = api(Profile { budget: Budget::Characters(100), ..Profile::default() });
     let (_, result) = call(&api, "long", "{}").await;
     assert!(result["output"].as_str().unwrap().len() < 300, "{result}");
-    assert!(result["result_id"].as_str().unwrap().starts_with("r_"), "{result}");
+    let id = result["result_id"].as_str().unwrap();
+    assert!(id.starts_with("r_"), "{result}");
+    let read = async |offset: usize| {
+        let request = RouteRequest {
+            method: Method::GET,
+            path: format!("/api/v1/results/{id}"),
+            query: format!("offset={offset}&limit=70"),
+            ..call_request("", "")
+        };
+        let response = api.handle(request).await;
+        let RouteBody::Json(text) = response.body else { panic!("no JSON") };
+        serde_json::from_slice::<Value>(&text).unwrap()
+    };
+    let (mut joined, mut next) = (String::new(), Some(0));
+    while let Some(offset) = next {
+        let part = read(usize::try_from(offset).unwrap()).await;
+        joined.push_str(part["text"].as_str().unwrap());
+        next = part["next"].as_u64();
+    }
+    assert_eq!(joined, "word ".repeat(200), "all parts joined are the whole");
+    let unknown = RouteRequest {
+        method: Method::GET,
+        path: "/api/v1/results/r_none".to_owned(),
+        ..call_request("", "")
+    };
+    assert_eq!(api.handle(unknown).await.status, 404);
 }
 
 #[tokio::test]

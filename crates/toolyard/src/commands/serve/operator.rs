@@ -7,13 +7,20 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use toolyard::{
     core::BoxFuture,
-    gateway::{AdminError, ImportReport, SettingOrigin, SettingValue, SettingsProvider, SettingsReport},
+    gateway::{
+        AdminError, ImportReport, NewServer, ServerChange, SettingOrigin, SettingValue, SettingsProvider,
+        SettingsReport,
+    },
 };
+use toolyard_core::{AuditedDecision, ContentHash};
 
 use crate::{
     cli::ServeArgs,
-    commands::import::import_for_api::{self, ImportError},
-    config::CliContext,
+    commands::{
+        import::import_for_api::{self, ImportError},
+        servers::operator_changes,
+    },
+    config::{CliContext, record_decision_by},
     error::CliError,
 };
 
@@ -22,8 +29,8 @@ pub(super) struct OperatorSettings {
     loaded: ArcSwap<LoadedSettings>,
     /// The settings of the start, of which some stay in effect.
     initial: SettingsReport,
-    /// Held while servers are imported.
-    import: Mutex<()>,
+    /// Held while the settings are changed: of two changes at once, the second must see the file that the first one wrote.
+    change: Arc<Mutex<()>>,
     /// Values of the command line, which override the settings files or are added to their lists.
     overrides: Vec<(&'static str, Value)>,
 }
@@ -45,7 +52,7 @@ impl OperatorSettings {
         let origins = list("serve.allowed_origins", &arguments.allow_origin);
         let overrides = [surface, hosts, origins].into_iter().flatten().collect();
         let loaded = ArcSwap::from_pointee(LoadedSettings { context, needs_restart: Vec::new() });
-        Ok(Self { loaded, initial, import: Mutex::default(), overrides })
+        Ok(Self { loaded, initial, change: Arc::default(), overrides })
     }
 
     /// Replaces the settings after a reload.
@@ -89,22 +96,74 @@ impl SettingsProvider for OperatorSettings {
         by: &'a str,
     ) -> BoxFuture<'a, Result<ImportReport, AdminError>> {
         Box::pin(async move {
-            // Of two imports at once, the second must see the file that the first one wrote.
-            let _turn = self.import.lock().await;
+            let turn = Arc::clone(&self.change).lock_owned().await;
             let loaded = self.loaded.load_full();
             let (names, by) = (names.to_vec(), by.to_owned());
-            let import = async move { import_for_api::import(&names, &by, &loaded.context).await };
+            let import = async move {
+                // Until the work is done, also if nobody waits for it any more.
+                let _turn = turn;
+                import_for_api::import(&names, &by, &loaded.context).await
+            };
             on_blocking_thread(import).await?.map_err(|error| match error {
                 ImportError::Unknown(name) => AdminError::UnknownServer(name),
                 ImportError::Existing(name) => AdminError::ServerExists(name),
                 ImportError::Conflicting(name) => AdminError::ServerConflicts(name),
-                ImportError::Failed(error) => AdminError::NotChanged {
-                    message: error.message().to_owned(),
-                    hint: error.hint().map(str::to_owned),
-                },
+                ImportError::Failed(error) => not_changed(&error),
             })
         })
     }
+
+    fn add_server<'a>(&'a self, server: &'a NewServer, by: &'a str) -> BoxFuture<'a, Result<(), AdminError>> {
+        Box::pin(async move {
+            let turn = Arc::clone(&self.change).lock_owned().await;
+            let loaded = self.loaded.load_full();
+            if loaded.context.servers.iter().any(|existing| *existing.id.as_str() == *server.name) {
+                return Err(AdminError::ServerExists(server.name.clone()));
+            }
+            let (server, by) = (server.clone(), by.to_owned());
+            let add = async move {
+                let _turn = turn;
+                operator_changes::add(server, &by, &loaded.context).await
+            };
+            on_blocking_thread(add).await?.map_err(|error| not_changed(&error))
+        })
+    }
+
+    fn change_server<'a>(
+        &'a self,
+        name: &'a str,
+        change: ServerChange,
+        by: &'a str,
+    ) -> BoxFuture<'a, Result<(), AdminError>> {
+        Box::pin(async move {
+            let turn = Arc::clone(&self.change).lock_owned().await;
+            let loaded = self.loaded.load_full();
+            let (name, by) = (name.to_owned(), by.to_owned());
+            let change = async move {
+                let _turn = turn;
+                operator_changes::change(&name, change, &by, &loaded.context).await
+            };
+            on_blocking_thread(change).await?.map_err(|error| not_changed(&error))
+        })
+    }
+
+    fn record_approval<'a>(
+        &'a self,
+        tool: &'a str,
+        definition: ContentHash,
+        by: &'a str,
+    ) -> BoxFuture<'a, Result<(), AdminError>> {
+        Box::pin(async move {
+            let loaded = self.loaded.load_full();
+            let decision = AuditedDecision::ApproveDefinition;
+            let recorded = record_decision_by(by, decision, tool, definition, &loaded.context).await;
+            recorded.map_err(|error| not_changed(&error))
+        })
+    }
+}
+
+fn not_changed(error: &CliError) -> AdminError {
+    AdminError::NotChanged { message: error.message().to_owned(), hint: error.hint().map(str::to_owned) }
 }
 
 /// Runs work with files on a thread where it may block.

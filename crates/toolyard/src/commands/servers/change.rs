@@ -13,7 +13,7 @@ use toolyard_mcp_client::{
 use super::edit::{missing, missing_hint, print_change, print_reload_note};
 use crate::{
     cli::EditServerArgs,
-    config::{CliContext, SettingsDocument, SettingsPlace},
+    config::{CliContext, SettingsDocument, SettingsPlace, current_user},
     error::CliError,
     terminal::{Output, confirm, read_secret},
 };
@@ -79,7 +79,7 @@ pub(super) async fn edit(
     .await
 }
 
-/// Changes a server of the operator's settings.
+/// Changes a server of the operator's settings, and says so.
 async fn change(
     (name, is_stored): (&str, bool),
     action: &str,
@@ -87,6 +87,24 @@ async fn change(
     output: &Output,
     change: impl FnOnce(&mut ServerSettings) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
+    let (place, warnings) =
+        change_settings((name, is_stored), action, &current_user(), context, change).await?;
+    for warning in warnings {
+        output.message(&format!("note: {warning}"));
+    }
+    print_change(output, "server", name, action, &place);
+    print_reload_note(&place, context, output);
+    Ok(())
+}
+
+/// Changes a server of the operator's settings. Returns where they are, and warnings.
+pub(super) async fn change_settings(
+    (name, is_stored): (&str, bool),
+    action: &str,
+    changed_by: &str,
+    context: &CliContext,
+    change: impl FnOnce(&mut ServerSettings) -> Result<(), CliError>,
+) -> Result<(SettingsPlace, Vec<String>), CliError> {
     let document = SettingsDocument::read(is_stored, context).await?;
     let path = PathBuf::from(document.place.to_string());
     let Some(mut settings) = Settings::parse(&document.text, &path)?.servers.remove(name) else {
@@ -101,19 +119,14 @@ async fn change(
     change(&mut settings)?;
     let invalid = |error: &dyn std::fmt::Display| CliError::usage(error.to_string());
     settings.clone().into_config(name, &context.config_folder).map_err(|error| invalid(&error))?;
-    for warning in settings.warnings(name) {
-        output.message(&format!("note: {warning}"));
-    }
     let text = change_server(&document.text, name, &settings).map_err(|error| invalid(&error))?;
     let place: SettingsPlace = match text {
         Some(text) if settings != before => {
-            document.replace(&text, &format!("server {name} {action}"), context).await?
+            document.replace_by(changed_by, &text, &format!("server {name} {action}"), context).await?
         }
         _ => document.place,
     };
-    print_change(output, "server", name, action, &place);
-    print_reload_note(&place, context, output);
-    Ok(())
+    Ok((place, settings.warnings(name)))
 }
 
 /// The settings with changed and removed keys.

@@ -11,7 +11,7 @@ use toolyard_mcp_client::{
 
 use crate::{
     cli::AddServerArgs,
-    config::{CliContext, SettingsDocument, SettingsPlace, running_hubs::reload_note},
+    config::{CliContext, SettingsDocument, SettingsPlace, current_user, running_hubs::reload_note},
     error::CliError,
     terminal::Output,
 };
@@ -33,18 +33,28 @@ pub(super) async fn add(
         strict: server.strict,
         ..ServerSettings::default()
     };
-    let document = SettingsDocument::read(server.store, context).await?;
-    let invalid = |error: &dyn std::fmt::Display| CliError::usage(error.to_string());
-    settings.clone().into_config(&server.name, &context.config_folder).map_err(|error| invalid(&error))?;
-    let text = add_server(&document.text, &server.name, &settings).map_err(|error| invalid(&error))?;
+    let place = add_to_settings((&server.name, server.store), &settings, &current_user(), context).await?;
     for warning in settings.warnings(&server.name) {
         output.message(&format!("note: {warning}"));
     }
-    let place = document.replace(&text, &format!("server {} added", server.name), context).await?;
     print_change(output, "server", &server.name, "added", &place);
     print_reload_note(&place, context, output);
     output.message(&format!("  hint: test it: toolyard servers test {}", server.name));
     Ok(())
+}
+
+/// Adds a server to the operator's settings. Returns where they are.
+pub(super) async fn add_to_settings(
+    (name, is_stored): (&str, bool),
+    settings: &ServerSettings,
+    added_by: &str,
+    context: &CliContext,
+) -> Result<SettingsPlace, CliError> {
+    let document = SettingsDocument::read(is_stored, context).await?;
+    let invalid = |error: &dyn std::fmt::Display| CliError::usage(error.to_string());
+    settings.clone().into_config(name, &context.config_folder).map_err(|error| invalid(&error))?;
+    let text = add_server(&document.text, name, settings).map_err(|error| invalid(&error))?;
+    document.replace_by(added_by, &text, &format!("server {name} added"), context).await
 }
 
 /// Removes a server from the user's settings and from the cache.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use toolyard::Toolyard;
+use toolyard_mcp_client::config::TransportConfig;
 
 use super::find_config;
 use crate::{
@@ -44,7 +45,7 @@ fn append(file: &Path, lines: &[String]) -> std::io::Result<()> {
 }
 
 pub(super) fn show(name: &str, lines: usize, context: &CliContext, output: &Output) -> Result<(), CliError> {
-    find_config(name, context)?;
+    let config = find_config(name, context)?;
     let file = file(context, name);
     let text = fs::read(&file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
     let all: Vec<&str> = text.lines().collect();
@@ -52,7 +53,12 @@ pub(super) fn show(name: &str, lines: usize, context: &CliContext, output: &Outp
     if output.is_json() {
         output.json(&last);
     } else if last.is_empty() {
-        output.message(&format!("the log of {name} is empty"));
+        output.message(&match (&config.transport, &config.program) {
+            (TransportConfig::Http { .. }, None) => {
+                format!("{name} has no log here: it is an HTTP server, which writes its own")
+            }
+            _ => format!("the log of {name} is empty"),
+        });
     } else {
         last.iter().for_each(|line| output.line(line));
     }

@@ -7,6 +7,7 @@ pub(crate) mod edit;
 pub(crate) mod failure_cache;
 mod login;
 pub(crate) mod logs;
+pub(crate) mod operator_changes;
 mod pending_servers;
 mod sign_ins;
 mod test;

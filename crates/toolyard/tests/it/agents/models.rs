@@ -134,10 +134,12 @@ fn doctor_checks_models() {
     PROBLEM models [models.gpt] key: the environment variable `NO_SUCH_KEY` is not set
                        hint: agents cannot use gpt until this is fixed
     ok models local: scripted
+    PROBLEM models several models are configured (gpt, local), and no `default_model`
+                       hint: choose one in toolyard.toml: default_model = "NAME"
     PROBLEM agents agent clerk uses model `none`, which does not exist
                        hint: list models: toolyard models list
     --- stderr
-    error: found 2 problems
+    error: found 3 problems
     --- exit 1
     "#);
 }
