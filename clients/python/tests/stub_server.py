@@ -79,7 +79,12 @@ class Handler(BaseHTTPRequestHandler):
     def _nothing(self, *_: Any) -> None:
         self._error(404, "not_found", "no such route")
 
-    def _tools(self, rest: List[str], query: Dict[str, str], _: Any) -> None:
+    def _tools(self, rest: List[str], query: Dict[str, str], body: Any) -> None:
+        if rest == ["gone", "call"]:
+            error = {"code": "tool_not_found", "message": "no tool `gone`", "param": None, "hint": "did you mean `tool_0`?"}
+            return self._json(404, {"error": error})
+        if rest[1:] == ["call"]:
+            return self._json(200, {"output": "12…", "is_error": False, "source": body.get("source"), "result_id": "r_1"})
         if rest == ["odd%2Fname"]:
             return self._json(200, {**TOOLS[0], "name": "odd/name", "input_schema": {}, "added_later": 1})
         if rest:
@@ -88,6 +93,10 @@ class Handler(BaseHTTPRequestHandler):
             return self._json(200, {"tools": [{**TOOLS[1], "score": 0.9}], "next": None})
         start = int(query.get("after") or 0)
         self._json(200, {"tools": TOOLS[start:start + 2], "next": str(start + 2) if start + 2 < len(TOOLS) else None})
+
+    def _results(self, rest: List[str], query: Dict[str, str], _: Any) -> None:
+        first, second = {"text": "12", "offset": 0, "next": 2, "total": 3}, {"text": "3", "offset": 2, "next": None, "total": 3}
+        self._json(200, first if query["offset"] == "0" else second)
 
     def _servers(self, *_: Any) -> None:
         self._json(200, {"servers": [{"name": "time", "state": "stopped", "tools": 2}]})

@@ -51,6 +51,14 @@ class RequestTest(ClientTest):
         tool = self.client.tools.get("odd/name")
         self.assertEqual((tool["name"], tool["added_later"]), ("odd/name", 1))
 
+    def test_tools_are_called_and_long_results_are_read_whole(self) -> None:
+        result = self.client.tools.call("tool_0", {"count": 1}, source="native")
+        self.assertEqual(self.server.requests[-1][3], {"arguments": {"count": 1}, "source": "native"})
+        self.assertEqual((result["source"], self.client.tools.result(result["result_id"])), ("native", "123"))
+        with self.assertRaises(ApiError) as raised:
+            self.client.tools.call("gone")
+        self.assertEqual(raised.exception.hint, "did you mean `tool_0`?")
+
     def test_agents_are_created_replaced_and_deleted(self) -> None:
         self.assertEqual(self.client.agents.list()[0]["origin"], "built_in")
         self.assertEqual(self.client.agents.get("assistant")["name"], "assistant")

@@ -3,8 +3,8 @@ import { ApiError, RunIsSuspended, TimedOut, answerOrError } from "./errors.js";
 import { type EventOptions, readEvents } from "./events.js";
 import { Transport, type TransportOptions } from "./transport.js";
 import type {
-  Agent, Approval, ApprovalRequested, CreatedRun, RunDetails, RunEvent, RunRequest, RunSummary, Scope, Server, Tool, ToolDetails,
-  ToolMatch, ToolStatistics, UnknownStep,
+  Agent, Approval, ApprovalRequested, CreatedRun, ResultPart, RunDetails, RunEvent, RunRequest, RunSummary, Scope, Server, Tool,
+  ToolCallResult, ToolDetails, ToolMatch, ToolStatistics, UnknownStep,
 } from "./types.js";
 
 export const DEFAULT_URL = "http://127.0.0.1:7300";
@@ -139,6 +139,31 @@ export class Tools extends Group {
   /** One tool with its schemas; `source` chooses if several sources have it. */
   async get(name: string, options: { source?: string } = {}): Promise<ToolDetails> {
     return (await this.http.request("GET", "/tools/{name}", { path: { name }, query: { source: options.source } })) as ToolDetails;
+  }
+
+  /**
+   * Calls a tool. A failure that the tool reports is a result with `is_error`. The call is sent again only if the gateway says that nothing
+   * was called. Give the `source`: a tool of the same name may be added at another one.
+   */
+  async call(
+    name: string,
+    args: Record<string, unknown> = {},
+    options: { source?: string; signal?: AbortSignal } = {},
+  ): Promise<ToolCallResult> {
+    const { source, signal } = options;
+    const body = { arguments: args, ...(source !== undefined && { source }) };
+    return (await this.http.request("POST", "/tools/{name}/call", { path: { name }, body, signal })) as ToolCallResult;
+  }
+
+  /** The whole of a result that was too long for its answer, by its `result_id`. */
+  async result(id: string): Promise<string> {
+    let text = "";
+    for (let offset: number | null = 0; offset !== null; ) {
+      const part = (await this.http.request("GET", "/results/{id}", { path: { id }, query: { offset } })) as ResultPart;
+      text += part.text;
+      offset = part.next;
+    }
+    return text;
   }
 }
 

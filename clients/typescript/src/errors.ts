@@ -26,8 +26,10 @@ export class ApiError extends ToolyardError {
     readonly param: string | null = null,
     /** Milliseconds after which the request may be repeated, if the server says so. */
     readonly retryAfterMs: number | null = null,
+    /** What to do about it, if the server says so. */
+    readonly hint: string | null = null,
   ) {
-    super(code ? `${status} ${code}: ${message}` : `${status}: ${message}`);
+    super((code ? `${status} ${code}: ${message}` : `${status}: ${message}`) + (hint ? ` (hint: ${hint})` : ""));
   }
 }
 

@@ -143,11 +143,13 @@ export function apiError(response: Response, text: string): ApiError {
   let code = "";
   let message = text.slice(0, 500) || response.statusText;
   let param: string | null = null;
+  let hint: string | null = null;
   try {
-    const error = (JSON.parse(text) as { error?: { code?: unknown; message?: unknown; param?: unknown } }).error;
+    const error = (JSON.parse(text) as { error?: { code?: unknown; message?: unknown; param?: unknown; hint?: unknown } }).error;
     code = typeof error?.code === "string" ? error.code : "";
     message = typeof error?.message === "string" ? error.message : message;
     param = typeof error?.param === "string" ? error.param : null;
+    hint = typeof error?.hint === "string" ? error.hint : null;
   } catch {
     // Not an error of this API, such as one of a proxy.
   }
@@ -156,7 +158,7 @@ export function apiError(response: Response, text: string): ApiError {
     const seconds = Number(response.headers.get("retry-after") ?? 1);
     retryAfterMs = Math.min(Math.max(Number.isFinite(seconds) ? seconds * 1000 : 1000, 0), MAX_RETRY_DELAY_MS);
   }
-  return new ApiError(response.status, code, message, param, retryAfterMs);
+  return new ApiError(response.status, code, message, param, retryAfterMs, hint);
 }
 
 export function describe(error: unknown): string {

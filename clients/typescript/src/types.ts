@@ -14,6 +14,9 @@ export interface Server {
   private_instances: number;
   revision: string | null;
   problem: string | null;
+  /** How many of its tools await the operator's approval. */
+  awaiting_approval: number;
+  needs_sign_in: boolean;
 }
 
 /** A tool. */
@@ -45,6 +48,28 @@ export interface ToolDetails extends Tool {
   output_schema: Record<string, unknown> | null;
   capabilities: unknown[];
   statistics: Record<string, unknown> | null;
+}
+
+/** The result of a call. `structured` is the same as JSON, if the tool provides it. */
+export interface ToolCallResult {
+  output: string;
+  structured?: unknown;
+  /** Set if texts and lists in `structured` were shortened. */
+  structured_truncated?: boolean;
+  is_error: boolean;
+  source: string | null;
+  attempts: number;
+  duration_ms: number;
+  /** Set if `output` is cut: `tools.result` returns the whole. */
+  result_id?: string;
+}
+
+/** A part of a long result; sizes are in bytes. */
+export interface ResultPart {
+  text: string;
+  offset: number;
+  next: number | null;
+  total: number;
 }
 
 /** Calls of a tool at a source, as far as the store knows them. */
@@ -140,6 +165,26 @@ export interface Review {
   missing: string[];
 }
 
+/** A step of a run. Texts are redacted and shortened. */
+export interface RunStep {
+  id: string;
+  /** Null if a model reasons out the result. */
+  tool: string | null;
+  source: string | null;
+  description: string;
+  depends_on: string[];
+  state: string;
+  started_at: number | null;
+  duration_ms: number | null;
+  arguments: string | null;
+  output: string | null;
+  attempts: { started_at: number; duration_ms: number | null; arguments: string; error: string | null }[];
+  verification: { verified: boolean; confidence: number; issues: string[] } | null;
+  error: string | null;
+  hint: string | null;
+  notes: string[];
+}
+
 /** A run. */
 export interface RunDetails {
   run: string;
@@ -153,6 +198,7 @@ export interface RunDetails {
   message: string | null;
   hint: string | null;
   plan: unknown;
+  steps: RunStep[];
   pending_approvals: Record<string, unknown>[];
   unknown_steps: unknown[];
   usage: Record<string, unknown>;

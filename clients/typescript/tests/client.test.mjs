@@ -42,6 +42,13 @@ test("tools are searched, listed page by page and described", async () => {
   assert.deepEqual([tool.name, tool.added_later], ["odd/name", 1]);
 });
 
+test("tools are called, and long results are read whole", async () => {
+  const result = await client.tools.call("tool_0", { count: 1 }, { source: "native" });
+  assert.deepEqual(stub.requests.at(-1).body, { arguments: { count: 1 }, source: "native" });
+  assert.deepEqual([result.source, await client.tools.result(result.result_id)], ["native", "123"]);
+  await assert.rejects(client.tools.call("gone"), (error) => error.hint === "did you mean `tool_0`?" && error.message.endsWith("(hint: did you mean `tool_0`?)"));
+});
+
 test("agents are created, replaced and deleted", async () => {
   assert.equal((await client.agents.list())[0].origin, "built_in");
   assert.equal((await client.agents.get("assistant")).name, "assistant");

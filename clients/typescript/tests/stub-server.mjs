@@ -53,12 +53,17 @@ export class StubServer {
     const [group, ...rest] = url.pathname.replace("/api/v1/", "").split("/");
     const handlers = {
       tools: () => {
+        if (rest[1] === "call" && rest[0] === "gone") {
+          return json(404, { error: { message: "no tool `gone`", type: "invalid_request_error", param: null, code: "tool_not_found", hint: "did you mean `tool_0`?" } });
+        }
+        if (rest[1] === "call") return json(200, { output: "12…", is_error: false, source: body.source ?? null, attempts: 1, duration_ms: 1, result_id: "r_1" });
         if (rest[0] === "odd%2Fname") return json(200, { ...TOOLS[0], name: "odd/name", added_later: 1 });
         if (rest.length > 0) return error(404, "tool_not_found", `no tool \`${rest[0]}\``);
         if (url.searchParams.has("query")) return json(200, { tools: [{ ...TOOLS[1], score: 0.9 }], next: null });
         const start = Number(url.searchParams.get("after") ?? 0);
         return json(200, { tools: TOOLS.slice(start, start + 2), next: start + 2 < TOOLS.length ? String(start + 2) : null });
       },
+      results: () => json(200, url.searchParams.get("offset") === "0" ? { text: "12", offset: 0, next: 2, total: 3 } : { text: "3", offset: 2, next: null, total: 3 }),
       servers: () => json(200, { servers: [{ name: "time", state: "stopped", tools: 2 }] }),
       statistics: () => json(200, { statistics: [{ tool: "tool_0", calls: 3 }] }),
       audit: () => json(200, rest[0] === "verify" ? { valid: true } : { records: [{ record: 1 }], next: null }),

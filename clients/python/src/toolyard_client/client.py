@@ -12,8 +12,8 @@ from .errors import ApiError, ConnectionFailed, RunIsSuspended, error_of_end
 from .events import EventReader
 from .transport import Transport
 from .types import (
-    Agent, Approval, ApprovalRequested, CreatedRun, Event, Message, RunDetails, RunEnded, RunSummary, RunSuspended, Scope, Server, Tool,
-    ToolDetails, ToolMatch, ToolStatistics, UnknownStep,
+    Agent, Approval, ApprovalRequested, CreatedRun, Event, Message, ResultPart, RunDetails, RunEnded, RunSummary, RunSuspended, Scope,
+    Server, Tool, ToolCallResult, ToolDetails, ToolMatch, ToolStatistics, UnknownStep,
 )
 
 DEFAULT_URL = "http://127.0.0.1:7300"
@@ -53,6 +53,28 @@ class Tools(_Group):
     def get(self, name: str, *, source: Optional[str] = None) -> ToolDetails:
         """One tool with its schemas; `source` chooses if several sources have it."""
         return cast(ToolDetails, self._http.request("GET", "/tools/{name}", path={"name": name}, query={"source": source}))
+
+    def call(
+        self, name: str, arguments: Optional[Dict[str, Any]] = None, *, source: Optional[str] = None
+    ) -> ToolCallResult:
+        """Calls a tool. A failure that the tool reports is a result with `is_error`.
+
+        The call is sent again only if the gateway says that nothing was called. Give the `source`: a tool of the same name may be added at
+        another one.
+        """
+        body: Dict[str, Any] = {"arguments": arguments or {}}
+        if source is not None:
+            body["source"] = source
+        return cast(ToolCallResult, self._http.request("POST", "/tools/{name}/call", path={"name": name}, body=body))
+
+    def result(self, result_id: str) -> str:
+        """The whole of a result that was too long for its answer, by its `result_id`."""
+        text, offset = "", cast(Optional[int], 0)
+        while offset is not None:
+            part = cast(ResultPart, self._http.request("GET", "/results/{id}", path={"id": result_id}, query={"offset": offset}))
+            text += part["text"]
+            offset = part["next"]
+        return text
 
 
 class Servers(_Group):

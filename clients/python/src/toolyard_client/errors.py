@@ -24,8 +24,16 @@ class ApiError(ToolyardError):
     server sent none.
     """
 
-    def __init__(self, status: int, code: str, message: str, param: Optional[str] = None, retry_after: Optional[float] = None) -> None:
-        super().__init__(f"{status} {code}: {message}" if code else f"{status}: {message}")
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        param: Optional[str] = None,
+        retry_after: Optional[float] = None,
+        hint: Optional[str] = None,
+    ) -> None:
+        super().__init__((f"{status} {code}: {message}" if code else f"{status}: {message}") + (f" (hint: {hint})" if hint else ""))
         self.status = status
         self.code = code
         self.message = message
@@ -33,6 +41,8 @@ class ApiError(ToolyardError):
         self.param = param
         #: Seconds after which the request may be repeated, if the server says so.
         self.retry_after = retry_after
+        #: What to do about it, if the server says so.
+        self.hint = hint
 
 
 class RunError(ToolyardError):

@@ -195,10 +195,11 @@ def _parse(content: bytes) -> Any:
 
 
 def _api_error(response: http.client.HTTPResponse, content: bytes) -> ApiError:
-    code, message, param = "", content[:500].decode("utf-8", "replace") or response.reason, None
+    code, message, param, hint = "", content[:500].decode("utf-8", "replace") or response.reason, None, None
     try:
         error = json.loads(content)["error"]
         code, message, param = str(error.get("code") or ""), str(error.get("message") or message), error.get("param")
+        hint = error.get("hint")
     except (ValueError, LookupError, TypeError, AttributeError):
         pass  # Not an error of this API, such as one of a proxy.
     retry_after = None
@@ -207,4 +208,4 @@ def _api_error(response: http.client.HTTPResponse, content: bytes) -> ApiError:
             retry_after = min(max(float(response.getheader("Retry-After") or 1), 0.0), MAX_RETRY_DELAY_SECONDS)
         except ValueError:
             retry_after = 1.0
-    return ApiError(response.status, code, message, param, retry_after)
+    return ApiError(response.status, code, message, param, retry_after, hint)

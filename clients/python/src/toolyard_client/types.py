@@ -27,6 +27,9 @@ class Server(TypedDict):
     private_instances: int
     revision: Optional[str]
     problem: Optional[str]
+    #: How many of its tools await the operator's approval.
+    awaiting_approval: int
+    needs_sign_in: bool
 
 
 class Tool(TypedDict):
@@ -61,6 +64,30 @@ class ToolDetails(Tool):
     output_schema: Optional[Dict[str, Any]]
     capabilities: List[Any]
     statistics: Optional[Dict[str, Any]]
+
+
+class ToolCallResult(TypedDict):
+    """The result of a call. `structured` is the same as JSON, if the tool provides it."""
+
+    output: str
+    structured: NotRequired[Any]
+    #: Set if texts and lists in `structured` were shortened.
+    structured_truncated: NotRequired[bool]
+    is_error: bool
+    source: Optional[str]
+    attempts: int
+    duration_ms: int
+    #: Set if `output` is cut: `tools.result` returns the whole.
+    result_id: NotRequired[str]
+
+
+class ResultPart(TypedDict):
+    """A part of a long result; sizes are in bytes."""
+
+    text: str
+    offset: int
+    next: Optional[int]
+    total: int
 
 
 class ToolStatistics(TypedDict):
@@ -166,6 +193,27 @@ class Review(TypedDict):
     missing: List[str]
 
 
+class RunStep(TypedDict):
+    """A step of a run. Texts are redacted and shortened."""
+
+    id: str
+    #: None if a model reasons out the result.
+    tool: Optional[str]
+    source: Optional[str]
+    description: str
+    depends_on: List[str]
+    state: str
+    started_at: Optional[int]
+    duration_ms: Optional[int]
+    arguments: Optional[str]
+    output: Optional[str]
+    attempts: List[Dict[str, Any]]
+    verification: Optional[Dict[str, Any]]
+    error: Optional[str]
+    hint: Optional[str]
+    notes: List[str]
+
+
 class RunDetails(TypedDict):
     """A run. `receipt` is `effects` in words, `opinion` is `review` in words."""
 
@@ -180,6 +228,7 @@ class RunDetails(TypedDict):
     message: Optional[str]
     hint: Optional[str]
     plan: Any
+    steps: List[RunStep]
     pending_approvals: List[Dict[str, Any]]
     unknown_steps: List[Any]
     usage: Dict[str, Any]
