@@ -92,13 +92,11 @@ impl ToolExperience<'_> {
         {
             let mut errors: Vec<&str> = errors.keys().map(String::as_str).collect();
             errors.sort_unstable();
-            let errors = if errors.is_empty() {
-                String::new()
-            } else {
-                format!(" (failed with {})", errors.join(", "))
-            };
+            let errors =
+                if errors.is_empty() { String::new() } else { format!("; errors: {}", errors.join(", ")) };
+            // Not a whole number, because older calls count less.
             lines.push(format!(
-                "Calls, older ones counting less: {calls:.1}, {:.0} % succeeded{errors}, median {median_milliseconds:.0} ms",
+                "About {calls:.0} recent calls: {:.0} % succeeded{errors}; median {median_milliseconds:.0} ms",
                 success_rate * 100.0
             ));
         }

@@ -62,9 +62,9 @@ async fn a_planner_learns_from_the_calls_of_its_own_user() {
     "#);
 
     let shown = fixture.home.run(&["tools", "show", "flaky_note"]);
-    let shown = shown.split_once("Calls, ").unwrap().1;
-    let (calls, rest) = shown.split_once(", median ").unwrap();
-    assert_eq!(calls, "older ones counting less: 7.0, 29 % succeeded (failed with failed)");
+    let shown = shown.split_once("About ").unwrap().1;
+    let (calls, rest) = shown.split_once("; median ").unwrap();
+    assert_eq!(calls, "7 recent calls: 29 % succeeded; errors: failed");
     insta::assert_snapshot!(rest.split_once('\n').unwrap().1, @r#"
       Last successful arguments of an agent: {"text":"milk"}
       Results look like: {"written":true}

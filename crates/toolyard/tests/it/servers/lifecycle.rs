@@ -109,7 +109,7 @@ fn a_server_is_added_tested_used_and_removed() {
     ");
     let shown = home.run(&["tools", "show", "greet"]);
     // What follows was learned from calls and contains a latency.
-    insta::assert_snapshot!(shown.split("\n  Calls, ").next().unwrap(), @r"
+    insta::assert_snapshot!(shown.split("\n  About ").next().unwrap(), @r"
     greet   fake (mcp, not trusted), unverified effects
       Greets somebody
       Parameters:
