@@ -189,10 +189,11 @@ impl RunDriver<'_> {
         let earlier = self.earlier_results(&step);
         let (context, id) = (self.context.clone(), step.step.id.clone());
         let call = StepCall { step, prepared, caller_name, past_request, owner, identity, earlier };
+        let started = Instant::now();
+        self.in_flight.call_starts.insert(id.clone(), started);
         self.queue(async move {
-            let started = Instant::now();
             let outcome = Box::new(execute(context, call).await);
-            let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let milliseconds = elapsed_millis(started);
             TaskOutcome::Called { step: id, outcome, milliseconds }
         });
         Ok(())
@@ -299,6 +300,11 @@ impl RunDriver<'_> {
             }
         }
     }
+}
+
+/// The time since then, in whole milliseconds.
+pub(super) fn elapsed_millis(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// How a step ends whose call returned this error.

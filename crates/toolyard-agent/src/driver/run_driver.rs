@@ -65,6 +65,8 @@ pub(super) enum Draining {
 pub(super) struct InFlight {
     /// Steps being prepared or called, with their source and whether they write.
     pub(super) calls: BTreeMap<String, (Option<String>, bool)>,
+    /// When the calls of steps began.
+    pub(super) call_starts: BTreeMap<String, Instant>,
     pub(super) models: BTreeSet<ModelTask>,
     /// Steps whose approval is being requested or decided by this process.
     pub(super) approvals: BTreeSet<String>,

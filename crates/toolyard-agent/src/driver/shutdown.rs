@@ -8,7 +8,7 @@ use toolyard_core::{ErrorKind, FinishedStep, RawJson, StepRecord, StepResult, St
 
 use super::{
     context::Context,
-    handle_outcome::end_for_error,
+    handle_outcome::{elapsed_millis, end_for_error},
     outcome::TaskOutcome,
     retry::{is_transient, retry},
     run_driver::{Draining, RunDriver},
@@ -29,7 +29,9 @@ impl RunDriver<'_> {
             self.run.steps().iter().filter(|step| step.phase == StepPhase::Started).cloned().collect();
         for step in started {
             let outcome = end_of_abandoned_step(&self.context, &step).await?;
-            self.record(RunEvent::StepEnded { step: step.step.id, outcome, milliseconds: 0 })?;
+            let milliseconds =
+                self.in_flight.call_starts.get(&step.step.id).copied().map_or(0, elapsed_millis);
+            self.record(RunEvent::StepEnded { step: step.step.id, outcome, milliseconds })?;
         }
         if self.run.end().is_none() {
             self.end(end)?;

@@ -13,7 +13,7 @@ use toolyard_model::{Model, ModelEvent, ModelRequest, ModelStream, ToolCalling};
 
 use super::{flaky_log::Fault, store_failures::with_fault, *};
 use crate::{
-    AgentError, ApprovalRules, CancelToken, NoWatcher, RunEnd, RunLimit, RunLimits, RunRequest, StepEnd,
+    AgentError, ApprovalRules, CancelToken, NoWatcher, RunEnd, RunEvent, RunLimit, RunLimits, RunRequest, StepEnd,
     cancel_run, request_cancellation,
 };
 
@@ -54,6 +54,13 @@ async fn cancelling_ends_a_run_at_once_and_marks_calls_in_flight() {
         "the call may have taken effect"
     );
     assert!(matches!(fixture.step_end(&run, "r").await, StepEnd::Failed { .. }), "reads have no effect");
+    let milliseconds: Vec<u64> = (fixture.events(&run).await.into_iter())
+        .filter_map(|event| match event {
+            RunEvent::StepEnded { milliseconds, .. } => Some(milliseconds),
+            _ => None,
+        })
+        .collect();
+    assert!(milliseconds.iter().all(|time| (3_000..3_250).contains(time)), "{milliseconds:?}");
     let unknown = fixture.log.unknown_steps().await.unwrap();
     assert_eq!((unknown.len(), unknown[0].step.as_str()), (1, "w"), "a user must resolve it");
     assert_eq!(fixture.log.run(&run).await.unwrap().state, RunState::Cancelled);
