@@ -3,8 +3,6 @@
 //! A scripted model stands for a real one, so that the example needs no server: see `own_model.rs` for one of your own, and
 //! `[models]` in `toolyard.toml` for one at a URL.
 #![expect(clippy::print_stdout, reason = "an example shows its result")]
-use std::sync::Arc;
-
 use toolyard::{
     agent::{ApprovalDecision, ApprovalRequest},
     model::{ScriptedModel, ToolCalling},
@@ -38,14 +36,10 @@ async fn main() -> Result<(), Error> {
     let model = ScriptedModel::with_replies(ToolCalling::Schema, [plan, "The note is written."]);
     let toolyard = Toolyard::builder()
         .function("write_note", "Writes a note", |note: Note| async move { format!("wrote {}", note.text) })
-        .model(Arc::new(model))
+        .model(model)
         .approver(ask_at_the_terminal)
         .build()
         .await?;
-    match toolyard.agent("assistant").ask("Write a note: milk").await {
-        Ok(answer) => println!("{answer}"),
-        Err(Error::NotAnswered { end, .. }) => println!("{}", toolyard::describe_end(&end)),
-        Err(error) => return Err(error),
-    }
+    println!("{}", toolyard.agent("assistant").ask("Write a note: milk").await?);
     Ok(())
 }

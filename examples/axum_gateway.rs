@@ -1,8 +1,6 @@
 //! The HTTP API of Toolyard in an axum application of your own: `cargo run --example axum_gateway -- 127.0.0.1:7412`, then
 //! `curl -H 'Authorization: Bearer secret' http://127.0.0.1:7412/toolyard/api/v1/tools`.
 #![expect(clippy::print_stdout, reason = "an example shows its result")]
-use std::time::Duration;
-
 use axum::{
     Router,
     extract::Request,
@@ -12,11 +10,7 @@ use axum::{
     routing::get,
 };
 use tokio::net::TcpListener;
-use toolyard::{
-    gateway::{HttpApi, HttpApiConfig},
-    hub::Profile,
-    prelude::*,
-};
+use toolyard::{RemoteApproval, prelude::*};
 
 #[derive(Deserialize, JsonSchema)]
 struct Greet {
@@ -38,9 +32,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .function("greet", "Greets a person", |g: Greet| async move { format!("Hello, {}!", g.name) })
         .build()
         .await?;
-    // HTTP clients may not approve calls of agents (`false`); another process takes over runs after 30 seconds.
-    let agents = toolyard.agent_service(Profile::default(), false, Duration::from_secs(30));
-    let api = HttpApi::new(HttpApiConfig { agents: Some(agents), ..toolyard.http_api_config(false) });
+    let api = toolyard.http_api().agents(RemoteApproval::Denied).build();
     let application = Router::new()
         .nest("/toolyard", api.router().layer(from_fn(authenticate)))
         .route("/", get(|| async { "the rest of the application" }));

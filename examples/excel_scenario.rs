@@ -2,7 +2,7 @@
 //! for the whole run, the answer is streamed, and the statistics of the tool are read.
 //! `cargo run --example excel_scenario -- WORKBOOK uvx excel-mcp-server stdio`
 #![expect(clippy::print_stdout, reason = "an example shows its result")]
-use std::{io::Write as _, sync::Arc};
+use std::io::Write as _;
 
 use toolyard::{
     agent::{ApprovalDecision, RunEvent, RunUpdate},
@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .store(Store::open(Location::Sqlite(folder.join("toolyard.db"))).await?)
         .server(McpServerConfig::stdio("excel", program, arguments))
         .environment(std::env::vars())
-        .model(Arc::new(model))
+        .model(model)
         .build()
         .await?;
 
@@ -49,7 +49,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             _ => {}
         }
     }
-    println!("\nanswer: {}", run.answer().await?);
+    println!("\nanswer: {}", run.outcome().await?);
     for of_tool in toolyard.statistics() {
         let percent = of_tool.success_rate * 100.0;
         println!(

@@ -16,7 +16,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .await?;
 
     toolyard.discover_servers().await;
-    for tool in toolyard.hub().specs() {
+    for tool in toolyard.hub().tools() {
         println!("{}: {}", tool.spec().name, tool.spec().description.lines().next().unwrap_or_default());
     }
     // The first call of an unknown name starts the servers too: `discover_servers` is only needed for the list.

@@ -1,7 +1,7 @@
 //! A server of your own functions, over stdio: `cargo run --example own_mcp_server`. With an address it serves HTTP instead:
 //! `cargo run --example own_mcp_server -- 127.0.0.1:7411`.
 use tokio::net::TcpListener;
-use toolyard::{mcp_server::Access, prelude::*};
+use toolyard::{gateway::Access, prelude::*};
 
 #[derive(Deserialize, JsonSchema)]
 struct Greet {

@@ -1,8 +1,6 @@
 //! A language model of your own: `cargo run --example own_model`. This one answers without a network; a real one sends
 //! `request.messages` to its server and streams what comes back.
 #![expect(clippy::print_stdout, reason = "an example shows its result")]
-use std::sync::Arc;
-
 use futures_util::stream;
 use toolyard::{
     model::{FinishReason, Model, ModelEvent, ModelRequest, ModelStream, Role, ToolCalling, Usage},
@@ -38,8 +36,8 @@ impl Model for Parrot {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let toolyard = Toolyard::builder().model(Arc::new(Parrot)).build().await?;
+    let toolyard = Toolyard::builder().model(Parrot).build().await?;
     let answer = toolyard.agent("assistant").ask("How long is my prompt?").await?;
-    println!("{}", answer.text.split(' ').take(3).collect::<Vec<_>>().join(" "));
+    println!("{}", answer.to_string().split(' ').take(3).collect::<Vec<_>>().join(" "));
     Ok(())
 }

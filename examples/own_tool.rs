@@ -14,6 +14,16 @@ struct Counter {
     calls: AtomicU64,
 }
 
+#[derive(Deserialize)]
+struct Step {
+    #[serde(default = "one")]
+    step: u64,
+}
+
+fn one() -> u64 {
+    1
+}
+
 impl Tool for Counter {
     fn spec(&self) -> &ToolSpec {
         &self.spec
@@ -25,8 +35,7 @@ impl Tool for Counter {
         context: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let step =
-                request.arguments.to_value().get("step").and_then(serde_json::Value::as_u64).unwrap_or(1);
+            let Step { step } = request.parse()?;
             if context.attempt > 1 {
                 return Err(ToolError::failed("a counter must not be repeated"));
             }

@@ -1,6 +1,6 @@
 //! A conversation whose answers are streamed: `cargo run --example streaming_chat`.
 #![expect(clippy::print_stdout, reason = "an example shows its result")]
-use std::{io::Write as _, sync::Arc};
+use std::io::Write as _;
 
 use toolyard::{
     agent::{RunEvent, RunUpdate},
@@ -13,7 +13,7 @@ async fn main() -> Result<(), Error> {
     let plan = r#"{"steps": [{"id": "sum", "tool_type": "calculate", "arguments": {"expression": "6*7"}}]}"#;
     let replies = [plan, "It is 42.", r#"{"answer": "You asked for 6 times 7."}"#];
     let model = ScriptedModel::with_replies(ToolCalling::Schema, replies);
-    let toolyard = Toolyard::builder().model(Arc::new(model)).build().await?;
+    let toolyard = Toolyard::builder().model(model).build().await?;
 
     // Question and answer are kept under this name; with a store, also across restarts.
     let agent = toolyard.agent("assistant").conversation("sums");
@@ -30,7 +30,7 @@ async fn main() -> Result<(), Error> {
                 _ => {}
             }
         }
-        println!("\n  = {}", run.answer().await?);
+        println!("\n  = {}", run.outcome().await?);
     }
     Ok(())
 }

@@ -65,7 +65,7 @@ fn with_relevant_tools<'a>(
 ) -> AvailableTools<impl Iterator<Item = PromptTool> + use<'a>> {
     let (snapshot, profile) = (hub.snapshot(), agent.tool_profile());
     let can_use = |tool: &Arc<ToolCandidate>| can_use(agent, access, &snapshot, tool);
-    let all: Vec<Arc<ToolCandidate>> = hub.specs().into_iter().filter(can_use).collect();
+    let all: Vec<Arc<ToolCandidate>> = hub.tools().into_iter().filter(can_use).collect();
     let relevant: Option<Vec<Arc<ToolCandidate>>> =
         relevant.map(|relevant| relevant.into_iter().filter(can_use).collect());
     let prompt_tool = move |tool: &ToolCandidate| {

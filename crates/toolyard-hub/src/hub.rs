@@ -237,7 +237,7 @@ impl ToolHub {
 
     /// Every tool that can be called, sorted by name (`discover_available_tools` in the specification). Denied tools are left
     /// out. Tools that share a name and are not equivalent are called as [`Snapshot::callable_name`] says.
-    pub fn specs(&self) -> Vec<Arc<ToolCandidate>> {
+    pub fn tools(&self) -> Vec<Arc<ToolCandidate>> {
         self.registry.snapshot().callable()
     }
 

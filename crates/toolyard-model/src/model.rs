@@ -1,6 +1,6 @@
 //! The trait [`Model`] and how a model calls tools.
 
-use std::{fmt, pin::Pin};
+use std::{fmt, pin::Pin, sync::Arc};
 
 use futures_util::{Stream, StreamExt as _};
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,33 @@ pub trait Model: Send + Sync + fmt::Debug {
 
     /// Starts a reply to the request.
     fn generate<'a>(&'a self, request: &'a ModelRequest) -> ModelStream<'a>;
+}
+
+/// A shared model, so that a program may keep a handle to the one it passes on.
+impl<M: Model + ?Sized> Model for Arc<M> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn provider_model(&self) -> &str {
+        (**self).provider_model()
+    }
+
+    fn provider(&self) -> &str {
+        (**self).provider()
+    }
+
+    fn tool_calling(&self) -> ToolCalling {
+        (**self).tool_calling()
+    }
+
+    fn cost(&self, usage: &Usage) -> Option<u64> {
+        (**self).cost(usage)
+    }
+
+    fn generate<'a>(&'a self, request: &'a ModelRequest) -> ModelStream<'a> {
+        (**self).generate(request)
+    }
 }
 
 /// How a model calls tools.

@@ -22,15 +22,13 @@ use std::{
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader as AsyncBufReader, duplex, split};
-use toolyard::{
-    Toolyard,
-    mcp_client::config::{McpServerConfig, TransportConfig},
-    mcp_server::{ServerConfig, SessionKeys, serve_stdio},
-    telemetry::{
-        TelemetryBuilder,
-        metrics::Metrics,
-        traces::{Sampler, TraceConfig, Traces},
-    },
+use toolyard::Toolyard;
+use toolyard_mcp_client::config::{McpServerConfig, TransportConfig};
+use toolyard_mcp_server::{ServerConfig, SessionKeys, serve_stdio};
+use toolyard_telemetry::{
+    TelemetryBuilder,
+    metrics::Metrics,
+    traces::{Sampler, TraceConfig, Traces},
 };
 
 const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";

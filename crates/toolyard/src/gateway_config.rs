@@ -5,13 +5,73 @@ use std::{sync::Arc, time::Duration};
 use toolyard_agent::AgentParts;
 use toolyard_core::BoxFuture;
 use toolyard_gateway::{
-    AgentLookupError, AgentProvider, AgentService, AgentServiceConfig, GatewayConfig, HttpApiConfig,
+    AgentLookupError, AgentProvider, AgentService, AgentServiceConfig, GatewayConfig, HttpApi, HttpApiConfig,
 };
 use toolyard_hub::Profile;
 
 use crate::{AgentsError, ModelsError, Toolyard, agents::ReloadableAgents};
 
+/// How long another process waits for a sign of life of this one before it takes over its runs.
+const RUN_LEASE: Duration = Duration::from_secs(30);
+
+/// Whether clients of the HTTP API may approve tool calls of their own runs, and change agents. If not, that is left to who
+/// operates the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RemoteApproval {
+    /// They may.
+    Allowed,
+    /// They may not.
+    Denied,
+}
+
+impl From<bool> for RemoteApproval {
+    fn from(is_allowed: bool) -> Self {
+        if is_allowed { Self::Allowed } else { Self::Denied }
+    }
+}
+
+/// The HTTP API of a [`Toolyard`] for an application with a router of its own; made by [`Toolyard::http_api`].
+#[derive(Debug)]
+#[must_use]
+pub struct HttpApiBuilder<'a> {
+    toolyard: &'a Toolyard,
+    agents: Option<RemoteApproval>,
+}
+
+impl HttpApiBuilder<'_> {
+    /// Also offers the agents.
+    pub fn agents(mut self, approval: RemoteApproval) -> Self {
+        self.agents = Some(approval);
+        self
+    }
+
+    /// The API. It authenticates nobody; that is up to the application.
+    pub fn build(self) -> HttpApi {
+        let Self { toolyard, agents } = self;
+        let mut gateway = toolyard.gateway_config();
+        gateway.agents = agents.map(|approval| toolyard.agents_of_gateway(approval));
+        toolyard.http_api_of(&gateway, agents.unwrap_or(RemoteApproval::Denied))
+    }
+}
+
 impl Toolyard {
+    /// The HTTP API, to be mounted in an application.
+    pub fn http_api(&self) -> HttpApiBuilder<'_> {
+        HttpApiBuilder { toolyard: self, agents: None }
+    }
+
+    pub(crate) fn agents_of_gateway(&self, approval: RemoteApproval) -> AgentService {
+        AgentService::new(self.agent_service_config(Profile::default(), approval, RUN_LEASE))
+    }
+
+    pub(crate) fn http_api_of(&self, gateway: &GatewayConfig, approval: RemoteApproval) -> HttpApi {
+        HttpApi::new(HttpApiConfig {
+            agents: gateway.agents.clone(),
+            main_tools: Some(gateway.main_tools()),
+            ..self.http_api_config(approval)
+        })
+    }
+
     /// The configuration of a gateway to all tools and servers, without profiles and agents.
     pub fn gateway_config(&self) -> GatewayConfig {
         let mut config = GatewayConfig::new(self.shared_hub());
@@ -22,36 +82,25 @@ impl Toolyard {
         config
     }
 
-    /// What the HTTP API of a gateway serves, without agents ([`Toolyard::agent_service`]) and tool calls
-    /// ([`GatewayConfig::main_tools`]). `clients_may_change_agents` lets HTTP clients add, change and remove agents in the store.
-    pub fn http_api_config(&self, clients_may_change_agents: bool) -> HttpApiConfig {
+    /// What the HTTP API of a gateway serves, without agents and tool calls ([`GatewayConfig::main_tools`]).
+    pub fn http_api_config(&self, approval: RemoteApproval) -> HttpApiConfig {
         HttpApiConfig {
             hub: Some(self.shared_hub()),
             main_tools: None,
             servers: self.shared_servers(),
             admin: Some(Arc::new(self.admin())),
             settings: None,
-            clients_may_change_agents,
+            clients_may_change_agents: approval == RemoteApproval::Allowed,
             ..HttpApiConfig::default()
         }
     }
 
-    /// The agents for clients of the gateway, limited to the tools of a profile. `clients_may_approve` lets HTTP clients
-    /// approve tool calls of their own runs. Another process takes a run over once this one gave no sign of life for `lease`.
-    pub fn agent_service(
-        &self,
-        profile: Profile,
-        clients_may_approve: bool,
-        lease: Duration,
-    ) -> AgentService {
-        AgentService::new(self.agent_service_config(profile, clients_may_approve, lease))
-    }
-
-    /// What [`Toolyard::agent_service`] is made of: without a limit of runs, and without a cluster.
+    /// The agents for clients of a gateway, limited to the tools of a profile, without a limit of runs and without a cluster.
+    /// Another process takes a run over once this one gave no sign of life for `lease`.
     pub fn agent_service_config(
         &self,
         profile: Profile,
-        clients_may_approve: bool,
+        approval: RemoteApproval,
         lease: Duration,
     ) -> AgentServiceConfig {
         let agents = self.agents();
@@ -63,7 +112,7 @@ impl Toolyard {
             owner: agents.owner().to_owned(),
             lease,
             profile,
-            clients_may_approve,
+            clients_may_approve: approval == RemoteApproval::Allowed,
             max_runs: usize::MAX,
             peers: None,
         }

@@ -27,8 +27,6 @@
 //! An agent plans, calls tools, verifies their results and answers, with any [`model`]. This one uses a scripted model:
 //!
 //! ```
-//! use std::sync::Arc;
-//!
 //! use toolyard::{
 //!     model::{ScriptedModel, ToolCalling},
 //!     prelude::*,
@@ -38,7 +36,7 @@
 //! # async fn main() -> Result<(), toolyard::Error> {
 //! let plan = r#"{"steps": [{"id": "product", "tool_type": "calculate", "arguments": {"expression": "6*7"}}]}"#;
 //! let model = ScriptedModel::with_replies(ToolCalling::Schema, [plan, "It is 42."]);
-//! let toolyard = Toolyard::builder().model(Arc::new(model)).build().await?;
+//! let toolyard = Toolyard::builder().model(model).build().await?;
 //!
 //! assert_eq!(toolyard.agent("assistant").ask("What is 6 times 7?").await?.to_string(), "It is 42.");
 //! # Ok(())
@@ -57,7 +55,7 @@
 //! | store runs, results and the audit log | [`store`], [`ToolyardBuilder::store`] |
 //! | write tools | [`tools`], [`core::Tool`] |
 //!
-//! The program `toolyard` is this library with a command line.
+//! The modules list what a program may need of the crates below; the program `toolyard` is this library with a command line.
 
 #[cfg(feature = "gateway")]
 mod admin;
@@ -90,9 +88,11 @@ mod synthesis;
 mod toolyard;
 
 #[cfg(feature = "agent")]
-pub use agent_handle::{AgentAnswer, AgentHandle, Approver, RunHandle, describe_end};
+pub use agent_handle::{AgentHandle, AgentOutcome, Approver, RunHandle};
 #[cfg(feature = "agent")]
 pub use agents::{Agents, AgentsError, ChatError};
+#[cfg(feature = "gateway")]
+pub use gateway_config::{HttpApiBuilder, RemoteApproval};
 #[cfg(feature = "agent")]
 pub use models::{Models, ModelsError};
 #[cfg(feature = "agent")]
@@ -110,26 +110,88 @@ pub use settings::{DurationSetting, Settings, SettingsError, schema};
 #[cfg(feature = "native")]
 pub use toolyard::SkillEnvironment;
 pub use toolyard::{Error, Toolyard, ToolyardBuilder};
+
+/// Agents, their runs, and the events of runs.
 #[cfg(feature = "agent")]
-pub use toolyard_agent as agent;
-pub use toolyard_core as core;
+pub mod agent {
+    pub use toolyard_agent::{
+        Agent, AgentConfig, AgentError, ApprovalDecision, ApprovalRequest, CancelToken, Chat, DEFAULT_AGENT,
+        Effect, EffectCause, EffectState, Fulfilled, Plan, PlanProblem, Review, ReviewRule, RunEnd, RunEvent,
+        RunLimit, RunLimits, RunRequest, RunUpdate, RunUsage, RunWatcher, Step, StepEnd, Verification,
+    };
+}
+
+/// Tools and their calls, and the traits with which a program replaces a part of the hub: history, results, audit log,
+/// policy, synthesis, telemetry.
+pub mod core {
+    pub use toolyard_core::{
+        Audit, AuditRecord, AuditUnavailable, AuditedDecision, BoxFuture, CallContext, CallPolicy,
+        CallProgress, CallRecord, Caller, CallerIdentity, ContentBlock, ErrorKind, History, OutputMeta,
+        PolicyDecision, PolicyGrounds, PolicyRequest, PolicySubject, PolicyTool, RawJson, ResultPage,
+        ResultRef, Results, ResultsError, ResultsUsage, RunId, SourceId, SourceInfo, SourceKind, SuccessRate,
+        SynthesisError, SynthesisInput, SynthesisRequest, Synthesizer, Tool, ToolCallRequest, ToolError,
+        ToolHints, ToolOutput, ToolSpec, telemetry,
+    };
+}
+
+/// The HTTP API and the MCP endpoint that a program serves.
 #[cfg(feature = "gateway")]
-pub use toolyard_gateway as gateway;
-pub use toolyard_hub as hub;
+pub mod gateway {
+    pub use toolyard_gateway::{AgentService, HttpApi, HttpApiConfig, MetricsAccess};
+    pub use toolyard_mcp_server::{Access, AccessToken, ServeError, SessionKeyError};
+}
+
+/// What routes and executes a call.
+pub mod hub {
+    pub use toolyard_hub::{
+        Budget, CallOptions, PendingEffect, Profile, SourceStatus, Surface, ToolCandidate, ToolHub, ToolMatch,
+    };
+}
+
+/// MCP servers as sources of tools.
 #[cfg(feature = "mcp")]
-pub use toolyard_mcp as mcp;
-#[cfg(feature = "mcp")]
-pub use toolyard_mcp_client as mcp_client;
-#[cfg(feature = "gateway")]
-pub use toolyard_mcp_server as mcp_server;
+pub mod mcp {
+    pub use toolyard_mcp_client::{
+        ConfigChanges, ConnectError, ManagedServer, McpManager, ServerState,
+        config::{McpServerConfig, TransportConfig},
+    };
+}
+
+/// Language models.
 #[cfg(feature = "agent")]
-pub use toolyard_model as model;
-pub use toolyard_search as search;
+pub mod model {
+    pub use toolyard_model::{
+        FinishReason, Model, ModelError, ModelErrorKind, ModelEvent, ModelMessage, ModelReply, ModelRequest,
+        ModelStream, ModelTool, ModelToolCall, OpenAiConfig, OpenAiModel, Prices, ResponseLimits,
+        ResponseSchema, Role, ScriptedModel, SecretString, ToolCallDelta, ToolCalling, Usage, collect_reply,
+    };
+    #[cfg(feature = "genai")]
+    pub use toolyard_model::{GenAiConfig, GenAiModel};
+}
+
+/// What makes tool search find more.
+pub mod search {
+    #[cfg(feature = "embedding")]
+    pub use toolyard_search::embedding::Embedder;
+    pub use toolyard_search::lexicon::Lexicons;
+}
+
+/// The durable store of runs, results, statistics and the audit log.
 #[cfg(feature = "store")]
-pub use toolyard_store as store;
-#[cfg(feature = "otlp")]
-pub use toolyard_telemetry as telemetry;
-pub use toolyard_tools as tools;
+pub mod store {
+    pub use toolyard_store::{AuditConfig, Location, ResultRetention, Retention, Store, StoreError};
+}
+
+/// Functions, skills and native tools.
+pub mod tools {
+    pub use toolyard_tools::{FunctionTool, Image, IntoOutput, Json, ToolContext, ToolFunction, function};
+    #[cfg(feature = "native")]
+    pub use toolyard_tools::{
+        Secret,
+        native::SearchSettings,
+        skill::{LoadedSkills, SkillFolder, SkillScope},
+    };
+}
 
 /// The names that most programs need.
 pub mod prelude {
@@ -142,7 +204,11 @@ pub mod prelude {
     pub use toolyard_mcp_client::config::McpServerConfig;
     pub use toolyard_tools::{Image, Json, ToolContext, function};
 
-    #[cfg(feature = "agent")]
-    pub use crate::RunHandle;
     pub use crate::{Error, Toolyard};
+    #[cfg(feature = "agent")]
+    pub use crate::{
+        RunHandle,
+        agent::{ApprovalDecision, RunEvent, RunUpdate},
+        model::Model,
+    };
 }

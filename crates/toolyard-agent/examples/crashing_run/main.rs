@@ -164,7 +164,7 @@ async fn servers(store: &Store, hub: &Arc<ToolHub>, file: &Path) -> McpManager {
     };
     let config = McpServerConfig { trusted: true, ..McpServerConfig::new("ledger", transport) };
     manager.apply(vec![config]).await.unwrap();
-    if hub.specs().is_empty() {
+    if hub.tools().is_empty() {
         manager.connect("ledger").await.unwrap();
     }
     manager

@@ -2,7 +2,7 @@
 
 mod planned_tools;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -14,6 +14,7 @@ use crate::{Plan, PlanProblem, Review};
 
 /// A state transition of a run. The run log is the sequence of its events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "fields without a comment are named after what they hold")]
 pub enum RunEvent {
@@ -319,6 +320,19 @@ impl RunEvent {
     }
 }
 
+/// The answer, or how the run ended without one.
+impl fmt::Display for RunEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Answered { answer, .. } | Self::Partial { answer, .. } => answer,
+            Self::Planned => "the plan is ready; no tool was called",
+            Self::Failed { message, .. } | Self::LimitReached { message, .. } => message,
+            Self::Suspended { .. } => "waiting for your decision",
+            Self::Cancelled => "the run was cancelled",
+        })
+    }
+}
+
 impl RunEnd {
     /// The text for the user, if the run has an answer.
     pub fn answer(&self) -> Option<&str> {
@@ -335,6 +349,7 @@ impl RunEnd {
 
 /// What a [`RunWatcher`](crate::RunWatcher) sees of a run: its events, and progress that is not logged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 #[serde(tag = "update", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "fields without a comment are named after what they hold")]
 pub enum RunUpdate {

@@ -77,10 +77,7 @@ impl AskAgent {
 
     /// Runs the agent. The run has a task of its own, so that it stays active while the client decides on an approval.
     pub(super) async fn call(&self, call: &ServiceCall) -> Result<ToolOutput, ToolError> {
-        let arguments: AskAgentArguments =
-            call.request.arguments.read().map_err(|error| {
-                failure(ErrorKind::InvalidArguments, format!("invalid arguments: {error}"))
-            })?;
+        let arguments: AskAgentArguments = call.request.parse().map_err(|error| error.on_tool(ASK_AGENT))?;
         let name = arguments.agent.as_deref().unwrap_or(DEFAULT_AGENT);
         self.runs.config.agents.refresh().await;
         let identity = call.caller.as_deref().and_then(Caller::identity).map(|identity| &**identity);

@@ -62,7 +62,7 @@ async fn denied_tools_are_neither_listed_nor_found() {
         test_tool("lookup", "b").with_description("Looks up a letter"),
     ];
     let (hub, _) = hub_denying(&["send_*", "lookup@a"], &tools);
-    let listed = hub.specs();
+    let listed = hub.tools();
     let listed: Vec<_> = listed.iter().map(|tool| (&*tool.name, tool.source_id().as_str())).collect();
     assert_eq!(
         listed,

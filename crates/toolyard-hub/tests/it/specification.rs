@@ -75,7 +75,7 @@ async fn spec_priorities_native_then_skill_then_mcp() {
     };
     let (hub, call_log) =
         hub_with(&[unavailable("mcp-a"), unavailable("skill-a").skill(), unavailable("native")]);
-    assert_eq!(hub.specs()[0].source_id().as_str(), "native");
+    assert_eq!(hub.tools()[0].source_id().as_str(), "native");
     let error = hub.execute(&request("pick"), &CallOptions::default()).await.unwrap_err();
     assert_eq!(call_log.calls(), ["native", "skill-a", "mcp-a"]);
     assert_eq!(error.source_id(), Some(&SourceId::from("native")), "the failure of the preferred source");

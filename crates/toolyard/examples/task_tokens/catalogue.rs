@@ -2,15 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use toolyard::{
-    agent::{O200k, TokenCounter as _},
-    core::{
-        BoxFuture, CallContext, Catalogue, ClientInfo, ServiceCall, SourceInfo, SourceKind, Tool,
-        ToolCallRequest, ToolError, ToolOutput, ToolService as _, ToolSpec,
-    },
-    hub::{Profile, Surface, ToolHub},
+use toolyard_agent::{O200k, TokenCounter as _};
+use toolyard_core::{
+    BoxFuture, CallContext, Catalogue, ClientInfo, ServiceCall, SourceInfo, SourceKind, Tool,
+    ToolCallRequest, ToolError, ToolOutput, ToolService as _, ToolSpec,
 };
 use toolyard_gateway::HubService;
+use toolyard_hub::{Profile, Surface, ToolHub};
 
 use crate::{client::SurfaceKind, task_set::TaskSet};
 

@@ -3,7 +3,7 @@
 use std::ops::AddAssign;
 
 use serde_json::{Value, json};
-use toolyard::agent::{O200k, TokenCounter as _};
+use toolyard_agent::{O200k, TokenCounter as _};
 
 use crate::{catalogue::ServedTools, task_set::Task};
 

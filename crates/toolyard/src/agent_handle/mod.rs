@@ -101,9 +101,9 @@ impl<'a> AgentHandle<'a> {
         self
     }
 
-    /// Runs the agent on a question until it answers. A run that ends otherwise is an error; its steps are in the run log. A call
-    /// that needs an approval suspends the run if neither an approver nor a watcher decides.
-    pub async fn ask(&self, question: impl Into<String>) -> Result<AgentAnswer, Error> {
+    /// Runs the agent on a question until it has answered, or ended in another way. A call that needs an approval suspends the
+    /// run if neither an approver nor a watcher decides. An error means that the run could not be started or recorded.
+    pub async fn ask(&self, question: impl Into<String>) -> Result<AgentOutcome, Error> {
         let (agent, run) = self.create_run(question.into()).await?;
         let watcher = ApprovingWatcher {
             watcher: self.watcher,
@@ -112,7 +112,7 @@ impl<'a> AgentHandle<'a> {
         };
         let end = agent.drive(&run, &watcher, &CancelToken::default()).await?;
         let effects = watcher.effects.into_inner().unwrap_or_else(PoisonError::into_inner);
-        AgentAnswer::from_end(run, end, effects)
+        Ok(AgentOutcome { run, end, effects })
     }
 
     /// Starts a run of a question in a task of its own and returns its events as a stream. Must be called in a Tokio runtime.
@@ -175,42 +175,27 @@ impl RunWatcher for ApprovingWatcher<'_> {
     }
 }
 
-/// An agent's answer. `Display` shows its text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How a run of an agent ended. `Display` shows its answer, or says how it ended without one.
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct AgentAnswer {
-    /// The run that produced it.
+pub struct AgentOutcome {
+    /// The run; a suspended one can be continued.
     pub run: RunId,
-    /// The answer.
-    pub text: String,
-    /// The tools and sources it is based on.
-    pub sources: Vec<String>,
+    /// The answer and its sources, or why there is none.
+    pub end: RunEnd,
     /// The receipt: what became of every planned call of a tool that may change something, from the records of the run.
     pub effects: Vec<Effect>,
 }
 
-impl AgentAnswer {
-    fn from_end(run: RunId, end: RunEnd, effects: Vec<Effect>) -> Result<Self, Error> {
-        match end {
-            RunEnd::Answered { answer, sources, .. } => Ok(Self { run, text: answer, sources, effects }),
-            end => Err(Error::NotAnswered { run, end: Box::new(end), effects }),
-        }
+impl AgentOutcome {
+    /// The text of the answer; `None` if the run is suspended, failed, was cancelled or reached a limit.
+    pub fn answer(&self) -> Option<&str> {
+        self.end.answer()
     }
 }
 
-impl fmt::Display for AgentAnswer {
+impl fmt::Display for AgentOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-/// How a run ended, in a sentence for the user.
-pub fn describe_end(end: &RunEnd) -> String {
-    match end {
-        RunEnd::Answered { answer, .. } | RunEnd::Partial { answer, .. } => answer.clone(),
-        RunEnd::Planned => "the plan is ready; no tool was called".to_owned(),
-        RunEnd::Failed { message, .. } | RunEnd::LimitReached { message, .. } => message.clone(),
-        RunEnd::Suspended { .. } => "waiting for your decision".to_owned(),
-        RunEnd::Cancelled => "the run was cancelled".to_owned(),
+        self.end.fmt(f)
     }
 }

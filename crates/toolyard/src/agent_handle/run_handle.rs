@@ -19,7 +19,7 @@ use toolyard_agent::{
 };
 use toolyard_core::{BoxFuture, RunId};
 
-use super::{AgentAnswer, Approver};
+use super::{AgentOutcome, Approver};
 use crate::Error;
 
 /// A run in progress: a [`Stream`] of its updates, and what a program can do with it meanwhile.
@@ -96,24 +96,18 @@ impl RunHandle {
     }
 
     /// Waits until the run has ended or is suspended, and returns how. Remaining updates are dropped.
-    pub async fn outcome(mut self) -> Result<RunEnd, Error> {
+    pub async fn outcome(mut self) -> Result<AgentOutcome, Error> {
         while self.updates.recv().await.is_some() {}
-        match self.task.take() {
+        let end = match self.task.take() {
             Some(task) => match task.await {
-                Ok(end) => Ok(end?),
+                Ok(end) => end?,
                 Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-                Err(_) => Ok(RunEnd::Cancelled),
+                Err(_) => RunEnd::Cancelled,
             },
-            None => Ok(RunEnd::Cancelled),
-        }
-    }
-
-    /// Waits for the answer. A run that ends otherwise is an error.
-    pub async fn answer(self) -> Result<AgentAnswer, Error> {
-        let (run, effects) = (self.id.clone(), Arc::clone(&self.effects));
-        let end = self.outcome().await?;
-        let effects = lock(&effects).clone();
-        AgentAnswer::from_end(run, end, effects)
+            None => RunEnd::Cancelled,
+        };
+        let effects = lock(&self.effects).clone();
+        Ok(AgentOutcome { run: self.id.clone(), end, effects })
     }
 }
 

@@ -10,12 +10,13 @@ use tokio::{
     sync::{RwLock, watch},
     time::sleep,
 };
-use toolyard::{Toolyard, gateway::tool_definition, settings::ClusterSettings};
+use toolyard::{Toolyard, settings::ClusterSettings};
 use toolyard_cluster::workers::{ServedTool, Worker};
 use toolyard_core::{
     BoxFuture, CallContext, SourceId, SourceKind, Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec,
     WorkerEndpoint,
 };
+use toolyard_gateway::tool_definition;
 use toolyard_hub::{Profile, ToolCandidate};
 use toolyard_mcp::definition::{ValidationRules, validate_tool};
 use toolyard_nats::{NatsWorker, is_worker_group};

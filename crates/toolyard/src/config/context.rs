@@ -7,7 +7,8 @@ use std::{
 };
 
 use etcetera::{AppStrategy, AppStrategyArgs};
-use toolyard::{Settings, SettingsError, SkillEnvironment, gateway::SettingsReport, settings::SettingsLayer};
+use toolyard::{Settings, SettingsError, SkillEnvironment, settings::SettingsLayer};
+use toolyard_gateway::SettingsReport;
 use toolyard_mcp_client::config::{McpServerConfig, ServerSettings};
 use toolyard_store::{Location, Store};
 use toolyard_tools::skill::{SkillFolder, SkillScope};

@@ -2,8 +2,8 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use toolyard::gateway::{OperatorSignIns, SignInRequest, SignIns};
 use toolyard_core::{CallerIdentity, SignInLink};
+use toolyard_gateway::{OperatorSignIns, SignInRequest, SignIns};
 use toolyard_mcp_client::{
     Authorizer, HostEnvironment, InstanceOwner, SecretText,
     config::{CallerGrant, McpServerConfig, TransportConfig},

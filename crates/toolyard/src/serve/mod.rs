@@ -2,11 +2,10 @@
 
 mod content;
 
-use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{future::Future, pin::Pin, sync::Arc};
 
 use tokio::net::TcpListener;
-use toolyard_gateway::{HttpApi, HttpApiConfig};
-use toolyard_hub::Profile;
+use toolyard_gateway::HttpApi;
 use toolyard_mcp_server::{
     Access, HttpConfig, McpServer, ServerConfig, SessionKeys, serve_http, serve_stdio,
 };
@@ -14,10 +13,7 @@ use toolyard_mcp_server::{
 pub(crate) use content::{FunctionContent, PromptFunction, ResourceFunction};
 pub use content::{PromptMessage, PromptText, ResourceContent};
 
-use crate::{Error, Toolyard};
-
-/// How long another process waits for a sign of life of this one before it takes over its runs.
-const RUN_LEASE: Duration = Duration::from_secs(30);
+use crate::{Error, RemoteApproval, Toolyard};
 
 impl Toolyard {
     /// Serves all tools, prompts, resources and servers to MCP clients. Name and version are what clients are told.
@@ -34,8 +30,7 @@ impl Toolyard {
             name: name.into(),
             version: version.into(),
             instructions: None,
-            agents: false,
-            clients_may_approve: false,
+            agents: None,
             stop: Box::pin(std::future::pending()),
         }
     }
@@ -48,8 +43,7 @@ pub struct McpEndpoint<'a> {
     name: String,
     version: String,
     instructions: Option<String>,
-    agents: bool,
-    clients_may_approve: bool,
+    agents: Option<RemoteApproval>,
     stop: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
@@ -67,10 +61,8 @@ impl McpEndpoint<'_> {
     }
 
     /// Also offers the agents: as the tool `ask_agent`, and over HTTP with the whole HTTP API (`/api/v1`, `/v1`, `/runs`).
-    /// `clients_may_approve` lets HTTP clients approve tool calls of their own runs and change agents.
-    pub fn agents(mut self, clients_may_approve: bool) -> Self {
-        self.agents = true;
-        self.clients_may_approve = clients_may_approve;
+    pub fn agents(mut self, approval: RemoteApproval) -> Self {
+        self.agents = Some(approval);
         self
     }
 
@@ -100,18 +92,9 @@ impl McpEndpoint<'_> {
         let mut config = ServerConfig::new(self.name.as_str(), self.version.as_str(), SessionKeys::random()?);
         config.instructions.clone_from(&self.instructions);
         let mut gateway = self.toolyard.gateway_config();
-        if self.agents {
-            let service =
-                self.toolyard.agent_service(Profile::default(), self.clients_may_approve, RUN_LEASE);
-            gateway.agents = Some(service);
-        }
-        let api = gateway.agents.clone().map(|agents| {
-            let config = self.toolyard.http_api_config(self.clients_may_approve);
-            HttpApi::new(HttpApiConfig {
-                agents: Some(agents),
-                main_tools: Some(gateway.main_tools()),
-                ..config
-            })
+        let api = self.agents.map(|approval| {
+            gateway.agents = Some(self.toolyard.agents_of_gateway(approval));
+            self.toolyard.http_api_of(&gateway, approval)
         });
         Ok((Arc::new(gateway.build(config)), api))
     }

@@ -235,8 +235,8 @@ impl ToolyardBuilder {
     }
 
     /// Adds a model under its own name. The first one added becomes the default model.
-    pub fn model(mut self, model: Arc<dyn toolyard_model::Model>) -> Self {
-        self.added_models.push(model);
+    pub fn model(mut self, model: impl toolyard_model::Model + 'static) -> Self {
+        self.added_models.push(Arc::new(model));
         self
     }
 

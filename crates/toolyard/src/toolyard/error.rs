@@ -75,19 +75,6 @@ pub enum Error {
     #[cfg(feature = "agent")]
     #[error(transparent)]
     Agent(Box<toolyard_agent::AgentError>),
-    /// The run ended in another way than with an answer; the text says how.
-    ///
-    /// Remedy: look at its steps: `toolyard runs show RUN`; a suspended run waits for a decision.
-    #[cfg(feature = "agent")]
-    #[error("run {run} ended without an answer: {}", crate::describe_end(.end))]
-    NotAnswered {
-        /// The run.
-        run: toolyard_core::RunId,
-        /// How it ended.
-        end: Box<toolyard_agent::RunEnd>,
-        /// What became of every planned call of a tool that may change something.
-        effects: Vec<toolyard_agent::Effect>,
-    },
     /// Serving over MCP ended with an error; the text says why.
     ///
     /// Remedy: see the text: the connection, the address or the session key.

@@ -33,7 +33,7 @@ async fn an_agent_is_added_replaced_and_removed_while_runs_keep_theirs() {
     let toolyard = build(None).await;
     let agents = toolyard.agents();
     agents.add("clerk", &settings("Be brief."), "test").await.unwrap();
-    assert_eq!(toolyard.agent("clerk").ask("Well?").await.unwrap().text, "Done.");
+    assert_eq!(toolyard.agent("clerk").ask("Well?").await.unwrap().to_string(), "Done.");
     let before = agents.agent("clerk", None).unwrap();
     let run = before.create_run(before.request("And now?")).await.unwrap();
     agents.replace("clerk", &settings("Be verbose."), "test").await.unwrap();

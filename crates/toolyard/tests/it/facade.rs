@@ -42,7 +42,8 @@ async fn an_agent_uses_a_custom_function() {
         .unwrap();
     let answer = toolyard.agent("assistant").ask("What are 20 euros in yen?").await.unwrap();
     assert_eq!(answer.to_string(), "20 euros are 3200 yen.");
-    assert!(answer.sources.iter().any(|source| source.contains("convert")), "{answer:?}");
+    let RunEnd::Answered { sources, .. } = &answer.end else { panic!("{answer:?}") };
+    assert!(sources.iter().any(|source| source.contains("convert")), "{answer:?}");
 }
 
 #[tokio::test]
@@ -58,8 +59,9 @@ async fn calls_with_side_effects_need_approval() {
         .build()
         .await
         .unwrap();
-    let error = toolyard.agent("assistant").ask("What are 20 euros in yen?").await.unwrap_err().to_string();
-    assert!(error.contains("waiting for your decision"), "{error}");
+    let outcome = toolyard.agent("assistant").ask("What are 20 euros in yen?").await.unwrap();
+    assert!(matches!(outcome.end, RunEnd::Suspended { .. }), "{outcome:?}");
+    assert_eq!((outcome.answer(), outcome.to_string().as_str()), (None, "waiting for your decision"));
     assert_eq!(calls.load(Ordering::SeqCst), 0);
 }
 
@@ -120,7 +122,7 @@ async fn a_chat_honours_the_limits_of_the_agent_and_is_remembered_without_a_stor
     let toolyard = Toolyard::builder()
         .function("convert", "Convert euros to yen", |c: Convert| async move { c.amount * 160.0 })
         .settings(toolyard::Settings::parse(text, "toolyard.toml".as_ref()).unwrap())
-        .model(Arc::new(ScriptedModel::with_replies(ToolCalling::Schema, replies)))
+        .model(ScriptedModel::with_replies(ToolCalling::Schema, replies))
         .build()
         .await
         .unwrap();
@@ -142,7 +144,7 @@ async fn a_chat_honours_the_limits_of_the_agent_and_is_remembered_without_a_stor
 #[tokio::test]
 async fn the_model_combines_the_outputs_of_several_sources() {
     let model = ScriptedModel::with_replies(ToolCalling::Text, ["Both are open."]);
-    let toolyard = Toolyard::builder().model(Arc::new(model)).build().await.unwrap();
+    let toolyard = Toolyard::builder().model(model).build().await.unwrap();
     for (source, text) in [("north", "open until six"), ("south", "open until eight")] {
         let tool = function("opening_hours", "When the shop is open", move |_: Nothing| async move { text });
         let tool = Arc::new(tool.read_only()) as Arc<dyn Tool>;

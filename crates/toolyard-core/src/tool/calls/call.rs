@@ -9,9 +9,12 @@ use std::{
     time::Instant,
 };
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{Caller, CallerIdentity, DataOwner, ExtendableDeadline, RawJson, telemetry::SpanContext};
+use crate::{
+    Caller, CallerIdentity, DataOwner, ErrorKind, ExtendableDeadline, RawJson, ToolError,
+    telemetry::SpanContext,
+};
 
 /// A tool call as a model or a client requests it: the tool's name, its arguments, and optionally its source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,6 +43,13 @@ impl ToolCallRequest {
     pub fn with_source(mut self, source: impl Into<String>) -> Self {
         self.source = Some(source.into());
         self
+    }
+
+    /// The arguments as a type of the program; an error of the kind [`ErrorKind::InvalidArguments`] if they do not fit it.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, ToolError> {
+        self.arguments.read().map_err(|error| {
+            ToolError::new(ErrorKind::InvalidArguments, format!("invalid arguments: {error}"))
+        })
     }
 }
 

@@ -175,7 +175,7 @@ impl ChatSession<'_> {
             Some(request) => {
                 hub.search(request, MAX_FOUND_TOOLS).into_iter().map(|found| found.tool).collect()
             }
-            None => hub.specs(),
+            None => hub.tools(),
         };
         let snapshot = hub.snapshot();
         for tool in found {

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use toolyard::{
-    Settings, SettingsError,
-    gateway::{ClientConfigFile, ImportReport, ImportState, ImportableServer},
-};
+use toolyard::{Settings, SettingsError};
+use toolyard_gateway::{ClientConfigFile, ImportReport, ImportState, ImportableServer};
 use toolyard_mcp_client::{
     SecretText,
     config::{

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolyard::describe_end;
 use toolyard_agent::{
     ApprovalDetails, ModelTask, RunEnd, RunEvent, RunRequest, RunUpdate, RunWatcher as _, load_run,
     replay_updates, run_trace_id,
@@ -79,7 +78,7 @@ pub(crate) async fn show(run: &RunId, store: &Store, output: &Output) -> Result<
             (RunEnd::Suspended { .. }, [_, ..]) => {
                 format!("waiting for your approval: {}", approvals.join(", "))
             }
-            _ => describe_end(end),
+            _ => end.to_string(),
         });
     }
     progress.receipt().iter().for_each(|line| output.line(line));
@@ -194,7 +193,7 @@ pub(super) async fn replay(run: &RunId, speed: f64, store: &Store, output: &Outp
     if let (Some(end), false) = (end, output.is_json()) {
         match &end {
             RunEnd::Answered { answer, .. } | RunEnd::Partial { answer, .. } => output.untrusted_text(answer),
-            end => output.message(&describe_end(end)),
+            end => output.message(&end.to_string()),
         }
         progress.receipt().iter().for_each(|line| output.message(line));
     }

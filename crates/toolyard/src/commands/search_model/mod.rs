@@ -202,7 +202,7 @@ async fn embed(context: &CliContext, output: &Output) -> Result<(), CliError> {
 /// Computes the embeddings of all known tools. Returns their number.
 async fn embed_all(context: &CliContext) -> Result<usize, CliError> {
     let toolyard = open(context).await?;
-    let tools = toolyard.hub().specs().len();
+    let tools = toolyard.hub().tools().len();
     let work = tokio::task::spawn_blocking(move || {
         let missing = toolyard.hub().wait_for_embeddings(EMBED_WAIT);
         (toolyard, missing)

@@ -8,13 +8,13 @@ use std::{
 
 use toolyard::{
     ToolWrapper, Toolyard,
-    gateway::{AgentService, ClusterProvider, RUN_PEER_SERVICE, cluster_owner},
     settings::{ClusterCredentials, ClusterSettings, DEFAULT_CLUSTER_PREFIX, SettingsError},
 };
 use toolyard_cluster::ownership::{
     OWNED_CALL_SERVICE, OwnedCallService, OwnedTools, OwnershipSettings, SESSION_PREFIX, SessionOwners,
 };
 use toolyard_core::{ContentHash, PeerService, Peers, SourceId, SourceInfo, Tool, WorkerNetwork};
+use toolyard_gateway::{AgentService, ClusterProvider, RUN_PEER_SERVICE, cluster_owner};
 use toolyard_mcp_client::McpManager;
 use toolyard_mcp_server::{McpServer, PEER_SERVICE_NAME};
 use toolyard_nats::{NatsConnectError, NatsConnection, NatsCredentials, NatsPeers, NatsSettings};

@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
-use toolyard::gateway::{
+use toolyard_cluster::{ownership::SessionOwners, workers::WorkerProcessStatus};
+use toolyard_core::{BoxFuture, LeaseCount, Peers as _, SourceId, redact, unix_millis};
+use toolyard_gateway::{
     ClusterGateway, ClusterGauges, ClusterMemberState, ClusterProvider, ClusterReport, ClusterSessions,
     ClusterWorker, ClusterWorkerGroup, ToolAwaitingApproval, WorkerGroupState,
 };
-use toolyard_cluster::{ownership::SessionOwners, workers::WorkerProcessStatus};
-use toolyard_core::{BoxFuture, LeaseCount, Peers as _, SourceId, redact, unix_millis};
 use toolyard_mcp_client::ToolApprovals;
 use toolyard_nats::{ClusterMember, MemberState, NatsPeers};
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use http::Extensions;
-use toolyard::gateway::{AuthenticatedCaller, HttpApi, OperatorAccess, StartsNoTrace};
 use toolyard_console::{Console, ConsoleAccess, ConsoleConfig, Role, is_console_path};
+use toolyard_gateway::{AuthenticatedCaller, HttpApi, OperatorAccess, StartsNoTrace};
 use toolyard_mcp_server::SharedAccessRules;
 
 use super::secrets::{Secrets, random_secret};

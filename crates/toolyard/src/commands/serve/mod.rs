@@ -28,11 +28,10 @@ use std::{
 use tokio::{net::TcpListener, sync::oneshot, time::Instant};
 use toolyard::{
     Toolyard,
-    core::BoxFuture,
-    gateway::{AgentService, GatewayConfig, HttpApi, HttpApiConfig, OrphanedRuns},
     settings::{JournalSetting, ServeSettings},
 };
-use toolyard_core::JournalError;
+use toolyard_core::{BoxFuture, JournalError};
+use toolyard_gateway::{AgentService, GatewayConfig, HttpApi, HttpApiConfig, OrphanedRuns};
 use toolyard_hub::{Budget, Profile, Surface};
 use toolyard_mcp_server::{
     Access, HttpConfig, McpServer, ServerConfig, SessionKeys, SharedAccessRules, serve_http, serve_stdio,
@@ -176,7 +175,7 @@ async fn run_http(
         metrics: Some(metrics),
         metrics_access: context.settings.telemetry.metrics.access(),
         mcp_server: Some(Arc::clone(&server)),
-        ..toolyard.http_api_config(serve.remote_approval)
+        ..toolyard.http_api_config(serve.remote_approval.into())
     });
     let (api, console) = console::attach(api, &access, &secrets, operator_secret);
     let api = sign_in::attach(api, sign_ins.as_ref(), &server);
@@ -387,7 +386,7 @@ fn agent_service(
     if !is_enabled {
         return Ok(None);
     }
-    let mut config = toolyard.agent_service_config(serve.main_profile(), serve.remote_approval, lease);
+    let mut config = toolyard.agent_service_config(serve.main_profile(), serve.remote_approval.into(), lease);
     config.max_runs = serve.max_runs();
     config.peers = cluster.map(Cluster::peers);
     let agents = AgentService::new(config);

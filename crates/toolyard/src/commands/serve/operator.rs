@@ -5,14 +5,11 @@ use std::{fmt, sync::Arc};
 use arc_swap::ArcSwap;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
-use toolyard::{
-    core::BoxFuture,
-    gateway::{
-        AdminError, ImportReport, NewServer, ServerChange, SettingOrigin, SettingValue, SettingsProvider,
-        SettingsReport,
-    },
+use toolyard_core::{AuditedDecision, BoxFuture, ContentHash};
+use toolyard_gateway::{
+    AdminError, ImportReport, NewServer, ServerChange, SettingOrigin, SettingValue, SettingsProvider,
+    SettingsReport,
 };
-use toolyard_core::{AuditedDecision, ContentHash};
 
 use crate::{
     cli::ServeArgs,

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use toolyard::{
     ReloadReport, ReloadedSettings, Toolyard,
-    gateway::{AgentService, GatewayConfig, MainTools},
-    hub::Profile,
     settings::{AuditSetting, ServeSettings},
 };
 use toolyard_core::{AuditedDecision, Authenticator, ContentHash, SourceId};
+use toolyard_gateway::{AgentService, GatewayConfig, MainTools};
+use toolyard_hub::Profile;
 use toolyard_mcp_server::{Access, AccessRules, AccessToken, McpServer, SharedAccessRules};
 
 use super::{

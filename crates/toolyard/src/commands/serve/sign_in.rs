@@ -2,10 +2,8 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use toolyard::{
-    gateway::{HttpApi, PublicUrl, SignIns, is_sign_in_path},
-    settings::ServeSettings,
-};
+use toolyard::settings::ServeSettings;
+use toolyard_gateway::{HttpApi, PublicUrl, SignIns, is_sign_in_path};
 use toolyard_mcp_client::SecretText;
 use toolyard_mcp_server::{AccessRules, McpServer, SharedAccessRules};
 

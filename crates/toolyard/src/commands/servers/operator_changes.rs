@@ -1,9 +1,7 @@
 //! Changes to servers that the operator makes over the HTTP API; nothing is asked at a terminal.
 
-use toolyard::{
-    Settings,
-    gateway::{NewServer, ServerChange},
-};
+use toolyard::Settings;
+use toolyard_gateway::{NewServer, ServerChange};
 use toolyard_mcp_client::config::ServerSettings;
 
 use super::{change::change_settings, edit::add_to_settings};

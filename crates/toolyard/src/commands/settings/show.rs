@@ -1,7 +1,7 @@
 //! `toolyard settings show`: the settings in effect and where each value comes from.
 
 use serde_json::Value;
-use toolyard::gateway::{SettingOrigin, SettingValue};
+use toolyard_gateway::{SettingOrigin, SettingValue};
 
 use crate::{config::CliContext, error::CliError, terminal::Output};
 

@@ -85,8 +85,7 @@ impl RunProgress {
                 }
             }
             RunUpdate::UsageChanged { usage } => self.usage = *usage,
-            RunUpdate::AnswerDelta { .. } | RunUpdate::AnswerDiscarded | RunUpdate::ReasoningDelta { .. } => {
-            }
+            _ => {}
         }
     }
 
@@ -111,7 +110,6 @@ impl RunProgress {
             RunEvent::PlanRejected { problems } => {
                 self.plan_problems = problems.iter().map(ToString::to_string).collect();
             }
-            RunEvent::ToolsSearched { .. } | RunEvent::Answered { .. } => {}
             RunEvent::Ended { end, effects, review } => {
                 self.model_task = None;
                 self.end = Some(end.clone());
@@ -135,6 +133,7 @@ impl RunProgress {
                     row.apply(event, now);
                 }
             }
+            _ => {}
         }
     }
 

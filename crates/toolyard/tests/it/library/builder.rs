@@ -33,7 +33,7 @@ async fn tools_that_clients_would_reject_are_refused() {
 #[tokio::test]
 async fn native_tools_can_be_chosen_or_left_out() {
     let names = |toolyard: &Toolyard| -> Vec<String> {
-        let specs = toolyard.hub().specs();
+        let specs = toolyard.hub().tools();
         let mut names: Vec<String> = specs.iter().map(|tool| tool.spec().name.to_string()).collect();
         names.sort();
         names

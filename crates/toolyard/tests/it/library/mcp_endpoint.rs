@@ -7,7 +7,7 @@ use rmcp::{
 };
 use tokio::{net::TcpListener, sync::oneshot};
 use toolyard::{
-    mcp_server::{Access, AccessToken},
+    gateway::{Access, AccessToken},
     prelude::*,
 };
 

@@ -28,7 +28,7 @@ async fn toolyard_with(replies: &[&str]) -> (Toolyard, Arc<AtomicUsize>) {
             counter.fetch_add(1, Ordering::SeqCst);
             async move { format!("wrote {}", note.text) }
         })
-        .model(Arc::new(model))
+        .model(model)
         .build()
         .await
         .unwrap();
@@ -49,7 +49,7 @@ async fn a_run_is_a_stream_whose_approvals_are_decided_by_the_program() {
         kinds.push(std::mem::discriminant(&event));
     }
     assert!(kinds.len() > 5, "{}", kinds.len());
-    assert_eq!(run.answer().await.unwrap().to_string(), "The note is written.");
+    assert_eq!(run.outcome().await.unwrap().to_string(), "The note is written.");
     assert_eq!(calls.load(Ordering::SeqCst), 1);
 }
 
@@ -64,7 +64,7 @@ async fn a_decision_is_never_lost() {
                 run.decide(approval_id, ApprovalDecision::Allow);
             }
         }
-        assert_eq!(run.answer().await.unwrap().to_string(), "The note is written.");
+        assert_eq!(run.outcome().await.unwrap().to_string(), "The note is written.");
         assert_eq!(calls.load(Ordering::SeqCst), 1);
     }
 }
@@ -77,7 +77,7 @@ async fn an_approver_may_be_a_function() {
             assert_eq!(request.tool, "write_note");
             ApprovalDecision::Deny
         });
-    let ended = agent.start("Write a note: milk").await.unwrap().outcome().await.unwrap();
+    let ended = agent.start("Write a note: milk").await.unwrap().outcome().await.unwrap().end;
     assert!(!matches!(ended, RunEnd::Answered { .. }), "{ended:?}");
     assert_eq!(calls.load(Ordering::SeqCst), 0);
 }
@@ -91,7 +91,7 @@ async fn a_cancelled_run_makes_no_call() {
             run.cancel();
         }
     }
-    assert_eq!(run.outcome().await.unwrap(), RunEnd::Cancelled);
+    assert_eq!(run.outcome().await.unwrap().end, RunEnd::Cancelled);
     assert_eq!(calls.load(Ordering::SeqCst), 0);
 }
 

@@ -134,7 +134,7 @@ impl UpdateEncoder {
 
     /// An update as a server-sent event. Logged events have their number as id, so that a client can resume after them.
     fn encode(&mut self, update: &RunUpdate) -> Option<Bytes> {
-        let mut event = self.mapper.event(update.clone());
+        let mut event = self.mapper.event(update.clone())?;
         let is_delta = match &mut event.body {
             ApiEventBody::AnswerDelta { text, .. } => {
                 *text = self.answer.sanitize(text);

@@ -193,7 +193,7 @@ pub(in crate::agents::api) async fn event_log(
     let mut logged = before(deadline, log.events(run, first)).await?;
     let next = cut_page(&mut logged, limit, |event| event.number.to_string());
     let mapper = RunEventMapper { run: run.clone(), created_at: Some(record.created_at) };
-    let events = replay_updates(&logged).map(|update| mapper.event(update)).collect();
+    let events = replay_updates(&logged).filter_map(|update| mapper.event(update)).collect();
     Ok(json_of(StatusCode::OK, &RunEventLog { events, next }))
 }
 

@@ -125,13 +125,7 @@ fn apply(steps: &mut Vec<RunStep>, at: i64, event: &RunEvent) {
                 step.state = if step.is_open() { ApiStepState::Running } else { ApiStepState::Waiting };
             }
         }),
-        RunEvent::Requested { .. }
-        | RunEvent::ModelReplied { .. }
-        | RunEvent::ModelFailed { .. }
-        | RunEvent::PlanRejected { .. }
-        | RunEvent::ToolsSearched { .. }
-        | RunEvent::Answered { .. }
-        | RunEvent::Resumed { .. } => {}
+        _ => {}
     }
 }
 

@@ -55,10 +55,11 @@ pub(super) struct RunEventMapper {
 }
 
 impl RunEventMapper {
-    pub(super) fn event(&self, update: RunUpdate) -> ApiRunEvent {
+    /// `None` for what is no part of the API.
+    pub(super) fn event(&self, update: RunUpdate) -> Option<ApiRunEvent> {
         let run = self.run.to_string();
         let (number, body) = match update {
-            RunUpdate::Event { number, event, .. } => (Some(number), self.logged(event)),
+            RunUpdate::Event { number, event, .. } => (Some(number), self.logged(event)?),
             RunUpdate::ModelRequested { task, sent: _ } => {
                 (None, ApiEventBody::ModelRequested { task: model_task(task) })
             }
@@ -69,12 +70,13 @@ impl RunEventMapper {
             RunUpdate::ReasoningDelta { text } => (None, ApiEventBody::ReasoningDelta { text }),
             RunUpdate::StepProgress { step, message } => (None, ApiEventBody::StepProgress { step, message }),
             RunUpdate::UsageChanged { usage } => (None, ApiEventBody::UsageChanged { usage: usage.into() }),
+            _ => return None,
         };
-        ApiRunEvent { body, run, number }
+        Some(ApiRunEvent { body, run, number })
     }
 
-    fn logged(&self, event: RunEvent) -> ApiEventBody {
-        match event {
+    fn logged(&self, event: RunEvent) -> Option<ApiEventBody> {
+        Some(match event {
             RunEvent::Requested { request } => ApiEventBody::RunCreated {
                 agent: request.agent,
                 question: request.question,
@@ -130,7 +132,8 @@ impl RunEventMapper {
             }
             RunEvent::Ended { end, effects, review } => run_end(end, effects, review),
             RunEvent::Resumed { owner } => ApiEventBody::RunResumed { owner },
-        }
+            _ => return None,
+        })
     }
 }
 
