@@ -32,7 +32,7 @@ impl ToolPlaces {
     }
 
     /// The only folder of the source.
-    fn only_folder(&self) -> Option<&str> {
+    pub(crate) fn only_folder(&self) -> Option<&str> {
         // A folder below the home folder is listed with and without `~`.
         let mut absolute = self.scope.folders.iter().filter(|folder| folder.starts_with('/'));
         let only = absolute.next()?;

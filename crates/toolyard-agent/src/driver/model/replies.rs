@@ -221,12 +221,14 @@ impl RunDriver<'_> {
     }
 }
 
-/// The arguments of a call whose server refused relative paths, with paths from its working folder. No model is needed.
+/// The arguments of a call whose server refused relative paths, with paths from its only folder, or else from its working
+/// folder. No model is needed.
 fn repair_paths(parts: &AgentParts, step: &StepRun) -> Option<Map<String, Value>> {
     let StepPhase::Ended(StepEnd::Failed { message, .. }) = &step.phase else { return None };
-    let folder = AgentTools::new(&parts.config, &parts.hub).places(&step.step.tool_type).working_folder?;
+    let places = AgentTools::new(&parts.config, &parts.hub).places(&step.step.tool_type);
+    let folder = places.only_folder().or(places.working_folder.as_deref())?;
     let is_refusal = wants_absolute_paths(message, &step.step.arguments);
-    if is_refusal { with_absolute_paths(&step.step.arguments, &folder) } else { None }
+    if is_refusal { with_absolute_paths(&step.step.arguments, folder) } else { None }
 }
 
 /// Repaired arguments with what the settings decide, which the model was not asked for.

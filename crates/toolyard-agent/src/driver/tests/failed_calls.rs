@@ -8,13 +8,23 @@ use crate::ApprovalRules;
 #[tokio::test(start_paused = true)]
 async fn a_refused_relative_path_is_made_absolute_without_a_model() {
     let plan = plan(&[("save", "save", json!({"filepath": "sales.xlsx", "data": [[1]]}), &[])]);
-    let tools = [tool("save", Behavior::RequireAbsolutePath).writes()];
-    let allow = ApprovalRules { allow: vec!["save".to_owned()], ..ApprovalRules::default() };
-    let fixture = Fixture::new(replying([plan, "Saved.".to_owned()]), &tools).with_rules(allow);
-    let (_, end) = fixture.ask(request("Save 1 in sales.xlsx")).await;
-    assert_eq!(answer_of(&end), "Saved.");
-    let calls = ["sales.xlsx", "/docs/sales.xlsx"].map(|path| json!({"filepath": path, "data": [[1]]}));
-    assert_eq!(fixture.arguments_of("save"), calls);
+    let save = tool("save", Behavior::RequireAbsolutePath).writes();
+    let in_one_folder = save.clone().with_folders(&["~/sheets", "/home/anna/sheets"]);
+    let in_two_folders = save.clone().with_folders(&["/sheets", "/reports"]);
+    let cases = [
+        (save, "/docs/sales.xlsx"),
+        (in_one_folder, "/home/anna/sheets/sales.xlsx"),
+        (in_two_folders, "/docs/sales.xlsx"),
+    ];
+    for (save, absolute) in cases {
+        let allow = ApprovalRules { allow: vec!["save".to_owned()], ..ApprovalRules::default() };
+        let replies = replying([plan.clone(), "Saved.".to_owned()]);
+        let fixture = Fixture::new(replies, &[save]).with_rules(allow);
+        let (_, end) = fixture.ask(request("Save 1 in sales.xlsx")).await;
+        assert_eq!(answer_of(&end), "Saved.");
+        let calls = ["sales.xlsx", absolute].map(|path| json!({"filepath": path, "data": [[1]]}));
+        assert_eq!(fixture.arguments_of("save"), calls);
+    }
 }
 
 #[tokio::test(start_paused = true)]

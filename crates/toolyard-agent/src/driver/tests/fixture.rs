@@ -11,8 +11,8 @@ use std::{
 
 use serde_json::{Value, json};
 use toolyard_core::{
-    BoxFuture, CallContext, ErrorKind, RunId, SourceInfo, SourceKind, Tool, ToolCallRequest, ToolError,
-    ToolHints, ToolOutput, ToolSpec, telemetry::RecordingTelemetry,
+    BoxFuture, CallContext, ErrorKind, RunId, SourceInfo, SourceKind, SourceScope, Tool, ToolCallRequest,
+    ToolError, ToolHints, ToolOutput, ToolSpec, telemetry::RecordingTelemetry,
 };
 use toolyard_hub::{HubConfig, ToolHub};
 use toolyard_model::{Model, ModelError, ModelErrorKind, ModelReply, ScriptedModel, ToolCalling};
@@ -51,6 +51,8 @@ pub(crate) enum Behavior {
 pub(crate) struct TestTool {
     pub(crate) name: &'static str,
     pub(crate) source: &'static str,
+    /// Folders that the settings of its source name.
+    pub(crate) folders: &'static [&'static str],
     pub(crate) read_only: bool,
     pub(crate) open_world: Option<bool>,
     pub(crate) capability: Option<&'static str>,
@@ -67,6 +69,7 @@ pub(crate) fn tool(name: &'static str, behavior: Behavior) -> TestTool {
     TestTool {
         name,
         source: "local",
+        folders: &[],
         read_only: true,
         open_world: None,
         capability: None,
@@ -111,6 +114,11 @@ impl TestTool {
 
     pub(crate) fn with_source(mut self, source: &'static str) -> Self {
         self.source = source;
+        self
+    }
+
+    pub(crate) fn with_folders(mut self, folders: &'static [&'static str]) -> Self {
+        self.folders = folders;
         self
     }
 
@@ -232,10 +240,16 @@ impl Fixture {
     pub(crate) fn register(&self, tools: &[TestTool]) {
         let sources: std::collections::BTreeSet<&str> = tools.iter().map(|tool| tool.source).collect();
         for source in sources {
-            let of_source = tools.iter().filter(|tool| tool.source == source);
-            let fakes = of_source.map(|tool| Arc::new(self.fake_tool(tool)) as Arc<dyn Tool>).collect();
+            let of_source: Vec<&TestTool> = tools.iter().filter(|tool| tool.source == source).collect();
+            let folders = of_source.iter().flat_map(|tool| tool.folders).map(|folder| (*folder).to_owned());
+            let scope = SourceScope { folders: folders.collect(), ..SourceScope::default() };
+            let fakes =
+                of_source.iter().map(|tool| Arc::new(self.fake_tool(tool)) as Arc<dyn Tool>).collect();
             let kind = if source == "native" { SourceKind::Native } else { SourceKind::Mcp };
-            let info = SourceInfo::new(source, kind).trusted(true).working_folder(Some("/docs".to_owned()));
+            let info = SourceInfo::new(source, kind)
+                .trusted(true)
+                .scope(scope)
+                .working_folder(Some("/docs".to_owned()));
             let registration = self.hub.register(info, fakes);
             assert!(registration.rejected.is_empty(), "{registration:?}");
         }
