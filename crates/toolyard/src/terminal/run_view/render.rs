@@ -139,12 +139,13 @@ pub(super) fn plain_lines(
 /// A step with its repairs, verification issues and hint.
 fn step_lines(progress: &RunProgress, row: &StepRow, frame: &Frame) -> Vec<String> {
     let widths = column_widths(progress);
+    let rejected = row.verification.as_ref().filter(|verification| !verification.verified);
     let symbol = match row.status {
         StepStatus::Waiting => "·",
         StepStatus::Running => spinner(frame),
         StepStatus::AwaitingApproval | StepStatus::Unknown => "?",
-        StepStatus::Done => "✓",
-        StepStatus::Failed => "✗",
+        StepStatus::Done if rejected.is_none() => "✓",
+        StepStatus::Done | StepStatus::Failed => "✗",
         StepStatus::Skipped | StepStatus::Denied => "-",
         StepStatus::Simulated => "~",
     };
@@ -165,8 +166,7 @@ fn step_lines(progress: &RunProgress, row: &StepRow, frame: &Frame) -> Vec<Strin
     let left = format!(" {symbol} {id}  {tool}  {source}  {}", sanitize(&single_line(text)));
     let mut lines = vec![frame.line(left.trim_end(), &format!("{duration:>DURATION_WIDTH$}"))];
     lines.extend(row.notes.iter().map(|note| frame.line(&sanitize(&format!("     note: {note}")), "")));
-    let failed = row.verification.iter().filter(|verification| !verification.verified);
-    let issues = failed.flat_map(|verification| &verification.issues);
+    let issues = rejected.into_iter().flat_map(|verification| &verification.issues);
     lines
         .extend(issues.map(|issue| frame.line(&sanitize(&format!("     verification failed: {issue}")), "")));
     lines.extend(row.hint.iter().map(|hint| frame.line(&sanitize(&format!("     hint: {hint}")), "")));

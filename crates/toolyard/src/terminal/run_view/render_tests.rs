@@ -139,6 +139,22 @@ fn failures_are_shown_at_their_step() {
 }
 
 #[test]
+fn a_step_with_a_rejected_result_is_not_shown_as_a_success() {
+    let mut progress = RunProgress::default();
+    example_run().iter().take(5).for_each(|update| progress.apply(update, Duration::ZERO));
+    let verification = json!({"verified": false, "confidence": 0.2, "issues": ["the result is empty"]});
+    let rejected = json!({"event": "verified", "step": "read", "verification": verification});
+    progress.apply(&event(5, &rejected), Duration::ZERO);
+    insta::assert_snapshot!(progress_lines(&progress, "", &frame(0)).join("\n"), @r"
+    plan     read → sum → write                                                                1.1 s
+     ✗ read    read_data_from_excel  excel   40 cells (12,480 characters)                     0.04 s
+         verification failed: the result is empty
+     · sum     calculate             native  the total
+     · write   write_data_to_excel   excel   into B12
+    ");
+}
+
+#[test]
 fn untrusted_names_cannot_steer_the_terminal() {
     let mut progress = RunProgress::default();
     let plan = json!({"steps": [{"id": "a\u{1b}[2J", "tool_type": "evil\u{202e}", "description": "\u{1b}]0;x\u{7}"}]});
