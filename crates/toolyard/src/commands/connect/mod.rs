@@ -326,20 +326,26 @@ fn without_own_entry(client: Client, text: &str, record: &UndoRecord) -> Result<
     )
 }
 
-/// The record that undoes this change, together with an earlier one of the same file.
+/// The record that undoes this change, together with an earlier one of the same file. An earlier one without servers is
+/// dropped if the file has no own entry any more: the user has replaced the file since.
 fn merge_records(
     record: Option<UndoRecord>,
     change: &FileChange,
     existed: bool,
     profile: Option<CreatedProfile>,
 ) -> UndoRecord {
-    let moved = change.servers.moved.clone();
-    let Some(mut earlier) = record.filter(|record| record.file == change.file) else {
+    let new_record = || {
         let patch = TextPatch::between(&change.before, &change.after);
-        return UndoRecord::new(&change.file, existed, moved, Some(patch)).with_profile(profile);
+        UndoRecord::new(&change.file, existed, change.servers.moved.clone(), Some(patch))
     };
+    let Some(mut earlier) = record.filter(|record| record.file == change.file) else {
+        return new_record().with_profile(profile);
+    };
+    if change.servers.own.is_empty() && earlier.moved.is_empty() {
+        return new_record().with_profile(profile.or(earlier.profile));
+    }
     let patch = earlier.original(&change.before).map(|original| TextPatch::between(&original, &change.after));
-    earlier.moved.extend(moved);
+    earlier.moved.extend(change.servers.moved.clone());
     let profile = profile.or(earlier.profile);
     UndoRecord::new(&change.file, earlier.existed, earlier.moved, patch).with_profile(profile)
 }

@@ -417,6 +417,18 @@ fn undo_removes_a_created_file() {
 }
 
 #[test]
+fn undo_restores_a_file_that_was_written_after_an_earlier_connection() {
+    let home = TestHome::new();
+    run(&home, &["connect", "cursor", "--yes"]);
+    home.write(".cursor/mcp.json", CURSOR);
+    home.run(&["import", "--yes"]);
+    let connected = run(&home, &["connect", "cursor", "--yes"]);
+    assert!(connected.contains("in place of 1 server (time)"), "{connected}");
+    run(&home, &["connect", "cursor", "--undo", "--yes"]);
+    assert_eq!(read_file(&home, ".cursor/mcp.json"), CURSOR);
+}
+
+#[test]
 fn json_output_lists_the_replaced_servers() {
     let home = home_with_clients();
     let output = run(&home, &["connect", "claude", "--json", "--yes"]);
