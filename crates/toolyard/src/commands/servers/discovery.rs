@@ -14,6 +14,7 @@ use super::{
     describe_failure,
     failure_cache::{ServerFailure, ServerFailures},
     pending_servers::PendingServers,
+    tool_names, tools_not_offered,
 };
 use crate::{
     config::CliContext,
@@ -132,25 +133,12 @@ fn report(outcome: &StartOutcome, failures: &ServerFailures, output: &Output) ->
 
 fn new_tools_note(server: &ManagedServer) -> String {
     let (id, approvals) = (&server.config().id, server.tool_approvals());
-    let with_offer = |offer: ToolOffer| {
-        let approved = approvals.approved().iter().filter(move |tool| server.offer(&tool.spec) == offer);
-        approved.map(|tool| &*tool.spec.name).collect::<Vec<&str>>()
-    };
-    let tools = match with_offer(ToolOffer::Offered).as_slice() {
+    let tools = match tool_names(server, &approvals, ToolOffer::Offered).as_slice() {
         [] => "no tools enabled".to_owned(),
         names => format!("{} enabled: {}", pluralize(names.len(), "tool"), names.join(", ")),
     };
-    let task_only = match with_offer(ToolOffer::TaskOnly).len() {
-        0 => None,
-        1 => Some("1 not offered, because it can only be called as a task".to_owned()),
-        count => Some(format!("{count} not offered, because they can only be called as tasks")),
-    };
-    let excluded = match with_offer(ToolOffer::Excluded).len() {
-        0 => None,
-        count => Some(format!("{count} not offered, because of the server's settings")),
-    };
-    let problems = approvals.problem_summary();
-    let mut concerns: Vec<String> = [task_only, excluded, problems].into_iter().flatten().collect();
+    let mut concerns = tools_not_offered(server, &approvals);
+    concerns.extend(approvals.problem_summary());
     if let Some(last) = concerns.last_mut() {
         *last = format!("{last}: toolyard servers show {id}");
     }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use toolyard::Toolyard;
 use toolyard_core::{NameClaim, SourceId, SourceKind};
 use toolyard_mcp_client::{
-    ApprovedTool, ConnectError, ManagedServer, McpManager, ServerState, ToolApprovals,
+    ApprovedTool, ConnectError, ManagedServer, McpManager, ServerState, ToolApprovals, ToolOffer,
     config::{McpServerConfig, ServerSettings, TransportConfig},
 };
 
@@ -157,7 +157,7 @@ async fn list(manager: &McpManager, context: &CliContext, output: &Output) -> Re
             [
                 server.config().id.to_string(),
                 state_label(&server.state(), failure),
-                approvals.approved().len().to_string(),
+                tool_names(server, &approvals, ToolOffer::Offered).len().to_string(),
                 note.unwrap_or_default(),
                 endpoint(server.config()),
             ]
@@ -181,7 +181,7 @@ fn server_json(server: &ManagedServer, failure: Option<&ServerFailure>) -> Value
         "trusted": config.trusted,
         "strict": config.strict,
         "revision_family": server.revision_family(),
-        "tools": approvals.approved().iter().map(|tool| &tool.spec.name).collect::<Vec<_>>(),
+        "tools": tool_names(server, &approvals, ToolOffer::Offered),
         "names_of_other_sources": names_of_others(server).into_iter().collect::<BTreeMap<_, _>>(),
         "awaiting_approval": approvals.quarantined.iter().map(|tool| json!({
             "name": tool.name, "reason": tool.reason, "difference": tool.difference,
@@ -190,6 +190,27 @@ fn server_json(server: &ManagedServer, failure: Option<&ServerFailure>) -> Value
             "name": tool.name, "reason": tool.reason,
         })).collect::<Vec<_>>(),
     })
+}
+
+/// The names of the approved tools that are offered, or that are not offered for one reason.
+fn tool_names<'a>(server: &ManagedServer, approvals: &'a ToolApprovals, offer: ToolOffer) -> Vec<&'a str> {
+    let matching = approvals.approved().iter().filter(|tool| server.offer(&tool.spec) == offer);
+    matching.map(|tool| &*tool.spec.name).collect()
+}
+
+/// How many approved tools are not offered, for each reason.
+fn tools_not_offered(server: &ManagedServer, approvals: &ToolApprovals) -> Vec<String> {
+    let count = |offer: ToolOffer| tool_names(server, approvals, offer).len();
+    let task_only = match count(ToolOffer::TaskOnly) {
+        0 => None,
+        1 => Some("1 not offered, because it can only be called as a task".to_owned()),
+        count => Some(format!("{count} not offered, because they can only be called as tasks")),
+    };
+    let excluded = match count(ToolOffer::Excluded) {
+        0 => None,
+        count => Some(format!("{count} not offered, because of the server's settings")),
+    };
+    [task_only, excluded].into_iter().flatten().collect()
 }
 
 /// Why a server could not be started, and how to sign in if that is the reason.

@@ -7,13 +7,13 @@ use std::{
 
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
-use toolyard_mcp_client::{ConnectError, ManagedServer, McpManager, Session};
+use toolyard_mcp_client::{ConnectError, ManagedServer, McpManager, Session, ToolOffer};
 
 use super::{
     describe_failure,
     failure_cache::{ServerFailure, ServerFailures},
     pending_servers::PendingServers,
-    print_approve_hint, print_unusable_tools, server_json,
+    print_approve_hint, print_unusable_tools, server_json, tool_names, tools_not_offered,
 };
 use crate::{
     config::CliContext,
@@ -93,11 +93,15 @@ fn print_outcome(TestOutcome { server, outcome, duration }: &TestOutcome, output
     let (config, approvals, seconds) = (server.config(), server.tool_approvals(), duration.as_secs_f64());
     match outcome {
         Ok(session) => {
-            let tools = pluralize(approvals.approved().len(), "tool");
-            let revision = session.revision();
+            let offered = tool_names(server, &approvals, ToolOffer::Offered);
+            let mut tools = vec![pluralize(offered.len(), "tool")];
+            tools.extend(tools_not_offered(server, &approvals));
+            let (revision, tools) = (session.revision(), tools.join("; "));
             output.line(&format!("{}   ready in {seconds:.1} s, protocol {revision}, {tools}", config.id));
-            if !approvals.newly_approved.is_empty() {
-                let names = approvals.newly_approved.join(", ");
+            let newly_approved = approvals.newly_approved.iter().map(String::as_str);
+            let enabled: Vec<&str> = newly_approved.filter(|name| offered.contains(name)).collect();
+            if !enabled.is_empty() {
+                let names = enabled.join(", ");
                 output.message(&format!("  {}: new tools, now enabled: {names}", config.id));
             }
             print_unusable_tools(&approvals, output);

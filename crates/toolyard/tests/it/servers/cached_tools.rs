@@ -63,6 +63,27 @@ fn a_tool_that_can_only_be_called_as_a_task_is_not_offered() {
 }
 
 #[test]
+fn testing_a_server_names_only_the_tools_that_are_offered() {
+    let home = TestHome::new();
+    home.add_server("fake", &[]);
+    let settings = "config/toolyard/toolyard.toml";
+    let text = std::fs::read_to_string(home.path(settings)).unwrap();
+    home.write(settings, &format!("{text}without_tools = [\"hidden\"]\n"));
+    let mut research = named_tool("research");
+    research["execution"] = json!({"taskSupport": "required"});
+    home.set_tools("fake", &[greet_tool("Greets somebody"), named_tool("hidden"), research]);
+    insta::assert_snapshot!(home.run(&["servers", "test"]), @r"
+    fake   ready in N s, protocol 2025-06-18, 1 tool; 1 not offered, because it can only be called as a task; 1 not offered, because of the server's settings
+    --- stderr
+      fake: new tools, now enabled: greet
+    ");
+    insta::assert_snapshot!(home.run(&["servers", "list"]), @r"
+    NAME  STATE        TOOLS  NOTE  ENDPOINT
+    fake  not running  1            python3 HOME/server.py HOME/fake.json
+    ");
+}
+
+#[test]
 fn every_attempt_after_a_failed_connection_contacts_the_server() {
     let home = TestHome::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
