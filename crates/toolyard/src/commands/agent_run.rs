@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use toolyard::Toolyard;
-use toolyard_agent::{Agent, AgentError, CancelToken, RunEnd};
+use toolyard_agent::{Agent, AgentError, CancelToken, RunEnd, RunLimit, RunRequest};
 use toolyard_core::RunId;
 
 use crate::{
@@ -17,6 +17,8 @@ use crate::{
 
 /// Duration of the lease on a run: short, so that the user can soon resume a run whose command was killed.
 const LEASE_DURATION: Duration = Duration::from_secs(6);
+/// The caller that `ask` records with its runs.
+pub(super) const ASK_CALLER: &str = "cli";
 const SPINNER_INTERVAL: Duration = Duration::from_millis(120);
 
 /// An agent for a command, and the name of its model.
@@ -162,12 +164,19 @@ fn command_result(run: &RunId, end: &RunEnd, progress: &RunProgress) -> Result<(
             });
             Err(CliError::new(ExitStatus::Interrupted, "the run was cancelled").with_optional_hint(hint))
         }
-        RunEnd::LimitReached { message, .. } => {
-            let agent = progress.request.as_ref().map(|request| request.agent.clone()).unwrap_or_default();
-            let hint = format!("raise the limit in toolyard.toml: `limits` of [agents.{agent}]");
-            Err(CliError::failed(message.clone()).with_hint(hint))
+        RunEnd::LimitReached { message, limit } => {
+            Err(CliError::failed(message.clone()).with_hint(limit_hint(*limit, progress.request.as_ref())))
         }
     }
+}
+
+/// How to raise the limit that ended a run. Only `ask` has the option --timeout.
+fn limit_hint(limit: RunLimit, request: Option<&RunRequest>) -> String {
+    if limit == RunLimit::Time && request.is_some_and(|request| &*request.caller == ASK_CALLER) {
+        return "ask again with a longer --timeout".to_owned();
+    }
+    let agent = request.map(|request| request.agent.as_str()).unwrap_or_default();
+    format!("raise the limit in toolyard.toml: `limits` of [agents.{agent}]")
 }
 
 /// The error for a run that waits for the user: for an approval, or for the outcome of a step.
@@ -189,5 +198,23 @@ fn suspended_error(run: &RunId, waiting_for: &[String], progress: &RunProgress) 
             CliError::new(ExitStatus::AwaitingApproval, message)
                 .with_hint(format!("toolyard runs approve {run} · toolyard runs deny {run}"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_limit_of_a_question_is_raised_with_an_option() {
+        let hint = |limit: RunLimit, caller: &str| {
+            let request =
+                RunRequest { agent: "clerk".to_owned(), caller: caller.into(), ..RunRequest::default() };
+            limit_hint(limit, Some(&request))
+        };
+        let settings = "raise the limit in toolyard.toml: `limits` of [agents.clerk]";
+        assert_eq!(hint(RunLimit::Time, ASK_CALLER), "ask again with a longer --timeout");
+        assert_eq!(hint(RunLimit::Time, "chat"), settings);
+        assert_eq!(hint(RunLimit::Tokens, ASK_CALLER), settings);
     }
 }

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use toolyard::Toolyard;
 use toolyard_agent::{CancelToken, DEFAULT_AGENT, RunEnd, RunRequest};
 
-use super::agent_run::{drive, load_agent, report_end, suggest_model_test};
+use super::agent_run::{ASK_CALLER, drive, load_agent, report_end, suggest_model_test};
 use crate::{
     cli::AskArgs,
     error::CliError,
@@ -36,7 +36,7 @@ pub(super) async fn run(arguments: AskArgs, toolyard: &Toolyard, output: &Output
 }
 
 fn with_arguments(mut request: RunRequest, arguments: &AskArgs) -> RunRequest {
-    request.caller = "cli".into();
+    request.caller = ASK_CALLER.into();
     request.plan_only = arguments.plan_only;
     request.dry_run = arguments.dry_run;
     if let Some(timeout) = arguments.timeout {
