@@ -1,7 +1,7 @@
 //! What the user is told about a change of a client's file.
 
 use serde_json::{Value, json};
-use toolyard_mcp_client::config::import::Client;
+use toolyard_mcp_client::{INHERITED_VARIABLES, config::import::Client};
 
 use super::{
     FileChange,
@@ -46,12 +46,15 @@ pub(super) fn report(change: &FileChange, connection: &GatewayConnection, is_wri
         output.message(&format!("  other names in Toolyard: {}", renamed.join(", ")));
     }
     report_servers_left(change, output);
-    if let (GatewayConnection::Stdio { variables, .. }, [_, ..]) = (connection, moved.as_slice())
-        && !variables.is_empty()
-    {
-        let names = variables.join(", ");
-        output.message(&format!("  needed in the environment of {name}: {names}"));
-        output.message("  hint: keep it in Toolyard instead: toolyard servers edit SERVER --secret NAME");
+    if let (GatewayConnection::Stdio { variables, .. }, [_, ..]) = (connection, moved.as_slice()) {
+        // The user need not set variables such as HOME, and they hold no secrets.
+        let variables = variables.iter().map(String::as_str);
+        let needed = variables.filter(|variable| !INHERITED_VARIABLES.contains(variable));
+        let names = needed.collect::<Vec<_>>().join(", ");
+        if !names.is_empty() {
+            output.message(&format!("  needed in the environment of {name}: {names}"));
+            output.message("  hint: keep it in Toolyard instead: toolyard servers edit SERVER --secret NAME");
+        }
     }
     if let (GatewayConnection::Http(_), false) = (connection, change.client == Client::VsCode) {
         output.message(&format!(

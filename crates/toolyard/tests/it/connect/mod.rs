@@ -292,7 +292,12 @@ fn undo_preserves_later_edits() {
 #[test]
 fn servers_with_missing_variables_stay() {
     let home = TestHome::new();
-    let server = |key: &str| format!(r#"{{ "command": "{key}", "env": {{ "API_KEY": "${{env:{key}}}" }} }}"#);
+    let server = |key: &str| {
+        let folder = "${env:HOME}/notes";
+        format!(
+            r#"{{ "command": "{key}", "env": {{ "API_KEY": "${{env:{key}}}", "NOTES_FOLDER": "{folder}" }} }}"#
+        )
+    };
     let text =
         format!(r#"{{ "mcpServers": {{ "one": {}, "two": {} }} }}"#, server("ONE_KEY"), server("TWO_KEY"));
     home.write(".cursor/mcp.json", &text);
