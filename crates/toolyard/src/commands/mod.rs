@@ -176,7 +176,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
 async fn run_tools(command: ToolsCommand, context: &CliContext, output: &Output) -> Result<(), CliError> {
     let toolyard = open(context).await?;
     if matches!(command, ToolsCommand::Search(_)) {
-        note_undiscovered(&toolyard, output);
+        note_undiscovered(&toolyard, context, output);
         #[cfg(feature = "embedding")]
         search_model::wait_for_model(&toolyard, context, output);
     } else {

@@ -82,16 +82,27 @@ pub(crate) async fn discover(
     Ok(())
 }
 
-/// Names the servers whose tools are not known yet, for commands that start none.
-pub(crate) fn note_undiscovered(toolyard: &Toolyard, output: &Output) {
+/// Names the servers whose tools are not known yet, for commands that start none, and those of them that failed.
+pub(crate) fn note_undiscovered(toolyard: &Toolyard, context: &CliContext, output: &Output) {
     let servers = toolyard.servers().map(McpManager::servers).unwrap_or_default();
-    let undiscovered = servers.iter().filter(|server| server.state() == ServerState::Configured);
-    let names: Vec<&str> = undiscovered.map(|server| server.config().id.as_str()).collect();
-    if !names.is_empty() {
+    let failures = ServerFailures::read(context);
+    let (mut failed, mut not_started) = (Vec::new(), Vec::new());
+    for server in servers.iter().filter(|server| server.state() == ServerState::Configured) {
+        let group = if failures.get(server.config()).is_some() { &mut failed } else { &mut not_started };
+        group.push(server.config().id.as_str());
+    }
+    if !not_started.is_empty() {
         output.message(&format!(
             "note: the tools of {} are not known yet: {}. Start them once: toolyard servers test",
-            pluralize(names.len(), "server"),
-            names.join(", ")
+            pluralize(not_started.len(), "server"),
+            not_started.join(", ")
+        ));
+    }
+    if !failed.is_empty() {
+        output.message(&format!(
+            "note: {} failed to start: {}. Details: toolyard servers list; retry: toolyard servers test",
+            pluralize(failed.len(), "server"),
+            failed.join(", ")
         ));
     }
 }

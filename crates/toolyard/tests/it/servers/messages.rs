@@ -26,6 +26,14 @@ fn searching_starts_nothing_and_says_which_tools_are_unknown() {
         output.contains("greet") && output.contains("the tools of 1 server are not known yet: hangs."),
         "{output}"
     );
+    home.run(&["servers", "add", "broken", "--", "no-such-program-here"]);
+    home.run(&["servers", "test", "broken"]);
+    let output = home.run(&["tools", "search", "greet somebody"]);
+    assert!(output.contains("the tools of 1 server are not known yet: hangs."), "{output}");
+    assert!(
+        output.contains("note: 1 server failed to start: broken. Details: toolyard servers list;"),
+        "{output}"
+    );
     assert_eq!(home.started_pids("fake").len(), 1);
 }
 
