@@ -11,6 +11,8 @@ use std::path::Path;
 use toolyard::Toolyard;
 use toolyard_tools::skill::TrustState;
 
+pub(super) use self::servers::check_start;
+
 use self::finding::{Finding, Severity};
 use toolyard_store::Engine;
 

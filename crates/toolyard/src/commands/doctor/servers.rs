@@ -97,7 +97,7 @@ fn summary(servers: &[std::sync::Arc<ManagedServer>]) -> Finding {
 }
 
 /// What prevents the start of a server: a variable, its folder or its program.
-fn check_start(config: &McpServerConfig, context: &CliContext) -> Option<String> {
+pub(in crate::commands) fn check_start(config: &McpServerConfig, context: &CliContext) -> Option<String> {
     let current_folder = &context.skill_environment.working_directory;
     let secrets = context.stored_secrets();
     let resolved = match config.resolve(|name| secrets.variable(name)) {

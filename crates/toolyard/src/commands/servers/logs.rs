@@ -7,7 +7,10 @@ use std::{
 };
 
 use toolyard::Toolyard;
-use toolyard_mcp_client::config::TransportConfig;
+use toolyard_mcp_client::{
+    ManagedServer,
+    config::{McpServerConfig, TransportConfig},
+};
 
 use super::find_config;
 use crate::{
@@ -44,6 +47,18 @@ fn append(file: &Path, lines: &[String]) -> std::io::Result<()> {
     log.write_all(text.as_bytes())
 }
 
+/// Whether a server has a log: lines in its file, or lines of this command that are not appended yet.
+pub(super) fn has_log(server: &ManagedServer, context: &CliContext) -> bool {
+    let config = server.config();
+    let is_written = fs::metadata(file(context, config.id.as_str())).is_ok_and(|metadata| metadata.len() > 0);
+    !is_remote(config) && (is_written || !server.stderr_tail().lines_after(0).1.is_empty())
+}
+
+/// Whether Toolyard does not start the server, which then writes its own log.
+fn is_remote(config: &McpServerConfig) -> bool {
+    matches!((&config.transport, &config.program), (TransportConfig::Http { .. }, None))
+}
+
 pub(super) fn show(name: &str, lines: usize, context: &CliContext, output: &Output) -> Result<(), CliError> {
     let config = find_config(name, context)?;
     let file = file(context, name);
@@ -53,11 +68,10 @@ pub(super) fn show(name: &str, lines: usize, context: &CliContext, output: &Outp
     if output.is_json() {
         output.json(&last);
     } else if last.is_empty() {
-        output.message(&match (&config.transport, &config.program) {
-            (TransportConfig::Http { .. }, None) => {
-                format!("{name} has no log here: it is an HTTP server, which writes its own")
-            }
-            _ => format!("the log of {name} is empty"),
+        output.message(&if is_remote(config) {
+            format!("{name} has no log here: it is an HTTP server, which writes its own")
+        } else {
+            format!("the log of {name} is empty")
         });
     } else {
         last.iter().for_each(|line| output.line(line));

@@ -12,10 +12,12 @@ use toolyard_mcp_client::{ConnectError, ManagedServer, McpManager, Session, Tool
 use super::{
     describe_failure,
     failure_cache::{ServerFailure, ServerFailures},
+    logs::has_log,
     pending_servers::PendingServers,
     print_approve_hint, print_unusable_tools, server_json, tool_names, tools_not_offered,
 };
 use crate::{
+    commands::doctor::check_start,
     config::CliContext,
     error::{CliError, ExitStatus},
     terminal::{Output, pluralize, progress::with_live_progress},
@@ -67,16 +69,24 @@ pub(super) async fn test(
     if output.is_json() {
         output.json(&all.iter().map(outcome_json).collect::<Vec<_>>());
     }
-    let failed: Vec<&str> = (all.iter().filter(|tested| tested.outcome.is_err()))
-        .map(|tested| tested.server.config().id.as_str())
-        .collect();
-    let Some(first) = failed.first() else { return Ok(()) };
+    let failed: Vec<&TestOutcome> = all.iter().filter(|tested| tested.outcome.is_err()).collect();
+    if failed.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = failed.iter().map(|tested| tested.server.config().id.as_str()).collect();
     let message =
-        format!("{} of {} failed: {}", failed.len(), pluralize(all.len(), "server"), failed.join(", "));
+        format!("{} of {} failed: {}", failed.len(), pluralize(all.len(), "server"), names.join(", "));
     let status = if failed.len() == all.len() { ExitStatus::Unreachable } else { ExitStatus::Failed };
-    let failure =
-        CliError::new(status, message).with_hint(format!("show the log: toolyard servers logs {first}"));
+    let hint = failed.iter().find_map(|tested| failure_hint(&tested.server, context));
+    let failure = CliError::new(status, message).with_optional_hint(hint);
     Err(if output.is_json() { failure.without_message() } else { failure })
+}
+
+/// What prevents the start of a server that failed, or else its log if there is one.
+fn failure_hint(server: &ManagedServer, context: &CliContext) -> Option<String> {
+    let config = server.config();
+    let log = || format!("show the log: toolyard servers logs {}", config.id);
+    check_start(config, context).or_else(|| has_log(server, context).then(log))
 }
 
 fn outcome_json(TestOutcome { server, outcome, duration }: &TestOutcome) -> Value {

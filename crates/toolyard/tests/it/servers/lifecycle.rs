@@ -193,14 +193,29 @@ fn a_missing_program_does_not_affect_other_servers() {
     home.run(&["servers", "add", "broken", "--", "no-such-program-here"]);
     let tested = home.run(&["servers", "test", "broken"]);
     assert!(tested.contains("the command `no-such-program-here` was not found in PATH"), "{tested}");
-    assert!(tested.contains("hint: show the log: toolyard servers logs broken"), "{tested}");
-    assert!(tested.ends_with("--- exit 3"), "{tested}");
+    assert!(
+        tested.contains("hint: broken: program `no-such-program-here` not found: install it"),
+        "{tested}"
+    );
+    assert!(!tested.contains("servers logs") && tested.ends_with("--- exit 3"), "{tested}");
     assert!(home.run(&CALL_GREET).contains("Hello, Ada!"));
     let unknown = home.run(&["call", "no_such_tool"]);
     assert!(unknown.contains("servers that could not be reached: broken"), "{unknown}");
     assert!(
         home.run(&["doctor"]).contains("PROBLEM  servers   broken: program `no-such-program-here` not found")
     );
+}
+
+#[test]
+fn a_log_is_named_only_if_there_is_one() {
+    let home = TestHome::new();
+    home.run(&["servers", "add", "away", "--url", "http://127.0.0.1:9/mcp"]);
+    home.run(&["servers", "add", "silent", "--", "sh", "-c", "exit 1"]);
+    home.run(&["servers", "add", "talks", "--", "sh", "-c", "echo no key >&2; exit 1"]);
+    let tested = home.run(&["servers", "test", "away", "silent"]);
+    assert!(!tested.contains("servers logs") && tested.ends_with("--- exit 3"), "{tested}");
+    let tested = home.run(&["servers", "test"]);
+    assert!(tested.contains("hint: show the log: toolyard servers logs talks"), "{tested}");
 }
 
 #[test]
