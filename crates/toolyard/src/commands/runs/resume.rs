@@ -43,11 +43,11 @@ pub(super) async fn resume(
 ) -> Result<(), CliError> {
     let store = require_store(context)?;
     // Found before anything is started: that takes seconds, and there may be nothing to do.
-    let unfinished = match &arguments.run {
-        Some(_) => Vec::new(),
-        None => unfinished_runs(store).await?,
+    let (named, unfinished) = match &arguments.run {
+        Some(run) => (Some(find_open_run(run, store).await?), Vec::new()),
+        None => (None, unfinished_runs(store).await?),
     };
-    if arguments.run.is_none() && unfinished.is_empty() {
+    if named.is_none() && unfinished.is_empty() {
         output.message("No unfinished runs.");
         return Ok(());
     }
@@ -59,8 +59,8 @@ pub(super) async fn resume(
         model: arguments.model.as_deref(),
         output,
     };
-    let outcome = match &arguments.run {
-        Some(run) => resumer.resume(&find_run(run, store).await?).await,
+    let outcome = match &named {
+        Some(run) => resumer.resume(run).await,
         None => resumer.resume_all(unfinished).await,
     };
     close(&toolyard, context).await?;
@@ -225,6 +225,16 @@ impl Resumer<'_> {
         }
         outcome
     }
+}
+
+/// The run of this name, which has not ended.
+async fn find_open_run(run: &str, store: &Store) -> Result<RunId, CliError> {
+    let run = find_run(run, store).await?;
+    if store.run(&run).await?.state == RunState::Open {
+        return Ok(run);
+    }
+    let hint = format!("show what it did: toolyard runs show {run}");
+    Err(CliError::from(AgentError::Finished(run)).with_hint(hint))
 }
 
 /// The unfinished runs of agents, the oldest first.

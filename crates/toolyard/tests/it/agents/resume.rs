@@ -72,6 +72,21 @@ fn with_nothing_to_resume_nothing_is_started() {
 }
 
 #[test]
+fn a_run_that_has_ended_is_not_resumed_and_nothing_is_started() {
+    let fixture = Fixture::new();
+    fixture.script_note();
+    fixture.run(&["ask", "--yes", "note it"]);
+    fixture.home.add_server("fake", &[]);
+    insta::assert_snapshot!(fixture.run(&["runs", "resume", "last"]), @r"
+    --- stderr
+    error: run RUN has already finished
+      hint: show what it did: toolyard runs show RUN
+    --- exit 2
+    ");
+    assert!(fixture.home.started_pids("fake").is_empty());
+}
+
+#[test]
 fn a_call_can_be_denied() {
     let fixture = Fixture::new();
     fixture.script_note();
