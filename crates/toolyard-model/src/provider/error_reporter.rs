@@ -56,8 +56,11 @@ impl ErrorReporter {
     }
 
     fn timeout(&self, message: String) -> ModelError {
-        self.error(ModelErrorKind::Timeout, message)
-            .with_hint("slow machines and long prompts need longer timeouts: first_token_timeout and between_tokens_timeout of the model")
+        self.error(ModelErrorKind::Timeout, message).with_hint(format!(
+            "slow machines and long prompts need longer timeouts: `first_token_timeout` and `between_tokens_timeout` of \
+             [models.{}] in toolyard.toml",
+            self.model
+        ))
     }
 
     /// Text of a server as one line, without secrets and unsafe characters, limited in length.

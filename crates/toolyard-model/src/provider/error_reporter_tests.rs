@@ -95,6 +95,17 @@ fn secrets_are_redacted() {
 }
 
 #[test]
+fn a_timeout_names_the_settings_that_raise_it() {
+    let error = reporter().first_token_timeout(Duration::from_secs(120));
+    assert!(error.to_string().contains("did not start to reply within 120 s"), "{error}");
+    let hint = error.hint.unwrap_or_default();
+    assert!(
+        hint.contains("`first_token_timeout`") && hint.contains("[models.local] in toolyard.toml"),
+        "{hint}"
+    );
+}
+
+#[test]
 fn long_messages_are_truncated() {
     let error = reporter().server_error(&ServerError::from_response(400, &"x ".repeat(10_000)));
     assert!(error.message.len() < 400);
