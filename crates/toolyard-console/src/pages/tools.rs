@@ -35,6 +35,8 @@ struct ToolsPage {
 struct ToolRow {
     tool: ToolView,
     path: String,
+    /// The name by which it is called, if that is another one.
+    call_as: Option<String>,
     description: String,
     /// Rounded, because older calls count less.
     calls: Option<String>,
@@ -85,6 +87,7 @@ async fn list(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
             by_tool.get(&(tool.name.as_str(), tool.source.as_str())).filter(|calls| calls.calls >= 0.5);
         ToolRow {
             path: tool_path(&tool.name, &tool.source),
+            call_as: tool.call_as.clone().filter(|name| *name != tool.name),
             description: shorten(first_paragraph(&tool.description), MAX_DESCRIPTION_CHARS).into_owned(),
             calls: calls.map(|calls| format!("{:.0}", calls.calls)),
             success: calls.map(|calls| percent(calls.success_rate)),

@@ -200,6 +200,23 @@ async fn pages_stay_small() {
     }
 }
 
+/// An API with two tools of one name.
+fn shared_name_api(method: &Method, path: &str) -> (StatusCode, Value) {
+    if !path.starts_with("/api/v1/tools?") {
+        return hostile_api(method, path);
+    }
+    let tool = |source: &str, call_as: &str| json!({"name": "read", "source": source, "call_as": call_as});
+    (StatusCode::OK, json!({"tools": [tool("files", "read"), tool("notes", "notes.read")]}))
+}
+
+#[tokio::test]
+async fn tools_with_a_shared_name_show_how_they_are_called() {
+    let fixture = Fixture::new(false, shared_name_api);
+    let page = fixture.get("/console/tools", &fixture.operator().await).await.body;
+    assert!(page.contains("Called as <span class=\"mono\">notes.read</span>"), "{page}");
+    assert_eq!(page.matches("Called as").count(), 1, "only where it differs from the name");
+}
+
 /// An API that offers nothing.
 fn empty_api(_: &Method, _: &str) -> (StatusCode, Value) {
     (StatusCode::NOT_FOUND, json!({"error": {"message": "unknown path", "code": "route_not_found"}}))
