@@ -239,6 +239,12 @@ async fn what_is_not_offered_is_said() {
         assert_eq!(page.status, StatusCode::OK, "{path}");
         assert!(page.body.contains(text), "{path}");
     }
+    for path in ["/console/runs", "/console/chat"] {
+        for language in ["en", "zh"] {
+            let page = fixture.get(&format!("{path}?lang={language}"), &session).await;
+            assert!(page.body.contains("toolyard models add NAME --url URL --model ID"), "{}", page.body);
+        }
+    }
     let chat = fixture.get("/console/chat", &session).await;
     assert!(!chat.body.contains("name=\"question\""), "no question can be asked");
     let page = fixture.get("/console/welcome", &session).await;

@@ -14,7 +14,7 @@ texts! { RunsText {
     none_hint: "Ask an agent a question on the page “Chat”.", "请在“对话”页面向智能体提问。";
     none_matching: "No run matches this filter.", "没有符合筛选条件的运行。";
     not_offered: "This gateway has no agents.", "此网关没有智能体。";
-    not_offered_hint: "Configure a language model in toolyard.toml; agents are served as soon as there is one.", "请在 toolyard.toml 中配置语言模型，配置后即可使用智能体。";
+    not_offered_hint: "Add a language model: toolyard models add NAME --url URL --model ID", "请添加语言模型：toolyard models add NAME --url URL --model ID";
     state_running: "Running", "运行中";
     state_suspended: "Waiting for a decision", "等待处理";
     state_answered: "Answered", "已回答";
