@@ -245,6 +245,11 @@ async fn what_is_not_offered_is_said() {
             assert!(page.body.contains("toolyard models add NAME --url URL --model ID"), "{}", page.body);
         }
     }
+    let to_chat = "<a class=\"button primary\" href=\"/console/chat\">";
+    assert!(!fixture.get("/console/runs", &session).await.body.contains(to_chat), "a dead end");
+    let offering = Fixture::new(false, hostile_api);
+    let runs = offering.get("/console/runs", &offering.operator().await).await;
+    assert!(runs.body.contains(to_chat), "{}", runs.body);
     let chat = fixture.get("/console/chat", &session).await;
     assert!(!chat.body.contains("name=\"question\""), "no question can be asked");
     let page = fixture.get("/console/welcome", &session).await;
