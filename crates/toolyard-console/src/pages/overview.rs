@@ -9,7 +9,7 @@ use crate::{
     page::{Notice, Page, PartFailures, Section, fragment_response, page_response},
     pages::{
         runs::RunRow,
-        servers::{ServerRow, sort_by_urgency},
+        servers::{ServerRow, needs_attention, sort_by_urgency},
         tools::tool_path,
     },
     request_context::Visitor,
@@ -20,7 +20,9 @@ use crate::{
 
 const MAX_TOP_TOOLS: usize = 8;
 const MAX_RECENT_RUNS: usize = 6;
+/// Servers that need attention.
 const MAX_SERVERS: usize = 40;
+const MAX_HEALTHY_SERVERS: usize = 8;
 /// Minutes that a row of the table beside the chart sums up.
 const TABLE_MINUTES: usize = 10;
 const MAX_TABLE_ROWS: usize = 12;
@@ -47,6 +49,8 @@ struct OverviewContent {
     /// None if the gateway does not count.
     activity: Option<Activity>,
     servers: Vec<ServerRow>,
+    /// Says how many healthy servers are not in the list.
+    more_servers: Option<String>,
     top_tools: Vec<TopTool>,
     /// None if the gateway has no agents.
     runs: Option<Vec<RunRow>>,
@@ -124,11 +128,15 @@ async fn load(state: &ConsoleState, visitor: &Visitor) -> Result<OverviewContent
     let runs_path = format!("/runs?limit={MAX_RECENT_RUNS}");
     let runs = failures.keep(state.api.get_if_offered::<RunList>(role, &runs_path).await);
     let (servers_text, runs_text) = (ServersText::of(language), RunsText::of(language));
-    let servers = sort_by_urgency(servers.servers).into_iter().take(MAX_SERVERS);
+    let (urgent, healthy): (Vec<_>, Vec<_>) =
+        sort_by_urgency(servers.servers).into_iter().partition(needs_attention);
+    let hidden = healthy.len().saturating_sub(MAX_HEALTHY_SERVERS);
+    let servers = urgent.into_iter().take(MAX_SERVERS).chain(healthy.into_iter().take(MAX_HEALTHY_SERVERS));
     Ok(OverviewContent {
         pending_approvals: overview.as_ref().and_then(|overview| overview.runs.pending_approvals),
         activity: overview.map(|overview| Activity::of(&overview, text)),
         servers: servers.map(|server| ServerRow::of(server, servers_text)).collect(),
+        more_servers: (hidden > 0).then(|| fill(text.more_servers, hidden)),
         top_tools: top_tools(statistics.statistics, text),
         runs: runs.map(|runs| runs.runs.into_iter().map(|run| RunRow::of(run, runs_text)).collect()),
         notice: failures.notice(language),

@@ -24,6 +24,8 @@ use crate::{
 
 const MAX_LOG_CHARS: usize = 40_000;
 const MAX_PROBLEM_CHARS: usize = 300;
+/// The urgency of a server without problems; lower is more urgent.
+const NOT_URGENT: u8 = 3;
 /// Bytes of definitions and differences on one page. Those beyond it are counted, and cannot be approved here.
 const MAX_DEFINITION_BYTES: usize = 40_000;
 const SERVERS_PER_PAGE: usize = 80;
@@ -156,16 +158,22 @@ async fn render_list(
 
 /// Sorts by urgency, then by name.
 pub(super) fn sort_by_urgency(mut servers: Vec<ServerView>) -> Vec<ServerView> {
-    servers.sort_by_key(|server| {
-        let rank = match server.state.as_str() {
-            "down" => 0,
-            "degraded" => 1,
-            _ if server.awaiting_approval > 0 || server.problem.is_some() => 2,
-            _ => 3,
-        };
-        (rank, server.name.clone())
-    });
+    servers.sort_by_key(|server| (urgency(server), server.name.clone()));
     servers
+}
+
+/// Whether a server has a problem, or tools that await approval.
+pub(super) fn needs_attention(server: &ServerView) -> bool {
+    urgency(server) < NOT_URGENT
+}
+
+fn urgency(server: &ServerView) -> u8 {
+    match server.state.as_str() {
+        "down" => 0,
+        "degraded" => 1,
+        _ if server.awaiting_approval > 0 || server.problem.is_some() => 2,
+        _ => NOT_URGENT,
+    }
 }
 
 async fn show(State(state): State<ConsoleState>, visitor: Visitor, Path(name): Path<String>) -> Response {

@@ -496,6 +496,29 @@ async fn the_overview_can_be_refreshed_in_place() {
     assert!(fragment.body.contains("1770 calls in the last hour"), "the line has its number");
 }
 
+/// An API with 12 servers that are down, and 20 healthy ones.
+fn many_servers_api(method: &Method, path: &str) -> (StatusCode, Value) {
+    if path != "/api/v1/servers" {
+        return hostile_api(method, path);
+    }
+    let server = |name: String, state: &str| json!({"name": name, "state": state});
+    let down = (0..12).map(|number| server(format!("broken-{number}-"), "down"));
+    let healthy = (0..20).map(|number| server(format!("fine-{number}-"), "stopped"));
+    (StatusCode::OK, json!({"servers": healthy.chain(down).collect::<Vec<_>>()}))
+}
+
+#[tokio::test]
+async fn the_overview_lists_all_servers_with_problems_and_few_others() {
+    let fixture = Fixture::new(false, many_servers_api);
+    let session = fixture.operator().await;
+    let page = fixture.get("/console/overview/fragment", &session).await.body;
+    let count = |name: &str| page.matches(&format!(">{name}-")).count();
+    assert_eq!((count("broken"), count("fine")), (12, 8));
+    assert!(page.contains("and 12 more without problems"), "{page}");
+    let page = fixture.get("/console/overview/fragment?lang=zh", &session).await.body;
+    assert!(page.contains("另有 12 个没有问题"), "{page}");
+}
+
 #[tokio::test]
 async fn pagers_keep_the_filter() {
     let fixture = Fixture::new(false, large_api);

@@ -25,6 +25,7 @@ texts! { OverviewText {
     legend_failures: "failures", "失败";
     servers: "Servers", "服务器";
     no_servers: "No MCP server is configured.", "尚未配置 MCP 服务器。";
+    more_servers: "and {} more without problems", "另有 {} 个没有问题";
     get_started: "Get started", "开始使用";
     get_started_text: "Import your MCP servers, connect your editor, make a first call and ask a first question.", "导入您的 MCP 服务器，连接编辑器，完成首次调用，提出第一个问题。";
     top_tools: "Most used tools", "最常用的工具";
