@@ -20,6 +20,11 @@ pub(crate) enum ReferenceError {
     /// TOOL`.
     #[error("`{reference}` leads nowhere: the value of `{step}` is {outline}")]
     NoSuchPath { reference: String, step: String, outline: String },
+    /// A reference names a field of the result of a step, but the result is plain text or a number.
+    ///
+    /// Remedy: say in your request which part of the text is meant, or use a tool that returns fields.
+    #[error("`{reference}`: the value of `{step}` is {outline}, which has no field `{field}`")]
+    NoFields { reference: String, step: String, outline: String, field: String },
     /// The arguments of a step, with the results that they refer to, exceed the size limit.
     ///
     /// Remedy: let an earlier step return less: filter or summarize first.

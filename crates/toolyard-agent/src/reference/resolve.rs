@@ -70,7 +70,9 @@ pub(crate) fn resolve_references(
         let resolved = resolver.node(value).or_else(|error| {
             // The path does not exist, but the value may contain exactly one list of numbers.
             let wanted = param_of(name).and_then(expected_list).filter(|kind| *kind == ValueKind::NumberList);
-            let written = value.as_str().filter(|_| matches!(error, ReferenceError::NoSuchPath { .. }));
+            let is_path_missing =
+                matches!(error, ReferenceError::NoSuchPath { .. } | ReferenceError::NoFields { .. });
+            let written = value.as_str().filter(|_| is_path_missing);
             let selected = wanted.zip(written).and_then(|(wanted, written)| {
                 select_for_argument(written, wanted, values, &mut resolver.notes)
             });
@@ -184,8 +186,13 @@ impl<'v> Resolver<'v> {
         if let Some((found, rest)) = split_text_suffix(reference, value) {
             return Ok(Some((found, rest)));
         }
-        let outline = outline(value);
-        Err(ReferenceError::NoSuchPath { reference: written.clone(), step: step.clone(), outline })
+        let (reference, step, outline) = (written.clone(), step.clone(), outline(value));
+        Err(match (value, path.first()) {
+            (Value::String(_) | Value::Number(_), Some(PathSegment::Key(field))) => {
+                ReferenceError::NoFields { reference, step, outline, field: field.clone() }
+            }
+            _ => ReferenceError::NoSuchPath { reference, step, outline },
+        })
     }
 
     /// The number inside an object or a list that is part of a calculation.
