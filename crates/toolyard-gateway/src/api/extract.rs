@@ -2,7 +2,11 @@
 
 use std::{convert::Infallible, sync::Arc};
 
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, rejection::BytesRejection};
+use axum::extract::{
+    FromRequest, FromRequestParts, Path, Query, RawPathParams, Request,
+    path::ErrorKind as PathError,
+    rejection::{BytesRejection, PathRejection},
+};
 use bytes::Bytes;
 use http::{StatusCode, request::Parts};
 use serde::de::DeserializeOwned;
@@ -147,9 +151,31 @@ impl<T: DeserializeOwned + Send> FromRequestParts<ApiState> for ApiPath<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, ApiError> {
-        let path = Path::from_request_parts(parts, state).await;
-        path.map(|Path(path)| Self(path)).map_err(|rejection| ApiError::bad_request(rejection.body_text()))
+        let rejection = match Path::from_request_parts(parts, state).await {
+            Ok(Path(path)) => return Ok(Self(path)),
+            Err(rejection) => rejection,
+        };
+        let params = RawPathParams::from_request_parts(parts, state).await.ok();
+        Err(invalid_path(rejection, params.as_ref()))
     }
+}
+
+/// The error for a path. The library does not name a parameter that is the only one of its path.
+fn invalid_path(rejection: PathRejection, params: Option<&RawPathParams>) -> ApiError {
+    let unreadable = || ApiError::bad_request("the path cannot be read");
+    let PathRejection::FailedToDeserializePathParams(failed) = rejection else { return unreadable() };
+    let (name, value) = match failed.into_kind() {
+        PathError::ParseErrorAtKey { key, value, .. } | PathError::DeserializeError { key, value, .. } => {
+            (Some(key), value)
+        }
+        PathError::ParseError { value, .. } | PathError::ParseErrorAtIndex { value, .. } => {
+            let param = params.and_then(|params| params.iter().find(|(_, found)| *found == value));
+            (param.map(|(name, _)| name.to_owned()), value)
+        }
+        _ => return unreadable(),
+    };
+    let name = name.map(|name| format!(" of `{name}`")).unwrap_or_default();
+    ApiError::bad_request(format!("`{value}` is not a valid value{name} in the path"))
 }
 
 /// Parameters in the query.

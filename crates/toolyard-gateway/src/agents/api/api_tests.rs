@@ -512,6 +512,18 @@ async fn unknown_paths_and_methods_get_errors_in_the_form_of_the_api() {
     }
 }
 
+#[tokio::test]
+async fn an_invalid_parameter_in_the_path_is_named_without_words_of_the_library() {
+    let api = api(&TestAgents::in_memory());
+    for (path, message) in [
+        ("/api/v1/approvals/null", "`null` is not a valid value of `approval` in the path"),
+        ("/api/v1/approvals/%ff", "the path cannot be read"),
+    ] {
+        let (status, error) = parse(api.handle(post(path, &[], &json!({"allow": true}))).await);
+        assert_eq!((status, &error["error"]["message"]), (400, &json!(message)), "{error}");
+    }
+}
+
 #[test]
 fn responses_have_no_hidden_text() {
     let hidden = "a\u{202e}\u{1b}[2J\u{e0041}b";
