@@ -7,8 +7,12 @@ const SUSPENDED_NOTICE_START: &str = "Waiting for approval: ";
 
 /// Tells a client that its run is suspended. A model may read this, so it does not say how to give the approval.
 pub(super) fn suspended_notice(run: &RunId, waiting_for: &[String]) -> String {
-    let details =
-        if waiting_for.is_empty() { String::new() } else { format!(" ({})", waiting_for.join(", ")) };
+    let named = waiting_for.iter().map(|entry| match entry.parse::<i64>() {
+        Ok(approval) => format!("approval {approval}"),
+        Err(_) => entry.clone(),
+    });
+    let named = named.collect::<Vec<_>>().join(", ");
+    let details = if named.is_empty() { String::new() } else { format!(" ({named})") };
     format!(
         "{SUSPENDED_NOTICE_START}a step would change something or pass data outside, and must be allowed first{details}. \
          The run continues after the decision (run {run})."
@@ -57,6 +61,9 @@ mod tests {
         for instruction in ["approve", "POST", "/runs", "toolyard", "--yes"] {
             assert!(!text.contains(instruction), "{text}");
         }
+        let of_call = suspended_notice(&"01J".into(), &["2".to_owned(), "step 3".to_owned()]);
+        assert!(of_call.contains("(approval 2, step 3)"), "{of_call}");
+        assert_eq!(run_of_suspended_notice(&of_call), Some("01J".into()));
         assert_eq!(run_of_suspended_notice(&text), Some("01J".into()));
         assert_eq!(run_of_suspended_notice(&format!("Said before.\n\n{text}\n")), Some("01J".into()));
         for other in
