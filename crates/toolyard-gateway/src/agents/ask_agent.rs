@@ -27,6 +27,10 @@ use super::{
 
 pub(super) const ASK_AGENT: &str = "ask_agent";
 
+/// What a client reads if its answer to an approval request was no decision.
+const INVALID_ANSWER_NOTICE: &str =
+    "the answer did not fit the form: `decision` must be allow, always or deny";
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AskAgentArguments {
@@ -106,6 +110,7 @@ impl AskAgent {
                     messages,
                     progress: 0.0,
                     pending_approval: None,
+                    has_invalid_answer: false,
                     language,
                     effects: Vec::new(),
                 }
@@ -129,6 +134,8 @@ struct DelegatedRun {
     progress: f64,
     /// Set while the client decides on an approval.
     pending_approval: Option<oneshot::Sender<Option<ApprovalDecision>>>,
+    /// Whether the client accepted an approval request with an [`InvalidAnswer`].
+    has_invalid_answer: bool,
     /// The language of the receipt.
     language: Language,
     /// The receipt, once the run is over or suspended.
@@ -152,18 +159,19 @@ impl DelegatedRun {
                     self.pending_approval = Some(sender);
                     let decision = match caller {
                         Some(caller) => request_approval(caller, &request).await,
-                        None => None,
+                        None => Ok(None),
                     };
+                    self.has_invalid_answer |= decision.is_err();
                     if let Some(sender) = self.pending_approval.take() {
                         // The run may be over.
-                        let _ = sender.send(decision);
+                        let _ = sender.send(decision.unwrap_or_default());
                     }
                 }
                 RunMessage::InputRequest(requests, sender) => request_input(caller, &requests, sender).await,
                 RunMessage::Ended(ended) => {
                     let end = ended.map_err(|error| failure(ErrorKind::Failed, error.to_string()))?;
                     let receipt = receipt_lines(&self.effects, self.language).join("\n");
-                    return tool_output(&self.run, end, &receipt);
+                    return tool_output(&self.run, end, &receipt, self.has_invalid_answer);
                 }
             }
         }
@@ -194,7 +202,12 @@ impl Drop for DelegatedRun {
 }
 
 /// What the caller gets: the answer or the error, and the receipt under it.
-fn tool_output(run: &RunId, end: RunEnd, receipt: &str) -> Result<ToolOutput, ToolError> {
+fn tool_output(
+    run: &RunId,
+    end: RunEnd,
+    receipt: &str,
+    has_invalid_answer: bool,
+) -> Result<ToolOutput, ToolError> {
     let with_receipt = |message: String| failure(ErrorKind::Failed, format!("{message}\n\n{receipt}"));
     let failed = |message: &str| with_receipt(format!("{message} (run {run})"));
     match end {
@@ -206,7 +219,12 @@ fn tool_output(run: &RunId, end: RunEnd, receipt: &str) -> Result<ToolOutput, To
         }
         RunEnd::Partial { answer, .. } => Err(failed(&answer)),
         RunEnd::Planned => Ok(ToolOutput::text("The run has a plan; no tool was called.")),
-        RunEnd::Suspended { waiting_for } => Ok(ToolOutput::text(suspended_notice(run, &waiting_for))),
+        RunEnd::Suspended { waiting_for } => {
+            let notice = suspended_notice(run, &waiting_for);
+            let text =
+                if has_invalid_answer { format!("{INVALID_ANSWER_NOTICE}\n\n{notice}") } else { notice };
+            Ok(ToolOutput::text(text))
+        }
         RunEnd::Failed { message, hint, .. } => {
             let error = failed(&message);
             Err(match hint {
@@ -236,15 +254,22 @@ async fn request_input(
     }
 }
 
-async fn request_approval(caller: &dyn Caller, request: &ApprovalRequest) -> Option<ApprovalDecision> {
+/// An approval request was accepted without one of the decisions of its form.
+#[derive(Debug, PartialEq, Eq)]
+struct InvalidAnswer;
+
+async fn request_approval(
+    caller: &dyn Caller,
+    request: &ApprovalRequest,
+) -> Result<Option<ApprovalDecision>, InvalidAnswer> {
     let input_request = CallInputRequest {
         key: format!("approval-{}", request.id),
         source: "toolyard".into(),
         kind: CallInputKind::Elicitation,
         params: Some(elicitation(request).into()),
     };
-    let responses = caller.request_input(std::slice::from_ref(&input_request)).await.ok()?;
-    decision(&responses.first()?.to_value())
+    let responses = caller.request_input(std::slice::from_ref(&input_request)).await.unwrap_or_default();
+    responses.first().map_or(Ok(None), |response| decision(&response.to_value()))
 }
 
 fn elicitation(request: &ApprovalRequest) -> Value {
@@ -265,15 +290,16 @@ fn elicitation(request: &ApprovalRequest) -> Value {
 }
 
 /// The decision in an elicitation result; `None` if the user made none.
-fn decision(result: &Value) -> Option<ApprovalDecision> {
+fn decision(result: &Value) -> Result<Option<ApprovalDecision>, InvalidAnswer> {
     match (
         result.get("action").and_then(Value::as_str),
         result.pointer("/content/decision").and_then(Value::as_str),
     ) {
-        (Some("accept"), Some("allow")) => Some(ApprovalDecision::Allow),
-        (Some("accept"), Some("always")) => Some(ApprovalDecision::AllowAlways),
-        (Some("accept"), Some("deny")) | (Some("decline"), _) => Some(ApprovalDecision::Deny),
-        _ => None,
+        (Some("accept"), Some("allow")) => Ok(Some(ApprovalDecision::Allow)),
+        (Some("accept"), Some("always")) => Ok(Some(ApprovalDecision::AllowAlways)),
+        (Some("accept"), Some("deny")) | (Some("decline"), _) => Ok(Some(ApprovalDecision::Deny)),
+        (Some("accept"), _) => Err(InvalidAnswer),
+        _ => Ok(None),
     }
 }
 
@@ -284,13 +310,25 @@ mod tests {
     #[test]
     fn only_an_unambiguous_result_is_a_decision() {
         let accept = |word: &str| json!({"action": "accept", "content": {"decision": word}});
-        assert_eq!(decision(&accept("allow")), Some(ApprovalDecision::Allow));
-        assert_eq!(decision(&accept("always")), Some(ApprovalDecision::AllowAlways));
-        assert_eq!(decision(&accept("deny")), Some(ApprovalDecision::Deny));
-        assert_eq!(decision(&json!({"action": "decline"})), Some(ApprovalDecision::Deny));
-        for unclear in [accept("yes"), json!({"action": "accept"}), json!({"action": "cancel"}), json!(null)]
-        {
-            assert_eq!(decision(&unclear), None, "{unclear}");
+        assert_eq!(decision(&accept("allow")), Ok(Some(ApprovalDecision::Allow)));
+        assert_eq!(decision(&accept("always")), Ok(Some(ApprovalDecision::AllowAlways)));
+        assert_eq!(decision(&accept("deny")), Ok(Some(ApprovalDecision::Deny)));
+        assert_eq!(decision(&json!({"action": "decline"})), Ok(Some(ApprovalDecision::Deny)));
+        for undecided in [json!({"action": "cancel"}), json!(null)] {
+            assert_eq!(decision(&undecided), Ok(None), "{undecided}");
         }
+        for unclear in [accept("yes"), json!({"action": "accept"})] {
+            assert_eq!(decision(&unclear), Err(InvalidAnswer), "{unclear}");
+        }
+    }
+
+    #[test]
+    fn a_suspended_run_tells_its_client_that_its_answer_was_no_decision() {
+        let text = |has_invalid_answer| {
+            let end = RunEnd::Suspended { waiting_for: vec!["2".to_owned()] };
+            tool_output(&"01J".into(), end, "", has_invalid_answer).unwrap().to_text()
+        };
+        assert!(text(true).starts_with(INVALID_ANSWER_NOTICE), "{}", text(true));
+        assert!(text(true).ends_with(&text(false)), "{}", text(true));
     }
 }

@@ -62,7 +62,11 @@ fn a_legacy_client_gets_progress_and_approval_requests() {
     let initialize_params = json!({"protocolVersion": "2025-06-18", "capabilities": capabilities, "clientInfo": {"name": "t", "version": "1"}});
     gateway.send_request("initialize", initialize_params);
     gateway.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-    for (decision, expected) in [("allow", "I wrote it down."), ("cancel", "Waiting for approval: ")] {
+    for (decision, expected) in [
+        ("allow", "I wrote it down."),
+        ("cancel", "Waiting for approval: "),
+        ("yes", "the answer did not fit the form: `decision` must be allow, always or deny"),
+    ] {
         let mut params = ask_agent_params("note it");
         params["_meta"] = json!({"progressToken": "p"});
         gateway.send(&json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}));
