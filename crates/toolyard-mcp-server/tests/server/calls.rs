@@ -152,6 +152,20 @@ async fn non_objects_are_wrapped_and_truncated_results_linked() {
 }
 
 #[tokio::test]
+async fn a_result_says_whether_its_structured_content_was_shortened() {
+    let server = TestServer::new().await;
+    let client = Client::new(&server.address);
+    let shortened = client.call(1, "shortened", json!({})).await;
+    assert_eq!(shortened.result()["structuredContent"], json!({"rows": [1]}));
+    assert_eq!(shortened.result()["_meta"], json!({"toolyard/structuredTruncated": true}));
+    assert_eq!(client.call(2, "numbers", json!({})).await.result().get("_meta"), None);
+    let legacy = client.initialize("2025-06-18", json!({})).await;
+    let shortened = legacy.request_legacy(3, "tools/call", json!({"name": "shortened"})).await;
+    assert_eq!(shortened.result()["_meta"], json!({"toolyard/structuredTruncated": true}));
+    server.close().await;
+}
+
+#[tokio::test]
 async fn tools_describe_returns_one_definition() {
     let server = TestServer::new().await;
     let client = Client::new(&server.address);

@@ -186,6 +186,11 @@ fn special_outcome(name: &str) -> Result<ToolOutput, ToolError> {
             output.meta.truncation = Some(Truncation { kept: 9, omitted: 1, total: 10, reference });
             output
         }
+        "shortened" => {
+            let mut output = ToolOutput::json(json!({"rows": [1]}));
+            output.meta.structured_truncated = true;
+            output
+        }
         "failed" => return Err(ToolError::failed("it broke").with_hint("repair it")),
         "raw_result" => {
             let raw = parse(r#"{"isError":true,"content":[],"kept":true}"#);

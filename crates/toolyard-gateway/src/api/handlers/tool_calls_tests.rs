@@ -48,6 +48,7 @@ impl Tool for ScriptedTool {
                 }
                 "ask" => Ok(ToolOutput { input_required: true, ..ToolOutput::default() }),
                 "long" => Ok(ToolOutput::text("word ".repeat(200))),
+                "table" => Ok(ToolOutput::json(json!({"rows": vec!["word"; 200]}))),
                 _ => {
                     let arguments = request.arguments.to_value();
                     Ok(ToolOutput::json(json!({"source": self.source, "arguments": arguments})))
@@ -81,6 +82,10 @@ fn api(profile: Profile) -> (HttpApi, MainTools, Arc<AuditLog>) {
             let schema = json!({"type": "object", "properties": {"count": {"type": "integer"}}});
             let mut spec = ToolSpec::new(*name, "Does what its name says");
             spec.input_schema = schema.into();
+            if *name == "table" {
+                let rows = json!({"type": "object", "properties": {"rows": {"type": "array"}}, "required": ["rows"]});
+                spec.output_schema = Some(rows.into());
+            }
             let claim = (*name == "shared")
                 .then(|| claims.claim(&(*name).into(), &source.into(), None, ClaimTime::FirstApproval, 1));
             Arc::new(ScriptedTool { spec, source: source.to_owned(), claim }) as Arc<dyn Tool>
@@ -89,7 +94,7 @@ fn api(profile: Profile) -> (HttpApi, MainTools, Arc<AuditLog>) {
     };
     register(
         "one",
-        &["echo", "fail", "unreachable", "slow", "ask", "long", "denied", "shared", "dotted.name"],
+        &["echo", "fail", "unreachable", "slow", "ask", "long", "table", "denied", "shared", "dotted.name"],
     );
     register("two", &["echo", "shared", "search_tools"]);
     let gateway = GatewayConfig { main_profile: profile, ..GatewayConfig::new(Arc::clone(&hub)) };
@@ -241,6 +246,19 @@ async fn a_long_result_is_truncated_as_the_profile_says_and_kept() {
 }
 
 #[tokio::test]
+async fn a_result_says_whether_its_json_was_shortened() {
+    let (short, _, _) = api(Profile { budget: Budget::Characters(100), ..Profile::default() });
+    let (_, result) = call(&short, "table", "{}").await;
+    assert_eq!(result["structured_truncated"], true, "{result}");
+    assert!(result["structured"]["rows"].as_array().unwrap().len() < 200, "{result}");
+    assert!(result["result_id"].is_string(), "{result}");
+    let (whole, _, _) = api(Profile::default());
+    let (_, result) = call(&whole, "table", "{}").await;
+    assert!(result.get("structured_truncated").is_none(), "{result}");
+    assert_eq!(result["structured"]["rows"].as_array().unwrap().len(), 200, "{result}");
+}
+
+#[tokio::test]
 async fn a_tool_outside_the_main_profile_does_not_exist() {
     let (api, main_tools, _) =
         api(Profile { tools: vec!["echo".into()], servers: vec!["one".into()], ..Profile::default() });
@@ -278,7 +296,7 @@ async fn every_tool_is_listed_with_the_name_by_which_it_is_called() {
         let RouteBody::Json(text) = api.handle(list).await.body else { panic!("no JSON") };
         let list: Value = serde_json::from_slice(&text).unwrap();
         let tools = list["tools"].as_array().unwrap();
-        assert_eq!(tools.len(), 12, "{list}");
+        assert_eq!(tools.len(), 13, "{list}");
         for tool in tools {
             let (name, source) = (tool["name"].as_str().unwrap(), tool["source"].as_str().unwrap());
             if ["slow", "unreachable"].contains(&name) {
