@@ -18,7 +18,9 @@ use toolyard_core::{
 };
 
 use super::{
+    ApiError,
     active_runs::{ActiveRun, ActiveRuns, START_TIMEOUT, StartError},
+    config::AgentLookupError,
     conversation_owner::{mcp_conversation, mcp_owner, run_identity},
     run_observer::{RunClient, RunMessage},
     run_text::{progress_line, suspended_notice},
@@ -86,7 +88,7 @@ impl AskAgent {
         self.runs.config.agents.refresh().await;
         let identity = call.caller.as_deref().and_then(Caller::identity).map(|identity| &**identity);
         let agent = self.runs.agent_for(name, identity);
-        let agent = agent.map_err(|error| failure(ErrorKind::InvalidArguments, error.to_string()))?;
+        let agent = agent.map_err(lookup_failure)?;
         let conversation =
             arguments.conversation.as_deref().map(|name| mcp_conversation(call, name).map(Box::new));
         let request = RunRequest {
@@ -234,6 +236,20 @@ fn tool_output(
         }
         RunEnd::LimitReached { message, .. } => Err(failed(&message)),
         RunEnd::Cancelled => Err(with_receipt(format!("run {run} was cancelled"))),
+    }
+}
+
+/// The error for an agent that cannot be used, as the HTTP API has it: without the operator's settings.
+fn lookup_failure(error: AgentLookupError) -> ToolError {
+    let kind = match &error {
+        AgentLookupError::Unknown { .. } => ErrorKind::InvalidArguments,
+        AgentLookupError::NoDefaultModel | AgentLookupError::Model(_) => ErrorKind::Failed,
+    };
+    let ApiError { message, hint, .. } = ApiError::from(error);
+    let error = failure(kind, message);
+    match hint {
+        Some(hint) => error.with_hint(hint),
+        None => error,
     }
 }
 

@@ -124,6 +124,23 @@ async fn hints_for_the_operator_are_logged_and_not_sent_to_clients() {
 }
 
 #[tokio::test]
+async fn an_agent_without_a_default_model_says_what_the_operator_sets() {
+    let fixture = Fixture::new();
+    let settings = ["one", "two"].map(|name| {
+        format!("[models.{name}]\nurl = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\nattempts = 1\n")
+    });
+    std::fs::write(fixture.home.path("config/toolyard/toolyard.toml"), settings.concat()).unwrap();
+    let gateway = HttpGateway::start(&fixture.home, &[]);
+    let (status, error) = send_json(request(&gateway, &completion("hello"))).await;
+    assert_eq!((status, error["error"]["code"].as_str()), (422, Some("agent_unavailable")), "{error}");
+    assert!(error["error"]["hint"].as_str().unwrap().contains("`default_model`"), "{error}");
+    let params = json!({"name": "ask_agent", "arguments": {"question": "hello"}});
+    let result = gateway.send_request("", "tools/call", params).await["result"].clone();
+    assert_eq!(result["isError"], true, "{result}");
+    assert!(result["content"][0]["text"].as_str().unwrap().contains("`default_model`"), "{result}");
+}
+
+#[tokio::test]
 async fn a_suspended_run_says_so_and_resumes_once_approved() {
     let fixture = Fixture::new();
     fixture.script_note();
