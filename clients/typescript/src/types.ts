@@ -122,6 +122,7 @@ export interface RunSummary {
   state: RunState;
   agent: string;
   question: string;
+  conversation: string | null;
   created_at: number;
   pending_approvals: number;
 }
@@ -134,6 +135,10 @@ export interface Approval {
   tool: string;
   source: string;
   text: string;
+  /** The parts of `text`, if the run records them. `notes` are for whoever decides. */
+  arguments: string | null;
+  effects: string | null;
+  notes: string[];
   requested_at: number;
 }
 

@@ -146,6 +146,7 @@ class RunSummary(TypedDict):
     state: RunState
     agent: str
     question: str
+    conversation: Optional[str]
     created_at: int
     pending_approvals: int
 
@@ -159,6 +160,10 @@ class Approval(TypedDict):
     tool: str
     source: str
     text: str
+    #: The parts of `text`, if the run records them. `notes` are for whoever decides.
+    arguments: Optional[str]
+    effects: Optional[str]
+    notes: List[str]
     requested_at: int
 
 
