@@ -229,9 +229,8 @@ impl ServerContentBridge {
         let subscriber = self.servers.subscriber;
         let result = match is_subscribed {
             true if !server.content().subscriptions => {
-                return Some(Err(invalid_params(format!(
-                    "the server of {uri} does not support subscriptions"
-                ))));
+                let message = format!("the server of {uri} does not support subscriptions");
+                return Some(Err(rpc_error(error_code::METHOD_NOT_FOUND, message)));
             }
             true => server.subscribe(subscriber, &own_uri).await,
             false => server.unsubscribe(subscriber, &own_uri).await,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::StatusCode;
 use serde_json::json;
 use toolyard_core::RevisionFamily;
 use toolyard_mcp::{JsonObject, error_code, versions::MODERN_REVISION};
@@ -178,13 +179,18 @@ impl McpServer {
             if server.clients.is_subscribed(session_number, &uri) {
                 return Outcome::result("{}");
             }
-            if !server.subscribe(&incoming.endpoint, &uri).await {
-                server.release_subscriptions(&incoming.endpoint, [uri.clone()].into());
-                return Outcome::error(
-                    error_code::RESOURCE_NOT_FOUND,
-                    format!("resource `{uri}` does not exist"),
-                )
-                .with_data(&json!({"uri": uri}));
+            let refusal = match server.subscribe(&incoming.endpoint, &uri).await {
+                Some(Ok(_)) => None,
+                Some(Err(error)) => Some(Outcome::Error { error, status: StatusCode::OK }.sanitized().await),
+                None => {
+                    let message = format!("resource `{uri}` does not exist");
+                    let error = Outcome::error(error_code::RESOURCE_NOT_FOUND, message);
+                    Some(error.with_data(&json!({"uri": uri})))
+                }
+            };
+            if let Some(refusal) = refusal {
+                server.release_subscriptions(&incoming.endpoint, [uri].into());
+                return refusal;
             }
             if !server.clients.subscribe(session_number, &uri) {
                 server.release_subscriptions(&incoming.endpoint, [uri].into());

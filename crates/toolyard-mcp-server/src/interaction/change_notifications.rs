@@ -9,7 +9,7 @@ use futures_util::{
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 use toolyard_core::{BoxFuture, RawJson};
-use toolyard_mcp::{JsonObject, RequestId, jsonrpc::notification, raw_field};
+use toolyard_mcp::{JsonObject, RequestId, RpcError, jsonrpc::notification, raw_field};
 
 use crate::{
     content_service::{ContentEvent, ContentRequest},
@@ -268,7 +268,8 @@ impl ChangeNotifier {
     async fn subscribe(&self) -> SubscriptionGuard {
         let uris = self.filter.updates.clone().unwrap_or_default();
         for uri in &uris {
-            self.server.subscribe(&self.endpoint, uri).await;
+            // `subscriptions/listen` does not report failures of single resources.
+            let _ = self.server.subscribe(&self.endpoint, uri).await;
         }
         SubscriptionGuard { server: Arc::clone(&self.server), endpoint: Arc::clone(&self.endpoint), uris }
     }
@@ -289,8 +290,12 @@ impl Drop for SubscriptionGuard {
 }
 
 impl McpServer {
-    /// Adds a subscriber to a resource. Returns whether a service has the resource.
-    pub(crate) async fn subscribe(&self, endpoint: &ServedEndpoint, uri: &str) -> bool {
+    /// Adds a subscriber to a resource. Returns the response of the service that has it; none if no service has it.
+    pub(crate) async fn subscribe(
+        &self,
+        endpoint: &ServedEndpoint,
+        uri: &str,
+    ) -> Option<Result<RawJson, RpcError>> {
         endpoint.subscribe(uri);
         forward_subscription(endpoint, "resources/subscribe", uri).await
     }
@@ -303,23 +308,28 @@ impl McpServer {
             let endpoint = Arc::clone(endpoint);
             runtime.spawn(async move {
                 for uri in unused {
-                    forward_subscription(&endpoint, "resources/unsubscribe", &uri).await;
+                    let _ = forward_subscription(&endpoint, "resources/unsubscribe", &uri).await;
                 }
             });
         }
     }
 }
 
-/// Forwards a subscription to the service that has the resource. Returns whether it accepted.
-async fn forward_subscription(endpoint: &ServedEndpoint, method: &str, uri: &str) -> bool {
+/// Forwards a subscription to the service that has the resource. Returns its response; none if no service has it.
+async fn forward_subscription(
+    endpoint: &ServedEndpoint,
+    method: &str,
+    uri: &str,
+) -> Option<Result<RawJson, RpcError>> {
     let params = RawJson::from_value(&json!({"uri": uri}));
     for content in &endpoint.services.content {
         let request = ContentRequest { method, params: &params, caller: None };
-        if let Some(response) = content.request(request).await {
-            return response.is_ok();
+        let response = content.request(request).await;
+        if response.is_some() {
+            return response;
         }
     }
-    false
+    None
 }
 
 #[cfg(test)]

@@ -76,6 +76,8 @@ async fn a_legacy_client_is_notified_of_lists_and_subscriptions() {
         client.request_legacy(2, "resources/subscribe", json!({"uri": "test://no"})).await.code(),
         -32002
     );
+    let refused = client.request_legacy(2, "resources/subscribe", json!({"uri": "test://unchanging"})).await;
+    assert_eq!(refused.code(), -32601, "the error of the service");
     update_resource();
     assert_eq!(next(&mut events).await["params"]["uri"], "test://one");
     client.request_legacy(3, "resources/unsubscribe", json!({"uri": "test://one"})).await.result();

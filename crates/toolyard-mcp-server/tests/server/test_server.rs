@@ -160,6 +160,10 @@ impl ContentService for TestContent {
                 ("resources/subscribe" | "resources/unsubscribe", _, Some("test://one")) => {
                     Some(Ok(RawJson::empty_object()))
                 }
+                ("resources/subscribe", _, Some("test://unchanging")) => {
+                    let message = "the server does not support subscriptions".to_owned();
+                    Some(Err(RpcError { code: -32601, message, data: None }))
+                }
                 _ => None,
             }
         })

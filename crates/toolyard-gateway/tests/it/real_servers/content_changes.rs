@@ -48,6 +48,9 @@ async fn only_updates_of_subscribed_resources_are_forwarded() {
             // The subscription is not acknowledged, so give it time.
             tokio::time::sleep(Duration::from_millis(500)).await;
             endpoint.manager.call("touch", json!({"uri": "note://numbered/1", "after": 0})).await.unwrap();
+        } else {
+            let refused = endpoint.request("resources/subscribe", json!({ "uri": subscribed_uri })).await;
+            assert_eq!(refused.unwrap_err().code, -32601, "{case:?}");
         }
         endpoint.manager.call("touch", json!({"uri": subscribed_uri, "after": 0.5})).await.unwrap();
         let update = async {
