@@ -16,6 +16,7 @@ export interface Server {
   problem: string | null;
   /** How many of its tools await the operator's approval. */
   awaiting_approval: number;
+  awaiting_approval_tools: string[];
   needs_sign_in: boolean;
 }
 

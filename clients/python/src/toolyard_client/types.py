@@ -29,6 +29,7 @@ class Server(TypedDict):
     problem: Optional[str]
     #: How many of its tools await the operator's approval.
     awaiting_approval: int
+    awaiting_approval_tools: List[str]
     needs_sign_in: bool
 
 

@@ -70,6 +70,9 @@ async fn a_changed_tool_is_not_called() {
     }
     assert_eq!((status, code(&error)), (403, "tool_not_approved"), "{error}");
     assert!(!error.to_string().contains("toolyard servers"), "commands are for the operator: {error}");
+    let (_, server) = gateway.get("/api/v1/servers/fake", gateway.token.as_deref()).await;
+    let server: Value = serde_json::from_str(&server).unwrap();
+    assert_eq!(server["awaiting_approval_tools"], json!(["greet"]), "{server}");
 }
 
 #[tokio::test]

@@ -48,6 +48,8 @@ pub(super) struct ServerView {
     problem: Option<String>,
     /// Number of tools that await the operator's approval.
     awaiting_approval: usize,
+    /// Names of the tools that await it.
+    awaiting_approval_tools: Vec<String>,
     /// Whether the server refuses the operator's credentials, or that there are none.
     needs_sign_in: bool,
 }
@@ -136,6 +138,7 @@ impl ServerView {
             trusted: config.trusted,
             tools: approvals.approved().len(),
             awaiting_approval: approvals.quarantined.len(),
+            awaiting_approval_tools: approvals.quarantined.iter().map(|tool| tool.name.clone()).collect(),
             private_instances: server.private_instances(),
             revision: server.live_session().map(|session| session.revision()),
             problem: failure.or_else(|| approvals.problem_summary()).map(|text| redact(&text).into_owned()),
