@@ -9,7 +9,8 @@ use axum::extract::{
 };
 use bytes::Bytes;
 use http::{StatusCode, request::Parts};
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_path_to_error::Segment;
 use toolyard_core::{CallerIdentity, RESERVED_CALLER_NAMES};
 use toolyard_mcp_server::RouteRequest;
 
@@ -139,9 +140,22 @@ impl<T: DeserializeOwned> FromRequest<ApiState> for JsonBody<T> {
 
     async fn from_request(request: Request, state: &ApiState) -> Result<Self, ApiError> {
         let text = read_text(request, state).await?;
-        let body = serde_json::from_str(&text);
-        body.map(Self).map_err(|error| ApiError::bad_request(format!("invalid body: {error}")))
+        parse_body(&text).map(Self)
     }
+}
+
+/// Reads a body in JSON. The error names the field that is unknown or has the wrong type.
+pub(crate) fn parse_body<'a, T: Deserialize<'a>>(body: &'a str) -> Result<T, ApiError> {
+    let mut reader = serde_json::Deserializer::from_str(body);
+    let parsed = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let has_field = matches!(error.path().iter().next(), Some(Segment::Map { .. }));
+        let field = error.path().to_string();
+        let error = error.into_inner();
+        let param = (has_field && error.is_data()).then(|| field.into());
+        ApiError { param, ..ApiError::bad_request(format!("invalid body: {error}")) }
+    })?;
+    reader.end().map_err(|error| ApiError::bad_request(format!("invalid body: {error}")))?;
+    Ok(parsed)
 }
 
 /// Parameters in the path.

@@ -524,6 +524,26 @@ async fn an_invalid_parameter_in_the_path_is_named_without_words_of_the_library(
     }
 }
 
+#[tokio::test]
+async fn an_unknown_or_mistyped_field_of_a_body_is_named() {
+    let api = api(&TestAgents::in_memory());
+    for (path, body, param) in [
+        ("/runs", json!({"question": "now", "agnet": "clerk"}), json!("agnet")),
+        ("/runs", json!({"question": 7}), json!("question")),
+        ("/runs", json!({}), Value::Null),
+        ("/runs", json!([7]), Value::Null),
+        ("/api/v1/approvals/1", json!({"allow": "yes"}), json!("allow")),
+        (
+            "/v1/chat/completions",
+            json!({"messages": [{"content": "x", "role": 7}]}),
+            json!("messages[0].role"),
+        ),
+    ] {
+        let (status, error) = parse(api.handle(post(path, &[], &body)).await);
+        assert_eq!((status, &error["error"]["param"]), (400, &param), "{body}: {error}");
+    }
+}
+
 #[test]
 fn responses_have_no_hidden_text() {
     let hidden = "a\u{202e}\u{1b}[2J\u{e0041}b";

@@ -168,11 +168,12 @@ fn call_error(error: &ToolError, request: &ToolCallRequest, service: &HubService
     let answer = match error.kind() {
         K::UnknownTool | K::UnknownCapability => client(StatusCode::NOT_FOUND, "tool_not_found"),
         K::UnknownSource => client(StatusCode::NOT_FOUND, "source_not_found"),
-        K::InvalidArguments => {
-            ApiError { param: Some("arguments"), ..client(StatusCode::BAD_REQUEST, "invalid_arguments") }
-        }
+        K::InvalidArguments => ApiError {
+            param: Some("arguments".into()),
+            ..client(StatusCode::BAD_REQUEST, "invalid_arguments")
+        },
         K::Refused if is_ambiguous => {
-            ApiError { param: Some("source"), ..client(StatusCode::CONFLICT, "tool_ambiguous") }
+            ApiError { param: Some("source".into()), ..client(StatusCode::CONFLICT, "tool_ambiguous") }
         }
         K::Refused => client(StatusCode::FORBIDDEN, "call_denied"),
         K::Quarantined => client(StatusCode::FORBIDDEN, "tool_not_approved"),

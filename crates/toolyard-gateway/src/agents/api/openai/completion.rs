@@ -10,9 +10,12 @@ use super::{
     answer_stream::data_event,
     parameters::{CompletionParameters, SharedParameters},
 };
-use crate::agents::api::{
-    chat_message::{ChatMessage, question_and_history},
-    error::ApiError,
+use crate::{
+    agents::api::{
+        chat_message::{ChatMessage, question_and_history},
+        error::ApiError,
+    },
+    api::extract::parse_body,
 };
 
 /// The body of a request.
@@ -45,8 +48,7 @@ pub(super) struct CompletionFormat {
 
 /// Reads the body of `POST /v1/chat/completions`.
 pub(super) fn parse_completion(body: &str) -> Result<(AnswerRequest, CompletionFormat), ApiError> {
-    let body: CompletionBody = serde_json::from_str(body)
-        .map_err(|error| ApiError::bad_request(format!("invalid body: {error}")))?;
+    let body: CompletionBody = parse_body(body)?;
     body.shared.check()?;
     body.parameters.check()?;
     let max_tokens = body.parameters.max_tokens()?;

@@ -49,7 +49,7 @@ fn invalid_requests_are_rejected_with_a_reason() {
     let last = json!({"messages": [{"role": "assistant", "content": "x"}]});
     assert!(error_message(&last).contains("must have the role `user`"));
     let two = json!({"n": 2, "messages": [{"role": "user", "content": "x"}]});
-    assert_eq!(parse_completion(&two.to_string()).unwrap_err().param, Some("n"));
+    assert_eq!(parse_completion(&two.to_string()).unwrap_err().param.as_deref(), Some("n"));
 }
 
 #[test]

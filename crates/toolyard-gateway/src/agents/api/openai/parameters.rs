@@ -193,7 +193,9 @@ mod tests {
         };
         let completion = parse_completion(&body("messages", json!([{"role": "user", "content": "x"}])));
         let response = parse_response_request(&body("input", json!("x")));
-        [completion.err().and_then(|error| error.param), response.err().and_then(|error| error.param)]
+        // Leaked, so that the tests can compare literals.
+        let param = |error: ApiError| error.param.map(|param| &*Box::leak(param));
+        [completion.err().and_then(param), response.err().and_then(param)]
     }
 
     #[test]

@@ -11,9 +11,12 @@ use super::{
     answer::{AnswerFormat, AnswerRequest, AnsweringRun, FinishedAnswer},
     parameters::{ResponseParameters, SharedParameters},
 };
-use crate::agents::api::{
-    chat_message::{ChatMessage, question_and_history},
-    error::ApiError,
+use crate::{
+    agents::api::{
+        chat_message::{ChatMessage, question_and_history},
+        error::ApiError,
+    },
+    api::extract::parse_body,
 };
 
 /// Largest number of metadata entries, and of characters in their keys and values.
@@ -66,8 +69,7 @@ pub(super) struct ResponseFormat {
 
 /// Reads the body of `POST /v1/responses`.
 pub(super) fn parse_response_request(body: &str) -> Result<(AnswerRequest, ResponseFormat), ApiError> {
-    let body: ResponseBody = serde_json::from_str(body)
-        .map_err(|error| ApiError::bad_request(format!("invalid body: {error}")))?;
+    let body: ResponseBody = parse_body(body)?;
     body.shared.check()?;
     body.parameters.check()?;
     let metadata = body.metadata.unwrap_or_default();

@@ -61,11 +61,11 @@ fn invalid_inputs_are_rejected_with_a_reason() {
         (json!([{"type": "item_reference", "id": "x"}]), "not `item_reference`"),
     ] {
         let error = refused(&json!({"input": input}));
-        assert!(error.message.contains(message) && error.param == Some("input"), "{error:?}");
+        assert!(error.message.contains(message) && error.param.as_deref() == Some("input"), "{error:?}");
     }
-    assert_eq!(refused(&json!({"instructions": "x", "input": []})).param, Some("input"));
+    assert_eq!(refused(&json!({"instructions": "x", "input": []})).param.as_deref(), Some("input"));
     let long = "x".repeat(MAX_METADATA_VALUE_CHARS + 1);
-    assert_eq!(refused(&json!({"input": "x", "metadata": {"a": long}})).param, Some("metadata"));
+    assert_eq!(refused(&json!({"input": "x", "metadata": {"a": long}})).param.as_deref(), Some("metadata"));
 }
 
 #[test]

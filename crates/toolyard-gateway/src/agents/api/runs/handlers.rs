@@ -3,7 +3,6 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use http::{HeaderMap, StatusCode};
-use serde::Deserialize;
 use tokio::{sync::broadcast::error::RecvError, time::Instant};
 use toolyard_agent::{
     AGENT_RUN_KIND, Agent, AgentError, DEFAULT_AGENT, Language, Run, RunEnd, RunEvent, RunOwner, RunRequest,
@@ -39,7 +38,7 @@ use crate::{
         idempotency::{RequestCache, RequestIdentity, RequestLookup},
     },
     api::{
-        extract::Requester,
+        extract::{Requester, parse_body},
         pagination::{cut_page, long_page_limit},
         traceparent,
     },
@@ -355,10 +354,6 @@ async fn is_cancelled_elsewhere(runs: &ActiveRuns, run: &RunId) -> Result<bool, 
         tokio::time::sleep(CANCEL_POLL_INTERVAL).await;
     }
     Ok(false)
-}
-
-pub(in crate::agents::api) fn parse_body<'a, T: Deserialize<'a>>(body: &'a str) -> Result<T, ApiError> {
-    serde_json::from_str(body).map_err(|error| ApiError::bad_request(format!("invalid body: {error}")))
 }
 
 pub(in crate::agents::api) async fn pending_approvals(
