@@ -127,6 +127,10 @@ async fn every_operation_is_described() {
         for (method, operation) in item.as_object().unwrap() {
             assert!(operation["summary"].is_string(), "{method} {path}");
             assert!(operation["responses"].as_object().is_some_and(|all| !all.is_empty()), "{method} {path}");
+            for (status, response) in operation["responses"].as_object().unwrap() {
+                let description = response["description"].as_str().unwrap_or_default();
+                assert!(!description.is_empty(), "{method} {path}: {status}");
+            }
             let declared: BTreeSet<&str> = operation["parameters"]
                 .as_array()
                 .into_iter()
@@ -139,6 +143,13 @@ async fn every_operation_is_described() {
             assert_eq!(declared, in_path, "{method} {path}");
         }
     }
+    for path in ["/api/v1/runs", "/v1/chat/completions", "/v1/responses"] {
+        let parameters = document["paths"][path]["post"]["parameters"].as_array().unwrap();
+        assert!(parameters.iter().any(|parameter| parameter["name"] == "Idempotency-Key"), "{path}");
+    }
+    let events = &document["paths"]["/api/v1/runs/{run}/events"]["get"]["responses"]["200"];
+    let schema = &events["content"]["text/event-stream"]["schema"];
+    assert!(schema["description"].as_str().unwrap().contains(EVENT_SCHEMA_PATH), "{schema}");
     let text = document.to_string();
     let references = text.split("#/components/schemas/").skip(1).map(|rest| rest.split('"').next().unwrap());
     for name in references {

@@ -7,7 +7,7 @@ use toolyard_mcp_server::RouteResponse;
 use utoipa::{
     OpenApi, ToSchema,
     openapi::{
-        ContentBuilder, ObjectBuilder, OpenApi as OpenApiDocument, Ref,
+        ContentBuilder, ObjectBuilder, OpenApi as OpenApiDocument, Ref, RefOr, Type,
         path::{HttpMethod, Operation, OperationBuilder, PathItem},
         response::{Response, ResponseBuilder},
         security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
@@ -20,6 +20,9 @@ use super::response::{ApiResponse, ApiResult};
 pub(super) const DOCUMENT_PATH: &str = "/api/openapi.json";
 /// The schema of run events, which is public like the document.
 pub(super) const EVENT_SCHEMA_PATH: &str = "/api/v1/events.schema.json";
+
+/// The events of a run.
+const EVENT_STREAM_PATH: &str = "/api/v1/runs/{run}/events";
 
 /// Operations that no token leads to.
 const OPERATOR_OPERATIONS: [&str; 10] = [
@@ -92,6 +95,7 @@ pub(super) fn complete(document: &mut OpenApiDocument) {
         for (method, operation) in operations {
             let Some(operation) = operation else { continue };
             add_common_errors(operation);
+            describe_responses(operation);
             if OPERATOR_OPERATIONS.contains(&format!("{method} {path}").as_str()) {
                 mark_operator_only(operation);
             }
@@ -103,6 +107,7 @@ pub(super) fn complete(document: &mut OpenApiDocument) {
         operation.security = Some(Vec::new());
         operation.responses.responses.remove("401");
     }
+    describe_event_stream(document);
     let object = ObjectBuilder::new().build();
     let content = ContentBuilder::new().schema(Some(object)).build();
     let response =
@@ -135,6 +140,48 @@ fn add_common_errors(operation: &mut Operation) {
             let response = error_response(description);
             operation.responses.responses.entry(status.to_owned()).or_insert_with(|| response.into());
         }
+    }
+}
+
+/// Describes responses that have no description of their own.
+fn describe_responses(operation: &mut Operation) {
+    for (status, response) in &mut operation.responses.responses {
+        if let RefOr::T(response) = response
+            && response.description.is_empty()
+        {
+            response.description = default_description(status).to_owned();
+        }
+    }
+}
+
+fn default_description(status: &str) -> &'static str {
+    match status {
+        "200" => "the result",
+        "201" => "what was added",
+        "202" => "accepted; it goes on after the response",
+        "204" => "done",
+        "400" => "the request is invalid",
+        "403" => "the caller may not do this",
+        "404" => "what the request names does not exist, or this gateway does not offer it",
+        "409" => "the current state does not permit it",
+        "422" => "the request failed; repeating it does not help",
+        "429" => "a quota is used up",
+        "502" => "the model cannot be reached, and a tool that may change something was called before",
+        "503" => "the gateway or its store is not available; nothing was started",
+        _ => "the gateway failed to handle the request",
+    }
+}
+
+/// Says which schema the events of a run have.
+fn describe_event_stream(document: &mut OpenApiDocument) {
+    let description =
+        format!("Server-sent events; `data` of each is JSON by the schema at `{EVENT_SCHEMA_PATH}`.");
+    let events = ObjectBuilder::new().schema_type(Type::String).description(Some(description)).build();
+    let operation = document.paths.paths.get_mut(EVENT_STREAM_PATH).and_then(|item| item.get.as_mut());
+    let response = operation.and_then(|operation| operation.responses.responses.get_mut("200"));
+    if let Some(RefOr::T(response)) = response {
+        let content = ContentBuilder::new().schema(Some(events)).build();
+        response.content.insert("text/event-stream".to_owned(), content);
     }
 }
 

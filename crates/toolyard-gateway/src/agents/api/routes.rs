@@ -99,7 +99,8 @@ async fn show_run(Agents(api): Agents, OwnedRun(run): OwnedRun) -> ApiResult {
 /// Follows the events of a run as server-sent events.
 #[utoipa::path(get, path = "/runs/{run}/events", tag = "runs",
     params(("run" = String, Path), EventQuery, ("Last-Event-ID" = Option<i64>, Header, description = "continues after this event")),
-    responses((status = 200, content_type = "text/event-stream", body = String),
+    responses((status = 200, content_type = "text/event-stream", body = String,
+            description = "the events as server-sent events; `data` is JSON by `/api/v1/events.schema.json`"),
         (status = 204, description = "the run is over and nothing follows"), (status = 404, body = ErrorBody)))]
 async fn run_events(
     Agents(api): Agents,
@@ -129,6 +130,7 @@ async fn event_schema() -> ApiResult {
 
 /// Answers a request of OpenAI's Responses API. The model is the name of an agent.
 #[utoipa::path(post, path = "/v1/responses", tag = "openai", request_body = Object,
+    params(("Idempotency-Key" = Option<String>, Header, description = "identifies the request for a day")),
     responses((status = 200, description = "a response, or its events as server-sent events",
             content((Object = "application/json"), (String = "text/event-stream"))),
         (status = 400, body = ErrorBody), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
@@ -212,6 +214,7 @@ async fn decide(
 
 /// Completes a chat, as OpenAI's API does. The model is the name of an agent.
 #[utoipa::path(post, path = "/v1/chat/completions", tag = "openai", request_body = Object,
+    params(("Idempotency-Key" = Option<String>, Header, description = "identifies the request for a day")),
     responses((status = 200, description = "a completion, or its chunks as server-sent events",
             content((Object = "application/json"), (String = "text/event-stream"))),
         (status = 400, body = ErrorBody), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
