@@ -102,7 +102,7 @@ class Handler(BaseHTTPRequestHandler):
         self._json(200, {"servers": [{"name": "time", "state": "stopped", "tools": 2}]})
 
     def _statistics(self, *_: Any) -> None:
-        self._json(200, {"statistics": [{"tool": "tool_0", "calls": 3}]})
+        self._json(200, {"statistics": [{"tool": "tool_0", "weighted_calls": 3}]})
 
     def _audit(self, rest: List[str], *_: Any) -> None:
         self._json(200, {"valid": True} if rest == ["verify"] else {"records": [{"record": 1}], "next": None})

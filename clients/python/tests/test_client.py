@@ -71,7 +71,7 @@ class RequestTest(ClientTest):
 
     def test_other_lists(self) -> None:
         self.assertEqual(self.client.servers.list()[0]["name"], "time")
-        self.assertEqual(self.client.statistics()[0]["calls"], 3)
+        self.assertEqual(self.client.statistics()[0]["weighted_calls"], 3)
         self.assertEqual(list(self.client.audit.iterate()), [{"record": 1}])
         self.assertTrue(self.client.audit.verify()["valid"])
         self.assertEqual(self.client.approvals.list()[0]["approval"], 7)

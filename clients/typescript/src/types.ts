@@ -77,8 +77,9 @@ export interface ResultPart {
 export interface ToolStatistics {
   tool: string;
   source: string;
-  calls: number;
-  failures: number;
+  /** Older calls count less, so that these are not whole numbers. */
+  weighted_calls: number;
+  weighted_failures: number;
   success_rate: number | null;
   p50_ms: number | null;
   p95_ms: number | null;

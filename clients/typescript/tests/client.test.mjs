@@ -60,7 +60,7 @@ test("agents are created, replaced and deleted", async () => {
 
 test("other lists", async () => {
   assert.equal((await client.servers.list())[0].name, "time");
-  assert.equal((await client.statistics())[0].calls, 3);
+  assert.equal((await client.statistics())[0].weighted_calls, 3);
   assert.deepEqual(await collect(client.audit.iterate()), [{ record: 1 }]);
   assert.equal((await client.audit.verify()).valid, true);
   assert.equal((await client.approvals.list())[0].approval, 7);

@@ -65,7 +65,7 @@ export class StubServer {
       },
       results: () => json(200, url.searchParams.get("offset") === "0" ? { text: "12", offset: 0, next: 2, total: 3 } : { text: "3", offset: 2, next: null, total: 3 }),
       servers: () => json(200, { servers: [{ name: "time", state: "stopped", tools: 2 }] }),
-      statistics: () => json(200, { statistics: [{ tool: "tool_0", calls: 3 }] }),
+      statistics: () => json(200, { statistics: [{ tool: "tool_0", weighted_calls: 3 }] }),
       audit: () => json(200, rest[0] === "verify" ? { valid: true } : { records: [{ record: 1 }], next: null }),
       agents: () => {
         const agent = { name: "assistant", origin: "built_in", config: {} };

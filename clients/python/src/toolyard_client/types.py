@@ -96,8 +96,9 @@ class ToolStatistics(TypedDict):
 
     tool: str
     source: str
-    calls: int
-    failures: int
+    #: Older calls count less, so that these are not whole numbers.
+    weighted_calls: float
+    weighted_failures: float
     success_rate: Optional[float]
     p50_ms: Optional[int]
     p95_ms: Optional[int]

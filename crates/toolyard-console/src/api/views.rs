@@ -89,8 +89,8 @@ pub(crate) struct ToolDetails {
 pub(crate) struct CallStatistics {
     pub(crate) tool: String,
     pub(crate) source: String,
-    pub(crate) calls: f64,
-    pub(crate) failures: f64,
+    pub(crate) weighted_calls: f64,
+    pub(crate) weighted_failures: f64,
     pub(crate) success_rate: f64,
     pub(crate) p50_ms: u64,
     pub(crate) p95_ms: u64,

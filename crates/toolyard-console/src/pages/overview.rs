@@ -144,11 +144,11 @@ async fn load(state: &ConsoleState, visitor: &Visitor) -> Result<OverviewContent
 }
 
 fn top_tools(mut statistics: Vec<CallStatistics>, text: &OverviewText) -> Vec<TopTool> {
-    statistics.retain(|entry| entry.calls >= 0.5);
-    statistics.sort_by(|one, other| other.calls.total_cmp(&one.calls));
+    statistics.retain(|entry| entry.weighted_calls >= 0.5);
+    statistics.sort_by(|one, other| other.weighted_calls.total_cmp(&one.weighted_calls));
     let row = |entry: CallStatistics| TopTool {
         path: tool_path(&entry.tool, &entry.source),
-        calls: fill(text.tool_calls, format_args!("{:.0}", entry.calls)),
+        calls: fill(text.tool_calls, format_args!("{:.0}", entry.weighted_calls)),
         success: percent(entry.success_rate),
         median: duration(entry.p50_ms),
         name: entry.tool,

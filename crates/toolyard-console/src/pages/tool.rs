@@ -192,8 +192,8 @@ impl ToolPage {
     fn statistics(&self) -> Option<StatisticsRow> {
         let statistics = self.details.statistics.as_ref()?;
         Some(StatisticsRow {
-            calls: format!("{:.0}", statistics.calls),
-            failures: format!("{:.0}", statistics.failures),
+            calls: format!("{:.0}", statistics.weighted_calls),
+            failures: format!("{:.0}", statistics.weighted_failures),
             success: percent(statistics.success_rate),
             median: duration(statistics.p50_ms),
             p95: duration(statistics.p95_ms),

@@ -83,13 +83,13 @@ async fn list(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
         .map(|entry| ((entry.tool.as_str(), entry.source.as_str()), entry))
         .collect();
     let rows = tools.tools.into_iter().map(|tool| {
-        let calls =
-            by_tool.get(&(tool.name.as_str(), tool.source.as_str())).filter(|calls| calls.calls >= 0.5);
+        let calls = by_tool.get(&(tool.name.as_str(), tool.source.as_str()));
+        let calls = calls.filter(|calls| calls.weighted_calls >= 0.5);
         ToolRow {
             path: tool_path(&tool.name, &tool.source),
             call_as: tool.call_as.clone().filter(|name| *name != tool.name),
             description: shorten(first_paragraph(&tool.description), MAX_DESCRIPTION_CHARS).into_owned(),
-            calls: calls.map(|calls| format!("{:.0}", calls.calls)),
+            calls: calls.map(|calls| format!("{:.0}", calls.weighted_calls)),
             success: calls.map(|calls| percent(calls.success_rate)),
             tool,
         }

@@ -192,7 +192,7 @@ pub(super) fn hostile_api(method: &Method, path: &str) -> (StatusCode, Value) {
             ATTACK: {"type": "string", "description": ATTACK, "default": ATTACK}, "choice": {"enum": [ATTACK, 1]}, "json": {"type": "array", "default": [ATTACK]},
             "content": {"type": "string", "default": format!("</textarea>{ATTACK}")}, "flag": {"type": "boolean"}}},
         "output_schema": {"title": ATTACK}, "capabilities": [ATTACK],
-        "statistics": {"tool": ATTACK, "source": ATTACK, "calls": 4.0, "success_rate": 0.5, "p50_ms": 3, "last_used_at": 5}
+        "statistics": {"tool": ATTACK, "source": ATTACK, "weighted_calls": 4.0, "success_rate": 0.5, "p50_ms": 3, "last_used_at": 5}
     });
     let server = json!({"name": ATTACK, "state": ATTACK, "transport": ATTACK, "tools": 3, "revision": ATTACK, "problem": ATTACK, "awaiting_approval": 2, "needs_sign_in": true});
     let agent = json!({"name": "clerk", "description": ATTACK, "model": ATTACK, "origin": "store",

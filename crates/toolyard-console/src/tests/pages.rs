@@ -156,7 +156,7 @@ fn large_api(method: &Method, path: &str) -> (StatusCode, Value) {
             json!({"servers": names().map(|n| json!({"name": format!("server_{n}"), "state": "down", "problem": long})).collect::<Vec<_>>()})
         }
         "/statistics" => {
-            json!({"statistics": names().map(|n| json!({"tool": format!("tool_{n}"), "source": "server", "calls": n, "success_rate": 1.0})).collect::<Vec<_>>()})
+            json!({"statistics": names().map(|n| json!({"tool": format!("tool_{n}"), "source": "server", "weighted_calls": n, "success_rate": 1.0})).collect::<Vec<_>>()})
         }
         "/cluster" => {
             let processes: Vec<_> = names()

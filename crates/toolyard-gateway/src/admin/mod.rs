@@ -139,9 +139,9 @@ pub struct CallStatistics {
     /// The source.
     pub source: String,
     /// Number of calls; older calls count less.
-    pub calls: f64,
+    pub weighted_calls: f64,
     /// Number of calls that failed; older calls count less.
-    pub failures: f64,
+    pub weighted_failures: f64,
     /// Fraction of calls that succeeded.
     pub success_rate: f64,
     /// Median duration in milliseconds.

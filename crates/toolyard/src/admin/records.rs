@@ -71,12 +71,12 @@ fn storage(error: StoreError) -> AdminError {
 
 fn call_statistics(statistics: ToolStatistics) -> CallStatistics {
     CallStatistics {
-        failures: statistics.calls * (1.0 - statistics.success_rate),
+        weighted_failures: statistics.calls * (1.0 - statistics.success_rate),
         p50_ms: whole(statistics.median_milliseconds),
         p95_ms: whole(statistics.p95_milliseconds),
         tool: statistics.tool,
         source: statistics.source.to_string(),
-        calls: statistics.calls,
+        weighted_calls: statistics.calls,
         success_rate: statistics.success_rate,
         last_used_at: statistics.last_used,
     }

@@ -177,6 +177,8 @@ async fn servers_statistics_and_the_audit_log_are_shown() {
     let calculate = list["statistics"].as_array().unwrap().iter().find(|entry| entry["tool"] == "calculate");
     assert_eq!(calculate.unwrap()["success_rate"], 1.0, "{list}");
     assert!(calculate.unwrap()["last_used_at"].is_i64(), "{list}");
+    assert!(calculate.unwrap()["weighted_calls"].as_f64().unwrap() > 0.0, "{list}");
+    assert_eq!(calculate.unwrap()["weighted_failures"], 0.0, "{list}");
     let (_, runs) = api.get("/api/v1/runs?limit=2").await;
     assert_eq!(runs["runs"].as_array().unwrap().len(), 2, "{runs}");
     let (_, rest) = api.get(&format!("/api/v1/runs?limit=2&after={}", runs["next"].as_str().unwrap())).await;
