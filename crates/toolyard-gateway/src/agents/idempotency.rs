@@ -26,7 +26,7 @@ const RETENTION: Duration = Duration::from_hours(24);
 const MAX_KEY_BYTES: usize = 256;
 
 #[derive(Debug, thiserror::Error)]
-pub(super) enum IdempotencyError {
+pub(crate) enum IdempotencyError {
     /// The header `Idempotency-Key` is too long.
     ///
     /// Remedy: use a UUID.
@@ -65,7 +65,7 @@ struct CachedRequest {
 
 /// What tells whether two requests are the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RequestIdentity {
+pub(crate) struct RequestIdentity {
     /// A hash of path and body, and one of the caller, the path and its idempotency key.
     fingerprint: RequestFingerprint,
     /// Whether the client says that it repeats the request.
@@ -88,7 +88,7 @@ pub(super) struct Reservation {
 }
 
 impl RequestIdentity {
-    pub(super) fn from_request(path: &str, request: &RouteRequest) -> Result<Self, IdempotencyError> {
+    pub(crate) fn from_request(path: &str, request: &RouteRequest) -> Result<Self, IdempotencyError> {
         let (headers, body) = (&request.headers, request.body.as_bytes());
         let owner = request.identity.owner_hash_ref().as_slice();
         let header = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
@@ -106,6 +106,10 @@ impl RequestIdentity {
         };
         let fingerprint = RequestFingerprint { idempotency_key, content };
         Ok(Self { fingerprint, is_retry: retry_count.unwrap_or(0) > 0 })
+    }
+
+    pub(crate) fn fingerprint(&self) -> &RequestFingerprint {
+        &self.fingerprint
     }
 
     /// Compares with an earlier request and the run it started. `None` if it is another request; else that run, or the error

@@ -58,5 +58,6 @@ pub(crate) use {
         schema_routes,
     },
     ask_agent::AskAgent,
+    idempotency::{IdempotencyError, RequestIdentity},
     with_ask_agent::WithAskAgent,
 };

@@ -45,6 +45,7 @@ pub use self::{
     metrics::MetricsAccess,
 };
 use self::{
+    handlers::keyed_calls::KeyedCalls,
     metrics::{METRICS_PATH, ScrapeCache},
     openapi::{DOCUMENT_PATH, EVENT_SCHEMA_PATH},
     response::{into_route_response, keep_event_streams_alive},
@@ -129,6 +130,7 @@ pub(crate) struct ApiState {
     metrics_access: MetricsAccess,
     scrapes: Arc<ScrapeCache>,
     mcp_server: Option<Arc<McpServer>>,
+    keyed_calls: KeyedCalls,
 }
 
 impl HttpApi {
@@ -149,6 +151,7 @@ impl HttpApi {
             scrapes: Arc::default(),
             metrics_access,
             mcp_server: config.mcp_server,
+            keyed_calls: KeyedCalls::default(),
         });
         let unlimited_routes = routes.clone().layer(DefaultBodyLimit::disable());
         Self { routes, unlimited_routes, metrics_access, pages: Vec::new() }

@@ -4,6 +4,7 @@ pub(super) mod agents;
 pub(super) mod audit;
 pub(super) mod cluster;
 pub(super) mod import;
+pub(super) mod keyed_calls;
 pub(super) mod overview;
 pub(super) mod results;
 pub(super) mod server_changes;

@@ -3,22 +3,26 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::Instant;
-use toolyard_core::{ErrorKind, RawJson, ServiceCall, ToolCallRequest, ToolError, ToolOutput};
+use toolyard_core::{
+    ErrorKind, RawJson, ServiceCall, ToolCallRequest, ToolError, ToolOutput, telemetry::SpanContext,
+};
+use toolyard_mcp_server::{RouteRequest, RouteResponse};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
+use super::keyed_calls::{CallLookup, may_be_repeated};
 use crate::{
-    agents::{ApiError, DEFAULT_RETRY_AFTER},
+    agents::{ApiError, DEFAULT_RETRY_AFTER, json_of},
     api::{
         ApiState,
-        extract::{ApiPath, JsonBody, Requester},
+        extract::{ApiPath, Requester, parse_body},
         http_caller::HttpCaller,
         openapi::ErrorBody,
-        response::{ApiResult, json_of},
+        response::ApiResult,
         trace::span_of,
     },
     surface::HubService,
@@ -65,14 +69,18 @@ pub(in crate::api) fn routes() -> OpenApiRouter<ApiState> {
 }
 
 /// Calls a tool of the main endpoint. A failure that the tool reports is a result with `is_error`. Disconnecting cancels the call.
-#[utoipa::path(post, path = "/tools/{name}/call", tag = "tools", params(("name" = String, Path)),
+#[utoipa::path(post, path = "/tools/{name}/call", tag = "tools",
+    params(("name" = String, Path),
+        ("Idempotency-Key" = Option<String>, Header,
+            description = "identifies the call for a day: repeating the request makes no second call")),
     request_body = ToolCallBody,
     responses((status = 200, body = ToolCallResult),
         (status = 400, body = ErrorBody, description = "the arguments do not fit the schema of the tool; nothing was called"),
         (status = 403, body = ErrorBody, description = "the call is denied, or the tool awaits approval; nothing was called"),
         (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody, description = "several sources have a tool of this name; nothing was called"),
-        (status = 422, body = ErrorBody, description = "the tool asks its user for input"),
+        (status = 409, body = ErrorBody, description = "several sources have a tool of this name, and nothing was called; or a call with \
+            this `Idempotency-Key` is running, or was executed and its answer is not kept"),
+        (status = 422, body = ErrorBody, description = "the tool asks its user for input, or the `Idempotency-Key` was used for another call"),
         (status = 429, body = ErrorBody, description = "a quota is used up; nothing was called"),
         (status = 500, body = ErrorBody),
         (status = 502, body = ErrorBody, description = "the response was lost, or the outcome is unknown"),
@@ -82,40 +90,64 @@ pub(in crate::api) fn routes() -> OpenApiRouter<ApiState> {
 async fn call_tool(
     State(state): State<ApiState>,
     requester: Requester,
-    headers: HeaderMap,
     ApiPath(name): ApiPath<String>,
-    JsonBody(body): JsonBody<ToolCallBody>,
+    request: RouteRequest,
 ) -> ApiResult {
     let not_offered = || {
         ApiError::not_found("tool_calls_not_offered", "this gateway offers no tool calls over its HTTP API")
     };
     let service = state.main_tools.as_ref().ok_or_else(not_offered)?.service();
+    let body: ToolCallBody = parse_body(&request.body)?;
     if !body.arguments.get().starts_with('{') {
         return Err(ApiError::invalid_param("arguments", "`arguments` must be an object"));
     }
-    let mut request = ToolCallRequest::new(name, body.arguments);
-    request.source = body.source;
+    let reservation = match state.keyed_calls.reserve(&name, &request)? {
+        CallLookup::New(reservation) => reservation,
+        CallLookup::Repeated(answer) => return Ok(answer.into()),
+    };
+    let mut call_request = ToolCallRequest::new(name, body.arguments);
+    call_request.source = body.source;
     let caller_name = requester.audit_name();
-    let span = span_of(&headers);
+    let span = span_of(&request.headers);
     let caller = Arc::new(HttpCaller::new(requester.identity, span));
-    let call = ServiceCall { request, caller: Some(caller), caller_name };
+    let call = ServiceCall { request: call_request, caller: Some(caller), caller_name };
     let started = Instant::now();
     let outcome = service.call_from_http(&call).await;
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let result = match outcome {
-        Ok(output) if output.input_required => return Err(input_required(&call.request.tool_name)),
-        Ok(output) => ToolCallResult::new(&output, duration_ms),
-        Err(error) if error.kind() == ErrorKind::Failed => ToolCallResult::failed(&error, duration_ms),
+    let answer = match call_result(&outcome, duration_ms, &call, &service, span) {
+        Ok(result) => json_of(StatusCode::OK, &result),
+        Err(error) => RouteResponse::from(error),
+    };
+    if let Some(reservation) = reservation {
+        match &outcome {
+            Err(error) if may_be_repeated(error) => reservation.release(),
+            _ => reservation.complete(&answer),
+        }
+    }
+    Ok(answer.into())
+}
+
+/// The result of a call, or why there is none.
+fn call_result(
+    outcome: &Result<ToolOutput, ToolError>,
+    duration_ms: u64,
+    call: &ServiceCall,
+    service: &HubService,
+    span: Option<SpanContext>,
+) -> Result<ToolCallResult, ApiError> {
+    match outcome {
+        Ok(output) if output.input_required => Err(input_required(&call.request.tool_name)),
+        Ok(output) => Ok(ToolCallResult::new(output, duration_ms)),
+        Err(error) if error.kind() == ErrorKind::Failed => Ok(ToolCallResult::failed(error, duration_ms)),
         Err(error) => {
             if error.kind() == ErrorKind::Quarantined {
                 // Clients cannot approve it, so the operator has to learn that somebody wants it.
                 let trace_id = span.map(|span| format!("{:032x}", span.trace_id));
                 tracing::warn!(%error, hint = error.hint(), trace_id, "call refused");
             }
-            return Err(call_error(&error, &call.request, &service));
+            Err(call_error(error, &call.request, service))
         }
-    };
-    Ok(json_of(StatusCode::OK, &result))
+    }
 }
 
 impl ToolCallResult {

@@ -189,6 +189,76 @@ async fn calls_without_a_result_have_a_typed_error() {
     assert!(outcomes.contains(&"refused".to_owned()), "refused calls are recorded: {outcomes:?}");
 }
 
+fn keyed_request(key: &str, tool: &str, body: &str) -> RouteRequest {
+    let mut request = call_request(tool, body);
+    request.headers.insert("idempotency-key", key.parse().unwrap());
+    request
+}
+
+async fn call_with_key(api: &HttpApi, key: &str, tool: &str, body: &str) -> (u16, Value) {
+    let response = api.handle(keyed_request(key, tool, body)).await;
+    let RouteBody::Json(text) = response.body else { panic!("no JSON") };
+    (response.status.as_u16(), serde_json::from_slice(&text).unwrap())
+}
+
+#[tokio::test]
+async fn a_call_with_a_key_is_made_once() {
+    let (api, _, audit) = api(Profile::default());
+    let calls = || audit.0.lock().unwrap().len();
+    let body = r#"{"arguments": {"count": 7}}"#;
+    let first = call_with_key(&api, "k", "echo", body).await;
+    assert_eq!(first.0, 200, "{first:?}");
+    assert_eq!(call_with_key(&api, "k", "echo", body).await, first);
+    let (status, reused) = call_with_key(&api, "k", "echo", "{}").await;
+    assert_eq!((status, &reused["error"]["code"]), (422, &json!("idempotency_key_reused")), "{reused}");
+    assert_eq!(calls(), 1);
+    let failed = call_with_key(&api, "failed", "fail", "{}").await;
+    assert_eq!(call_with_key(&api, "failed", "fail", "{}").await, failed, "a failure is an answer, too");
+    assert_eq!(calls(), 2);
+    call(&api, "echo", body).await;
+    call_with_key(&api, "", "echo", body).await;
+    call_with_key(&api, "other", "echo", body).await;
+    assert_eq!(calls(), 5);
+    let (status, refused) = call_with_key(&api, &"k".repeat(300), "echo", body).await;
+    assert_eq!((status, calls()), (400, 5), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_with_an_unknown_outcome_is_not_made_again() {
+    let (api, _, audit) = api(Profile { timeout: Duration::from_secs(2), ..Profile::default() });
+    let repeated = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        api.handle(keyed_request("k", "slow", "{}")).await
+    };
+    let (first, repeated) = tokio::join!(call_with_key(&api, "k", "slow", "{}"), repeated);
+    assert_eq!((first.0, &first.1["error"]["code"]), (502, &json!("outcome_unknown")), "{first:?}");
+    assert_eq!(repeated.status, 409, "the call is running");
+    assert!(repeated.headers.iter().any(|(name, value)| name == "x-should-retry" && value == "true"));
+    let calls = audit.0.lock().unwrap().len();
+    assert_eq!(call_with_key(&api, "k", "slow", "{}").await, first);
+    // A client that disconnects cancels its call.
+    let disconnected = tokio::time::timeout(Duration::from_secs(1), call_with_key(&api, "d", "slow", "{}"));
+    assert!(disconnected.await.is_err());
+    let cancelled = audit.0.lock().unwrap().len();
+    let (status, repeated) = call_with_key(&api, "d", "slow", "{}").await;
+    assert_eq!((status, &repeated["error"]["code"]), (502, &json!("outcome_unknown")), "{repeated}");
+    assert_eq!(audit.0.lock().unwrap().len(), cancelled);
+    assert_eq!(calls, 1);
+}
+
+#[tokio::test]
+async fn a_call_that_was_not_made_is_made_when_it_is_repeated() {
+    let (api, main_tools, audit) = api(Profile { tools: vec!["echo".into()], ..Profile::default() });
+    let (status, refused) = call_with_key(&api, "k", "long", "{}").await;
+    assert_eq!(status, 404, "{refused}");
+    main_tools.set_profile(Profile { tools: vec!["long".into()], ..Profile::default() });
+    let (status, result) = call_with_key(&api, "k", "long", "{}").await;
+    assert_eq!(status, 200, "{result}");
+    let calls = audit.0.lock().unwrap().len();
+    assert_eq!(call_with_key(&api, "k", "long", "{}").await, (status, result));
+    assert_eq!(audit.0.lock().unwrap().len(), calls);
+}
+
 #[tokio::test]
 async fn an_open_circuit_says_when_to_repeat_the_call() {
     let (api, _, _) = api(Profile::default());

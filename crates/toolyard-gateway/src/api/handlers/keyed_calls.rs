@@ -1,0 +1,220 @@
+//! [`KeyedCalls`]: tool calls with an `Idempotency-Key`, so that a repeated request makes no second call.
+//!
+//! Unlike a run, a call is in no log from which its result could be read again, so keys and answers are in memory only: another
+//! process, or this one after a restart, does not know them.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, StatusCode};
+use tokio::time::Instant;
+use toolyard_core::{ContentHash, ErrorKind, ToolError};
+use toolyard_mcp_server::{RouteBody, RouteRequest, RouteResponse};
+
+use crate::agents::{ApiError, IdempotencyError, RequestIdentity};
+
+/// How long a repeated call is recognized.
+const RETENTION: Duration = Duration::from_hours(24);
+const MAX_KEYED_CALLS: usize = 5_000;
+const MAX_ANSWER_BYTES: usize = 1 << 20;
+/// All answers together. Without its answer, a call is still recognized.
+const MAX_TOTAL_ANSWER_BYTES: usize = 32 << 20;
+
+/// The calls with a key, oldest first. Cheap to clone.
+#[derive(Clone, Default)]
+pub(in crate::api) struct KeyedCalls(Arc<Mutex<VecDeque<KeyedCall>>>);
+
+struct KeyedCall {
+    key: ContentHash,
+    content: ContentHash,
+    received_at: Instant,
+    state: CallState,
+}
+
+enum CallState {
+    Running,
+    Answered(StoredAnswer),
+    /// The call was made; its answer is too large, or has made room for newer ones.
+    Executed,
+}
+
+struct StoredAnswer {
+    status: StatusCode,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    body: Bytes,
+}
+
+pub(super) enum CallLookup {
+    /// The call is to be made. Without a key there is no reservation.
+    New(Option<CallReservation>),
+    /// The answer to an earlier, equal request.
+    Repeated(RouteResponse),
+}
+
+/// A call that is being made. If it is dropped before it is completed or released, the outcome of the call is unknown.
+pub(super) struct CallReservation {
+    calls: KeyedCalls,
+    key: ContentHash,
+    is_complete: bool,
+}
+
+/// Whether a call that failed like this may be made again: nothing was called, or the tool is known to be safe to repeat. If it were
+/// not, the hub would have reported the outcome as unknown.
+pub(super) fn may_be_repeated(error: &ToolError) -> bool {
+    error.had_no_effect() || matches!(error.kind(), ErrorKind::Timeout | ErrorKind::ResponseLost)
+}
+
+impl KeyedCalls {
+    /// Reserves the call of a tool, unless a request with its key was received before.
+    pub(super) fn reserve(&self, tool: &str, request: &RouteRequest) -> Result<CallLookup, ApiError> {
+        let identity = RequestIdentity::from_request(&format!("/tools/{tool}/call"), request)?;
+        let fingerprint = identity.fingerprint();
+        let Some(key) = fingerprint.idempotency_key else { return Ok(CallLookup::New(None)) };
+        let now = Instant::now();
+        let mut calls = self.lock();
+        while calls.front().is_some_and(|oldest| oldest.is_expired(now)) {
+            calls.pop_front();
+        }
+        if let Some(earlier) = calls.iter().find(|call| call.key == key) {
+            return earlier.answer_to(&fingerprint.content).map(CallLookup::Repeated);
+        }
+        if calls.len() >= MAX_KEYED_CALLS {
+            // A call that is being made has no answer yet, so it must stay.
+            if let Some(oldest) = calls.iter().position(|call| !call.is_running()) {
+                calls.remove(oldest);
+            }
+        }
+        let state = CallState::Running;
+        calls.push_back(KeyedCall { key, content: fingerprint.content, received_at: now, state });
+        drop(calls);
+        Ok(CallLookup::New(Some(CallReservation { calls: self.clone(), key, is_complete: false })))
+    }
+
+    fn store(&self, key: &ContentHash, answer: Option<StoredAnswer>) {
+        let mut calls = self.lock();
+        if let Some(call) = calls.iter_mut().rev().find(|call| call.key == *key) {
+            call.state = answer.map_or(CallState::Executed, CallState::Answered);
+        }
+        let total: usize = calls.iter().map(KeyedCall::answer_bytes).sum();
+        let mut excess = total.saturating_sub(MAX_TOTAL_ANSWER_BYTES);
+        for call in calls.iter_mut().filter(|call| matches!(call.state, CallState::Answered(_))) {
+            if excess == 0 {
+                break;
+            }
+            excess = excess.saturating_sub(call.answer_bytes());
+            call.state = CallState::Executed;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<KeyedCall>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Answers are private.
+impl fmt::Debug for KeyedCalls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyedCalls").finish_non_exhaustive()
+    }
+}
+
+impl KeyedCall {
+    fn is_running(&self) -> bool {
+        matches!(self.state, CallState::Running)
+    }
+
+    fn is_expired(&self, now: Instant) -> bool {
+        !self.is_running() && now.saturating_duration_since(self.received_at) > RETENTION
+    }
+
+    fn answer_bytes(&self) -> usize {
+        match &self.state {
+            CallState::Answered(answer) => answer.body.len(),
+            CallState::Running | CallState::Executed => 0,
+        }
+    }
+
+    /// The answer to a later request with the same key.
+    fn answer_to(&self, content: &ContentHash) -> Result<RouteResponse, ApiError> {
+        if self.content != *content {
+            return Err(IdempotencyError::KeyReused.into());
+        }
+        match &self.state {
+            CallState::Answered(answer) => Ok(answer.to_response()),
+            CallState::Running => Err(ApiError::conflict(
+                "already_started",
+                "the call with this Idempotency-Key is still running, and is not made again",
+            )),
+            CallState::Executed => {
+                let error = ApiError::conflict(
+                    "already_executed",
+                    "the call with this Idempotency-Key was already executed, and its answer is not kept",
+                );
+                let hint = "look up what the call did; use a new key to call the tool once more";
+                Err(ApiError { hint: Some(hint.to_owned()), ..error })
+            }
+        }
+    }
+}
+
+impl StoredAnswer {
+    /// `None` if the answer is too large to be kept.
+    fn new(response: &RouteResponse) -> Option<Self> {
+        let RouteBody::Json(body) = &response.body else { return None };
+        let RouteResponse { status, headers, .. } = response;
+        (body.len() <= MAX_ANSWER_BYTES).then(|| Self {
+            status: *status,
+            headers: headers.clone(),
+            body: body.clone(),
+        })
+    }
+
+    fn to_response(&self) -> RouteResponse {
+        let body = RouteBody::Json(self.body.clone());
+        RouteResponse { status: self.status, headers: self.headers.clone(), body }
+    }
+}
+
+impl CallReservation {
+    /// Keeps the answer for repeated requests.
+    pub(super) fn complete(mut self, answer: &RouteResponse) {
+        self.calls.store(&self.key, StoredAnswer::new(answer));
+        self.is_complete = true;
+    }
+
+    /// Forgets the call, so that it can be repeated.
+    pub(super) fn release(mut self) {
+        let mut calls = self.calls.lock();
+        if let Some(position) = calls.iter().rposition(|call| call.key == self.key) {
+            calls.remove(position);
+        }
+        drop(calls);
+        self.is_complete = true;
+    }
+}
+
+impl Drop for CallReservation {
+    fn drop(&mut self) {
+        if !self.is_complete {
+            self.calls.store(&self.key, StoredAnswer::new(&interrupted().into()));
+        }
+    }
+}
+
+/// The answer to repetitions of a call whose client disconnected.
+fn interrupted() -> ApiError {
+    let error = ApiError::failed(
+        "outcome_unknown",
+        "the call was interrupted when its client disconnected; it may have taken effect",
+    );
+    ApiError { status: StatusCode::BAD_GATEWAY, ..error }
+}
+
+#[cfg(test)]
+#[path = "keyed_calls_tests.rs"]
+mod tests;
