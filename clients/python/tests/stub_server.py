@@ -41,7 +41,7 @@ class StubServer(ThreadingHTTPServer):
         self.cut_after: List[int] = []
         #: Statuses of the next requests for events.
         self.event_statuses: List[int] = []
-        #: Whether the next response to POST /runs is lost after the run was started.
+        #: Whether the next response to POST /runs, or to a call of a tool, is lost after the run was started or the call made.
         self.lose_response = False
         #: The number of the event that waits for a decision, and the decisions so far.
         self.waits_before: Optional[int] = None
@@ -83,6 +83,9 @@ class Handler(BaseHTTPRequestHandler):
         if rest == ["gone", "call"]:
             error = {"code": "tool_not_found", "message": "no tool `gone`", "param": None, "hint": "did you mean `tool_0`?"}
             return self._json(404, {"error": error})
+        if rest[1:] == ["call"] and self.server.lose_response:
+            self.server.lose_response = False
+            return self._drop()
         if rest[1:] == ["call"]:
             return self._json(200, {"output": "12…", "is_error": False, "source": body.get("source"), "result_id": "r_1"})
         if rest == ["odd%2Fname"]:

@@ -96,6 +96,15 @@ class RequestTest(ClientTest):
         with self.assertRaises(ConnectionFailed):
             Toolyard("http://127.0.0.1:9").servers.list()
 
+    def test_a_tool_call_whose_response_was_lost_is_repeated_only_with_a_key(self) -> None:
+        self.server.lose_response = True
+        with self.assertRaises(ConnectionFailed):
+            self.client.tools.call("tool_0")
+        self.server.lose_response = True
+        self.assertFalse(self.client.tools.call("tool_0", idempotency_key="k")["is_error"])
+        keys = [headers.get("idempotency-key") for _, _, headers, _ in self.server.requests]
+        self.assertEqual(keys, [None, "k", "k"])
+
     def test_a_run_whose_response_was_lost_is_started_once(self) -> None:
         self.server.lose_response = True
         self.assertEqual(self.client.runs.create("q", agent="writer", plan_only=False).id, RUN)

@@ -142,17 +142,20 @@ export class Tools extends Group {
   }
 
   /**
-   * Calls a tool. A failure that the tool reports is a result with `is_error`. The call is sent again only if the gateway says that nothing
-   * was called. Give the `source`: a tool of the same name may be added at another one.
+   * Calls a tool. A failure that the tool reports is a result with `is_error`. Without an `idempotencyKey`, the call is sent again only if
+   * the gateway says that nothing was called. With one, such as a UUID, it is also sent again after a broken connection, and the gateway
+   * makes it once; the key is unknown to another gateway and after a restart. Give the `source`: a tool of the same name may be added at
+   * another one.
    */
   async call(
     name: string,
     args: Record<string, unknown> = {},
-    options: { source?: string; signal?: AbortSignal } = {},
+    options: { source?: string; idempotencyKey?: string; signal?: AbortSignal } = {},
   ): Promise<ToolCallResult> {
-    const { source, signal } = options;
+    const { source, idempotencyKey, signal } = options;
     const body = { arguments: args, ...(source !== undefined && { source }) };
-    return (await this.http.request("POST", "/tools/{name}/call", { path: { name }, body, signal })) as ToolCallResult;
+    const headers: Record<string, string> = idempotencyKey === undefined ? {} : { "Idempotency-Key": idempotencyKey };
+    return (await this.http.request("POST", "/tools/{name}/call", { path: { name }, body, headers, signal })) as ToolCallResult;
   }
 
   /** The whole of a result that was too long for its answer, by its `result_id`. */

@@ -49,6 +49,15 @@ test("tools are called, and long results are read whole", async () => {
   await assert.rejects(client.tools.call("gone"), (error) => error.hint === "did you mean `tool_0`?" && error.message.endsWith("(hint: did you mean `tool_0`?)"));
 });
 
+test("a tool call whose response was lost is repeated only with a key", async () => {
+  stub.loseResponse = true;
+  await assert.rejects(client.tools.call("tool_0"), ConnectionFailed);
+  assert.equal(stub.requests.length, 1);
+  stub.loseResponse = true;
+  assert.equal((await client.tools.call("tool_0", {}, { idempotencyKey: "k" })).is_error, false);
+  assert.deepEqual(stub.requests.map(({ headers }) => headers["idempotency-key"]), [undefined, "k", "k"]);
+});
+
 test("agents are created, replaced and deleted", async () => {
   assert.equal((await client.agents.list())[0].origin, "built_in");
   assert.equal((await client.agents.get("assistant")).name, "assistant");

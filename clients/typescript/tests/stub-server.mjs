@@ -56,6 +56,10 @@ export class StubServer {
         if (rest[1] === "call" && rest[0] === "gone") {
           return json(404, { error: { message: "no tool `gone`", type: "invalid_request_error", param: null, code: "tool_not_found", hint: "did you mean `tool_0`?" } });
         }
+        if (rest[1] === "call" && this.loseResponse) {
+          this.loseResponse = false;
+          return request.socket.destroy();
+        }
         if (rest[1] === "call") return json(200, { output: "12…", is_error: false, source: body.source ?? null, attempts: 1, duration_ms: 1, result_id: "r_1" });
         if (rest[0] === "odd%2Fname") return json(200, { ...TOOLS[0], name: "odd/name", added_later: 1 });
         if (rest.length > 0) return error(404, "tool_not_found", `no tool \`${rest[0]}\``);

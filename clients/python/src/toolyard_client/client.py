@@ -55,17 +55,25 @@ class Tools(_Group):
         return cast(ToolDetails, self._http.request("GET", "/tools/{name}", path={"name": name}, query={"source": source}))
 
     def call(
-        self, name: str, arguments: Optional[Dict[str, Any]] = None, *, source: Optional[str] = None
+        self,
+        name: str,
+        arguments: Optional[Dict[str, Any]] = None,
+        *,
+        source: Optional[str] = None,
+        idempotency_key: Optional[str] = None,
     ) -> ToolCallResult:
         """Calls a tool. A failure that the tool reports is a result with `is_error`.
 
-        The call is sent again only if the gateway says that nothing was called. Give the `source`: a tool of the same name may be added at
-        another one.
+        Without an `idempotency_key`, the call is sent again only if the gateway says that nothing was called. With one, such as a UUID, it is
+        also sent again after a broken connection, and the gateway makes it once; the key is unknown to another gateway and after a restart.
+        Give the `source`: a tool of the same name may be added at another one.
         """
         body: Dict[str, Any] = {"arguments": arguments or {}}
         if source is not None:
             body["source"] = source
-        return cast(ToolCallResult, self._http.request("POST", "/tools/{name}/call", path={"name": name}, body=body))
+        headers: Dict[str, str] = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
+        response = self._http.request("POST", "/tools/{name}/call", path={"name": name}, body=body, headers=headers)
+        return cast(ToolCallResult, response)
 
     def result(self, result_id: str) -> str:
         """The whole of a result that was too long for its answer, by its `result_id`."""
