@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use toolyard_core::{BoxFuture, CallerIdentity};
+use toolyard_core::{AuthenticationError, BoxFuture, CallerIdentity};
 use toolyard_mcp::error_code;
 
 use crate::{
@@ -108,7 +108,10 @@ impl Connection {
                     Err(_) if self.routes(path).is_some_and(is_public) => {
                         self.route(request, anonymous()).await
                     }
-                    Err(denied) => self.deny(&denied, path),
+                    Err(denied) => match self.ticket_holder(&request, &denied) {
+                        Some(identity) => self.route(request, identity).await,
+                        None => self.deny(&denied, path),
+                    },
                 }
             }
         };
@@ -130,6 +133,22 @@ impl Connection {
         tracing::warn!(client = %self.client_address, "access denied: {}", denied.reason());
         let body = self.routes(path).map(|routes| routes.error_body(denied.status(), &denied.message()));
         response::access_denied(denied, body)
+    }
+
+    /// Who sent a request by a ticket in its query. Credentials that are wrong are refused even beside a valid ticket.
+    fn ticket_holder(
+        &self,
+        request: &Request<Incoming>,
+        denied: &AccessError,
+    ) -> Option<Arc<CallerIdentity>> {
+        let has_no_credentials = matches!(
+            denied,
+            AccessError::MissingToken
+                | AccessError::Unauthenticated { error: AuthenticationError::Missing, .. }
+        );
+        let (path, query) = (request.uri().path(), request.uri().query()?);
+        let routes = self.routes(path).filter(|_| has_no_credentials)?;
+        routes.ticket_holder(request.method(), path, query)
     }
 
     /// The routes besides MCP that handle a path.

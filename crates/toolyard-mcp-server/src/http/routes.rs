@@ -18,6 +18,13 @@ pub trait HttpRoutes: Send + Sync + fmt::Debug {
         false
     }
 
+    /// Who sent a request without credentials in its headers, by a ticket in its query. Asked before such a request is refused; hosts
+    /// and origins are checked nevertheless.
+    fn ticket_holder(&self, method: &Method, path: &str, query: &str) -> Option<Arc<CallerIdentity>> {
+        let _ = (method, path, query);
+        None
+    }
+
     /// Handles a request. The future is dropped when the client disconnects.
     fn handle(&self, request: RouteRequest) -> BoxFuture<'_, RouteResponse>;
 

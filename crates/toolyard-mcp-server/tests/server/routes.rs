@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::stream;
-use http::StatusCode;
-use toolyard_core::BoxFuture;
+use http::{Method, StatusCode};
+use toolyard_core::{BoxFuture, CallerIdentity};
 use toolyard_mcp_server::{HttpRoutes, RouteBody, RouteRequest, RouteResponse};
 
 use crate::test_server::{ServerBuilder, TestServer};
@@ -23,8 +23,16 @@ impl HttpRoutes for Echo {
         path == "/echo/public"
     }
 
+    fn ticket_holder(&self, method: &Method, path: &str, query: &str) -> Option<Arc<CallerIdentity>> {
+        let is_valid = *method == Method::GET && path == "/echo/ticket" && query == "ticket=valid";
+        is_valid.then(|| Arc::new(CallerIdentity::principal("https://id.example", "ada")))
+    }
+
     fn handle(&self, request: RouteRequest) -> BoxFuture<'_, RouteResponse> {
         Box::pin(async move {
+            if request.path == "/echo/ticket" {
+                return RouteResponse::json(StatusCode::OK, request.identity.subject.to_string());
+            }
             if request.path == "/events" {
                 let stream = Box::pin(stream::pending());
                 let body = RouteBody::Events { stream, ends_on_shutdown: true };
@@ -86,6 +94,30 @@ async fn routes_need_authentication() {
     assert_eq!(with_foreign_host.send().await.unwrap().status(), 403);
     let with_foreign_origin = request().bearer_auth("s3cret").header("Origin", "https://evil.example");
     assert_eq!(with_foreign_origin.send().await.unwrap().status(), 403);
+    server.close().await;
+}
+
+#[tokio::test]
+async fn a_ticket_stands_for_credentials_that_a_request_does_not_have() {
+    let server = server(Some("s3cret")).await;
+    let client = reqwest::Client::new();
+    let get = |path: &str| client.get(format!("http://{}{path}", server.address));
+    let with_ticket = get("/echo/ticket?ticket=valid").send().await.unwrap();
+    assert_eq!((with_ticket.status().as_u16(), with_ticket.text().await.unwrap()), (200, "ada".to_owned()));
+    let post = client.post(format!("http://{}/echo/ticket?ticket=valid", server.address));
+    for (request, status) in [
+        (get("/echo/ticket"), 401),
+        (get("/echo/ticket?ticket=guessed"), 401),
+        (get("/echo/other?ticket=valid"), 401),
+        (get("/mcp?ticket=valid"), 401),
+        (post, 401),
+        (get("/echo/ticket?ticket=valid").bearer_auth("wrong"), 401),
+        (get("/echo/ticket?ticket=valid").header("Host", "evil.example"), 403),
+        (get("/echo/ticket?ticket=valid").header("Origin", "https://evil.example"), 403),
+    ] {
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.status(), status, "{}", answer.url());
+    }
     server.close().await;
 }
 
