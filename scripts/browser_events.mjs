@@ -34,13 +34,20 @@ proxy.listen(0, "127.0.0.1");
 await once(proxy, "listening");
 const proxyUrl = `http://127.0.0.1:${proxy.address().port}`;
 
-/** In the page: opens all streams at once and lets the browser reconnect, until it stops by itself. */
-async function readWithEventSource({ baseUrl, runs }) {
+/** In the page: opens all streams at once, with a ticket for each if there is a token, and lets the browser reconnect, until it stops by itself. */
+async function readWithEventSource({ baseUrl, token, runs }) {
   const started = performance.now();
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const queryOf = async (run) => {
+    if (token === undefined) return "";
+    const created = await fetch(`${baseUrl}/api/v1/runs/${run}/stream-ticket`, { method: "POST", headers });
+    return `?ticket=${(await created.json()).ticket}`;
+  };
+  const queries = await Promise.all(runs.map(queryOf));
   const streams = runs.map(
-    (run) =>
+    (run, index) =>
       new Promise((resolve) => {
-        const source = new EventSource(`${baseUrl}/api/v1/runs/${run}/events`);
+        const source = new EventSource(`${baseUrl}/api/v1/runs/${run}/events${queries[index]}`);
         const result = { run, opened: 0, created: 0, ended: 0 };
         source.addEventListener("open", () => result.opened++);
         source.addEventListener("run_created", () => result.created++);
@@ -54,7 +61,7 @@ async function readWithEventSource({ baseUrl, runs }) {
   );
   const results = await Promise.all(streams);
   const readMs = performance.now() - started;
-  const response = await fetch(`${baseUrl}/api/v1/runs/${runs[0]}`);
+  const response = await fetch(`${baseUrl}/api/v1/runs/${runs[0]}`, { headers });
   await response.text();
   return { results, readMs, status: response.status, fetchMs: performance.now() - started - readMs };
 }
@@ -134,6 +141,7 @@ const module = `${proxyUrl}/client/index.js`;
 const { withToken, withoutToken } = task;
 await checkStreams("EventSource, no authentication", readWithEventSource, { baseUrl: withoutToken.url, runs: withoutToken.runs });
 await checkStreams("EventSource, proxy adds the token", readWithEventSource, { baseUrl: proxyUrl, runs: withToken.runs });
+await checkStreams("EventSource, ticket, other origin", readWithEventSource, { baseUrl: withToken.url, token: withToken.token, runs: withToken.runs });
 await checkStreams("client with token, other origin", readWithClient, { module, baseUrl: withToken.url, token: withToken.token, runs: withToken.runs });
 try {
   const description = await inPage(useEachMethod, { module, baseUrl: withToken.url, token: withToken.token });

@@ -36,6 +36,7 @@ const ROUTES: &[&str] = &[
     "GET /api/v1/runs/{run}/log",
     "POST /api/v1/runs/{run}/resolve",
     "POST /api/v1/runs/{run}/resume",
+    "POST /api/v1/runs/{run}/stream-ticket",
     "GET /api/v1/servers",
     "POST /api/v1/servers",
     "GET /api/v1/servers/{name}",

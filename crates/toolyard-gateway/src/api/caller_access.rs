@@ -100,6 +100,7 @@ mod tests {
             (Method::GET, "/api/v1/runs"),
             (Method::GET, "/runs/unknown"),
             (Method::GET, "/api/v1/runs/01J/events"),
+            (Method::POST, "/api/v1/runs/01J/stream-ticket"),
             (Method::POST, "/runs/01J/cancel"),
             (Method::GET, "/api/v1/approvals"),
             (Method::POST, "/api/v1/approvals/7"),

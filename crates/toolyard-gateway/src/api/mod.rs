@@ -30,8 +30,8 @@ use std::{fmt, sync::Arc};
 
 use axum::{Router, body::Body, extract::DefaultBodyLimit, middleware::map_response};
 use bytes::Bytes;
-use http::{Request, StatusCode, Uri};
-use toolyard_core::BoxFuture;
+use http::{Method, Request, StatusCode, Uri};
+use toolyard_core::{BoxFuture, CallerIdentity};
 use toolyard_hub::ToolHub;
 use toolyard_mcp_client::McpManager;
 use toolyard_mcp_server::{HttpRoutes, McpServer, RouteRequest, RouteResponse};
@@ -104,6 +104,7 @@ pub struct HttpApi {
     routes: Router,
     /// The same for the MCP server, which has limited bodies already.
     unlimited_routes: Router,
+    agents: Option<Arc<AgentApi>>,
     metrics_access: MetricsAccess,
     pages: Vec<Pages>,
 }
@@ -137,8 +138,9 @@ impl HttpApi {
     /// Builds the routes.
     pub fn new(config: HttpApiConfig) -> Self {
         let metrics_access = config.metrics_access;
+        let agents = config.agents.map(|agents| Arc::new(AgentApi::new(agents)));
         let routes = router::build(ApiState {
-            agents: config.agents.map(|agents| Arc::new(AgentApi::new(agents))),
+            agents: agents.clone(),
             hub: config.hub,
             main_tools: config.main_tools,
             servers: config.servers,
@@ -154,7 +156,7 @@ impl HttpApi {
             keyed_calls: KeyedCalls::default(),
         });
         let unlimited_routes = routes.clone().layer(DefaultBodyLimit::disable());
-        Self { routes, unlimited_routes, metrics_access, pages: Vec::new() }
+        Self { routes, unlimited_routes, agents, metrics_access, pages: Vec::new() }
     }
 
     /// Also serves pages for people, at the paths that `is_page` selects. The MCP server requires no token for them: they
@@ -203,6 +205,10 @@ impl HttpRoutes for HttpApi {
         [DOCUMENT_PATH, EVENT_SCHEMA_PATH].contains(&path)
             || self.metrics_access == MetricsAccess::Open && path == METRICS_PATH
             || self.pages(path).is_some()
+    }
+
+    fn ticket_holder(&self, method: &Method, path: &str, query: &str) -> Option<Arc<CallerIdentity>> {
+        self.agents.as_ref()?.ticket_holder(method, path, query)
     }
 
     fn handle(&self, request: RouteRequest) -> BoxFuture<'_, RouteResponse> {

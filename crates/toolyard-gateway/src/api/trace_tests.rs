@@ -46,6 +46,12 @@ async fn panics_and_disconnects_have_the_outcome_that_clients_see() {
 }
 
 #[tokio::test]
+async fn queries_are_not_recorded() {
+    let operation = record(request("/runs/7?ticket=s3cret")).await;
+    assert!(!format!("{operation:?}").contains("s3cret"), "{operation:?}");
+}
+
+#[tokio::test]
 async fn scrapes_and_requests_of_the_console_are_counted_without_a_trace() {
     let mut of_console = request("/runs/7");
     of_console.extensions_mut().insert(StartsNoTrace);

@@ -8,11 +8,12 @@ mod runs;
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
+use http::Method;
 use tokio::time::Instant;
-use toolyard_core::{ApprovalKind, ConversationId, RunId};
+use toolyard_core::{ApprovalKind, CallerIdentity, ConversationId, RunId};
 use toolyard_mcp_server::RouteRequest;
 
-use self::error::before;
+use self::{error::before, runs::stream_ticket::StreamTickets};
 pub(crate) use self::{
     error::{ApiError, DEFAULT_RETRY_AFTER, json_of},
     routes::{approval_routes, openai_routes, run_routes, schema_routes},
@@ -40,6 +41,7 @@ fn requested_conversation(
 pub(crate) struct AgentApi {
     runs: Arc<ActiveRuns>,
     requests: RequestCache,
+    stream_tickets: StreamTickets,
 }
 
 /// What waits for approval.
@@ -52,7 +54,17 @@ pub(crate) struct WaitingForApproval {
 impl AgentApi {
     /// Serves the agents of a service.
     pub(crate) fn new(service: AgentService) -> Self {
-        Self { runs: service.0, requests: RequestCache::default() }
+        Self { runs: service.0, requests: RequestCache::default(), stream_tickets: StreamTickets::default() }
+    }
+
+    /// Who may follow the events of a run by the ticket in this query.
+    pub(crate) fn ticket_holder(
+        &self,
+        method: &Method,
+        path: &str,
+        query: &str,
+    ) -> Option<Arc<CallerIdentity>> {
+        self.stream_tickets.holder(method, path, query)
     }
 
     /// The number of runs that this process drives.

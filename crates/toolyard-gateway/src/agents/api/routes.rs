@@ -15,6 +15,7 @@ use super::{
             UnknownSteps,
         },
         list::{ApprovalQuery, EventLogQuery, EventQuery, RunList, RunQuery, UnknownStepQuery},
+        stream_ticket::CreatedStreamTicket,
     },
 };
 use crate::api::{
@@ -31,6 +32,7 @@ pub(crate) fn run_routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(unknown_steps))
         .routes(routes!(show_run))
         .routes(routes!(run_events))
+        .routes(routes!(create_stream_ticket))
         .routes(routes!(run_log))
         .routes(routes!(decide_of_run))
         .routes(routes!(resolve_step))
@@ -109,6 +111,17 @@ async fn run_events(
     headers: HeaderMap,
 ) -> ApiResult {
     Ok(runs::handlers::follow(&api.runs, &run, &headers, query.after).await?.into())
+}
+
+/// Creates a ticket for the events of a run. The `EventSource` of a browser, which cannot send a token, sends it in the query.
+#[utoipa::path(post, path = "/runs/{run}/stream-ticket", tag = "runs", params(("run" = String, Path)),
+    responses((status = 200, body = CreatedStreamTicket), (status = 404, body = ErrorBody)))]
+async fn create_stream_ticket(
+    Agents(api): Agents,
+    caller: AuthenticatedCaller,
+    OwnedRun(run): OwnedRun,
+) -> ApiResult {
+    Ok(runs::stream_ticket::create(&api.runs, &api.stream_tickets, &run, &caller.0).await?.into())
 }
 
 /// Lists the events of a run that are logged so far, and never waits.

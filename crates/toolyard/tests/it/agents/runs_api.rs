@@ -105,6 +105,14 @@ async fn a_run_is_started_streamed_and_approved() {
     let later = runs.events(run, Some(3)).await;
     assert_eq!(later.first().unwrap().0, Some(4), "{later:?}");
     assert_eq!(later.last().unwrap(), events.last().unwrap());
+    // The `EventSource` of a browser cannot send the token.
+    let (status, created) = runs.post(&format!("/api/v1/runs/{run}/stream-ticket"), &json!({})).await;
+    assert_eq!(status, 200, "{created}");
+    let ticket = created["ticket"].as_str().unwrap();
+    for (path, status) in [("events", 200), ("log", 401)] {
+        let url = runs.url(&format!("/api/v1/runs/{run}/{path}?ticket={ticket}"));
+        assert_eq!(runs.0.http.get(url).send().await.unwrap().status(), status, "{path}");
+    }
     let run_status = runs.wait_for(run, |run_status| run_status["state"] == "answered").await;
     assert_eq!(run_status["answer"], "I wrote it down.", "{run_status}");
     let (status, _) = runs.post(&format!("/runs/{run}/approve"), &json!({"allow": true})).await;

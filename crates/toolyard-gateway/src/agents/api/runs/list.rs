@@ -51,6 +51,8 @@ pub(in crate::agents::api) struct RunQuery {
 pub(in crate::agents::api) struct EventQuery {
     /// Continues after the event with this number.
     pub(in crate::agents::api) after: Option<i64>,
+    /// A ticket of `POST /api/v1/runs/{run}/stream-ticket`, in place of the header `Authorization`.
+    pub(in crate::agents::api) ticket: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize, IntoParams)]

@@ -10,6 +10,7 @@ pub(super) mod list;
 pub(super) mod resume;
 pub(super) mod state;
 mod steps;
+pub(super) mod stream_ticket;
 
 #[cfg(test)]
 mod event_stream_tests;
