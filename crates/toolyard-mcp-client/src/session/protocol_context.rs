@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use serde_json::json;
 use toolyard_core::{Caller, RevisionFamily, telemetry::SpanContext};
-use toolyard_mcp::{JsonObject, versions::MODERN_REVISION};
+use toolyard_mcp::{FieldEdit, JsonObject, edit_fields, versions::MODERN_REVISION};
 
 use crate::{
     session::client_capabilities::{ANNOUNCED_CAPABILITIES, input_capabilities},
@@ -13,6 +13,7 @@ use crate::{
 
 const TRACE_PARENT: &str = "traceparent";
 const TRACE_KEYS: [&str; 3] = [TRACE_PARENT, "tracestate", "baggage"];
+const PROGRESS_TOKEN: &str = "progressToken";
 /// Space for the metadata of a request besides the constant part.
 const META_CAPACITY_BYTES: usize = 256;
 
@@ -73,8 +74,14 @@ impl ProtocolContext {
                 meta = meta.with_text(key, value);
             }
         }
+        if let Some(caller_meta) = caller.and_then(Caller::request_meta) {
+            meta = meta.merged_with(&edit_fields(caller_meta, |key, _| match belongs_to_connection(key) {
+                true => FieldEdit::Remove,
+                false => FieldEdit::Keep,
+            }));
+        }
         if let Some(token) = progress_token {
-            meta = meta.with_value("progressToken", &json!(token));
+            meta = meta.with_value(PROGRESS_TOKEN, &json!(token));
         }
         if meta.is_empty() { fields } else { fields.with_object("_meta", &meta) }
     }
@@ -91,6 +98,14 @@ impl ProtocolContext {
     }
 }
 
+/// Whether a `_meta` field of a caller is about its own connection to the gateway, or is set by this client.
+fn belongs_to_connection(key: &str) -> bool {
+    key == PROGRESS_TOKEN
+        || TRACE_KEYS.contains(&key)
+        || key.starts_with("io.modelcontextprotocol/")
+        || key.starts_with("toolyard/")
+}
+
 /// The constant metadata of every modern request.
 static MODERN_META: LazyLock<JsonObject> = LazyLock::new(|| {
     JsonObject::new()
@@ -104,3 +119,79 @@ static CLIENT_INFO: LazyLock<JsonObject> = LazyLock::new(|| {
         .with_text("title", "Toolyard")
         .with_text("version", env!("CARGO_PKG_VERSION"))
 });
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use toolyard_core::RawJson;
+
+    use super::*;
+
+    const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+    #[derive(Debug)]
+    struct MetaCaller {
+        trace_context: Vec<(String, String)>,
+        request_meta: Option<RawJson>,
+    }
+
+    impl Caller for MetaCaller {
+        fn session_id(&self) -> u64 {
+            1
+        }
+
+        fn trace_context(&self) -> &[(String, String)] {
+            &self.trace_context
+        }
+
+        fn request_meta(&self) -> Option<&RawJson> {
+            self.request_meta.as_ref()
+        }
+    }
+
+    /// The `_meta` of a request for a caller that sent this one.
+    fn sent_meta(context: &ProtocolContext, request_meta: Option<RawJson>) -> RawJson {
+        let trace_context = vec![(TRACE_PARENT.to_owned(), PARENT.to_owned())];
+        let caller = MetaCaller { trace_context, request_meta };
+        let origin = RequestOrigin::Caller(Arc::new(caller), None);
+        let params = context.params(JsonObject::new(), Some(5), &origin, None).to_raw();
+        toolyard_mcp::raw_field(&params, "_meta").unwrap()
+    }
+
+    #[test]
+    fn fields_of_the_callers_connection_are_not_forwarded() {
+        let request_meta = json!({
+            "com.example/tenant": {"id": [1, "\u{200b}"]},
+            "plain": null,
+            "progressToken": "mine",
+            "traceparent": "mine",
+            "tracestate": "mine",
+            "baggage": "mine",
+            "io.modelcontextprotocol/protocolVersion": "mine",
+            "io.modelcontextprotocol/related-task": "mine",
+            "toolyard/key": "mine",
+        });
+        for context in [ProtocolContext::modern(), ProtocolContext::legacy("2025-11-25")] {
+            let sent = sent_meta(&context, Some(request_meta.clone().into())).to_value();
+            let without = sent_meta(&context, None).to_value();
+            let mut expected = without.clone();
+            expected["com.example/tenant"] = request_meta["com.example/tenant"].clone();
+            expected["plain"] = json!(null);
+            assert_eq!(sent, expected);
+            assert_eq!((&without["progressToken"], &without["traceparent"]), (&json!(5), &json!(PARENT)));
+        }
+    }
+
+    #[test]
+    fn forwarded_fields_stay_as_the_caller_wrote_them() {
+        let request_meta = RawJson::parse(r#"{ "com.example/amount": 1.50 }"#.to_owned()).unwrap();
+        let sent = sent_meta(&ProtocolContext::legacy("2025-11-25"), Some(request_meta));
+        let expected = format!(r#"{{"traceparent":"{PARENT}","com.example/amount":1.50,"progressToken":5}}"#);
+        assert_eq!(sent.get(), expected);
+        for ignored in [json!([1]), json!("text"), json!({})] {
+            let sent = sent_meta(&ProtocolContext::legacy("2025-11-25"), Some(ignored.into()));
+            assert_eq!(sent.to_value(), json!({"traceparent": PARENT, "progressToken": 5}));
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! [`Params`]: the parameters of a request that the server itself uses, read in one pass; the rest stays raw.
 
 use toolyard_core::{JsonCursor, JsonError, JsonKind, JsonText, RawJson};
+use toolyard_mcp::JsonObject;
 
 use crate::{
     json_fields::each_field,
@@ -9,6 +10,8 @@ use crate::{
 
 /// Longer values of the trace context are not forwarded.
 const MAX_TRACE_VALUE_BYTES: usize = 8 << 10;
+/// More metadata is not forwarded.
+const MAX_FORWARDED_META_BYTES: usize = 16 << 10;
 
 #[derive(Debug, Default)]
 pub(crate) struct Params {
@@ -38,6 +41,10 @@ pub(crate) struct Meta {
     pub(crate) progress_token: Option<RawJson>,
     /// The W3C trace context of the request.
     pub(crate) trace_context: Vec<(String, String)>,
+    /// The fields that this server does not use, up to [`MAX_FORWARDED_META_BYTES`].
+    other_fields: JsonObject,
+    /// The size of all these fields.
+    other_bytes: usize,
 }
 
 /// The keys of a trace, as headers and in `_meta`.
@@ -159,10 +166,29 @@ impl Meta {
                     let is_token = matches!(value.kind(), JsonKind::String | JsonKind::Number);
                     meta.progress_token = is_token.then(|| raw.part(value));
                 }
-                _ => drop(reader.next_value()?),
+                other => {
+                    let value = reader.next_value()?;
+                    meta.other_bytes += other.len() + value.get().len();
+                    if meta.other_bytes <= MAX_FORWARDED_META_BYTES {
+                        let fields = std::mem::take(&mut meta.other_fields);
+                        meta.other_fields = fields.with_raw(other, &raw.part(value));
+                    }
+                }
             }
         }
         Ok(Some(meta))
+    }
+
+    /// The fields that this server does not use; none if there are none or they are too large.
+    pub(crate) fn forwarded_fields(&self) -> Option<RawJson> {
+        if self.other_bytes > MAX_FORWARDED_META_BYTES {
+            tracing::debug!(
+                bytes = self.other_bytes,
+                "the `_meta` of a tool call is too large to be forwarded"
+            );
+            return None;
+        }
+        (!self.other_fields.is_empty()).then(|| self.other_fields.to_raw())
     }
 }
 

@@ -18,6 +18,7 @@ use crate::{
     dispatch::{
         incoming_request::IncomingRequest,
         outcome::{Outcome, RequiredFields, invalid_request_state, missing_capability_error},
+        params::Meta,
         sign_in::is_accepted,
     },
     interaction::{request_channel::RequestChannel, request_task::RequestTask},
@@ -73,6 +74,7 @@ impl McpServer {
             }
         }
         let mut channel = self.open_channel(&incoming);
+        channel.request_meta = incoming.params.meta.as_ref().and_then(Meta::forwarded_fields);
         let responses = incoming.params.input_responses.take();
         if sign_in.is_none() && (responses.is_some() || source.is_some()) {
             let responses = responses.unwrap_or_else(RawJson::empty_object);

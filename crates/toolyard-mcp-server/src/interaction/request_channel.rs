@@ -48,6 +48,8 @@ pub(crate) struct RequestChannel {
     /// Identifies the request, if it may be suspended.
     pub(crate) fingerprint: Option<RequestFingerprint>,
     pub(crate) trace_context: Vec<(String, String)>,
+    /// The further metadata of a tool call.
+    pub(crate) request_meta: Option<RawJson>,
     /// The span of the request; none without telemetry.
     pub(crate) span: Option<SpanContext>,
     /// Whether the tool of the request reported an error.
@@ -103,6 +105,7 @@ impl RequestChannel {
             can_request_input: true,
             fingerprint: None,
             trace_context: Vec::new(),
+            request_meta: None,
             span: None,
             is_tool_error: AtomicBool::new(false),
             state,
@@ -399,6 +402,10 @@ impl Caller for RequestChannel {
 
     fn trace_context(&self) -> &[(String, String)] {
         &self.trace_context
+    }
+
+    fn request_meta(&self) -> Option<&RawJson> {
+        self.request_meta.as_ref()
     }
 
     fn span(&self) -> Option<SpanContext> {

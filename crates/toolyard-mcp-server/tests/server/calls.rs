@@ -1,6 +1,7 @@
 //! Tool calls in all revisions: results, events and errors.
 
 use serde_json::json;
+use toolyard_core::RawJson;
 
 use crate::{client::Client, test_server::TestServer};
 
@@ -24,6 +25,31 @@ async fn a_result_is_passed_on_unchanged_in_all_revisions() {
     assert_eq!(answer.text(), arguments.to_string());
     assert_eq!(answer.result().get("resultType"), None);
     assert_eq!(server.tools.calls.lock().unwrap()[1].caller_name.as_ref(), "tester");
+    server.close().await;
+}
+
+#[tokio::test]
+async fn further_metadata_of_a_call_is_there_for_the_server_of_the_tool() {
+    let server = TestServer::new().await;
+    let modern = Client::new(&server.address);
+    let legacy = modern.clone().initialize("2025-11-25", json!({})).await;
+    let further = json!({"com.example/tenant": {"id": [1, "\u{200b}"]}, "plain": null});
+    let mut used_and_further = json!({"progressToken": 7, "traceparent": "00-1-2-03"});
+    used_and_further.as_object_mut().unwrap().extend(further.as_object().unwrap().clone());
+    for (meta, expected) in [
+        (used_and_further, Some(further)),
+        (json!({"progressToken": 7}), None),
+        (json!({}), None),
+        (json!({"large": "x".repeat(16 << 10), "small": 1}), None),
+    ] {
+        let params = json!({"name": "echo", "arguments": {}, "_meta": meta});
+        legacy.request_legacy(1, "tools/call", params.clone()).await.result();
+        modern.request_modern(2, "tools/call", params, json!({})).await.result();
+        for call in server.tools.calls.lock().unwrap().drain(..) {
+            let caller = call.caller.unwrap();
+            assert_eq!(caller.request_meta().map(RawJson::to_value), expected);
+        }
+    }
     server.close().await;
 }
 

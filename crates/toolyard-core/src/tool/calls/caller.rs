@@ -66,6 +66,12 @@ pub trait Caller: Send + Sync + fmt::Debug {
         &[]
     }
 
+    /// The `_meta` that the caller sent with its request, a JSON object, for the server of the tool. The fields that MCP and Toolyard define
+    /// are not passed on.
+    fn request_meta(&self) -> Option<&RawJson> {
+        None
+    }
+
     /// The span that caused the call: the caller's own, or the one that the caller received as `traceparent`.
     fn span(&self) -> Option<SpanContext> {
         SpanContext::from_trace_context(self.trace_context())

@@ -266,7 +266,7 @@ async fn errors_are_passed_on_unchanged() {
 }
 
 #[tokio::test]
-async fn only_the_trace_context_of_a_caller_is_propagated() {
+async fn the_trace_context_and_the_metadata_of_a_caller_are_propagated() {
     const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     for case in [
         case(ServerKind::BothFamilies, Transport::Stdio),
@@ -276,10 +276,12 @@ async fn only_the_trace_context_of_a_caller_is_propagated() {
         let caller = TestCaller::with_session(1)
             .with_trace("traceparent", PARENT)
             .with_trace("baggage", "a=b")
-            .with_trace("secret", "x");
+            .with_trace("secret", "x")
+            .with_meta(json!({"com.example/tenant": {"id": 7}, "progressToken": "x", "toolyard/key": "x"}));
         let output = server.call("meta", json!({}), &caller.shared()).await.unwrap();
         let text: Value = serde_json::from_str(&output.to_text()).unwrap();
-        assert_eq!(text, json!({"meta": {"traceparent": PARENT, "baggage": "a=b"}}), "{case:?}");
+        let expected = json!({"traceparent": PARENT, "baggage": "a=b", "com.example/tenant": {"id": 7}});
+        assert_eq!(text, json!({"meta": expected}), "{case:?}");
         server.0.manager.close().await;
     }
 }

@@ -22,6 +22,7 @@ pub(crate) struct TestCaller {
     /// How long it waits before it responds.
     response_delay: Duration,
     trace: Vec<(String, String)>,
+    request_meta: Option<RawJson>,
     pub(crate) progress: Mutex<Vec<CallProgress>>,
     pub(crate) logged: Mutex<Vec<Value>>,
     /// Input requests, grouped as they arrived.
@@ -38,6 +39,7 @@ impl TestCaller {
             responses: None,
             response_delay: Duration::ZERO,
             trace: Vec::new(),
+            request_meta: None,
             progress: Mutex::default(),
             logged: Mutex::default(),
             requests: Mutex::default(),
@@ -61,6 +63,11 @@ impl TestCaller {
 
     pub(crate) fn with_trace(mut self, key: &str, value: &str) -> Self {
         self.trace.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub(crate) fn with_meta(mut self, meta: Value) -> Self {
+        self.request_meta = Some(meta.into());
         self
     }
 
@@ -111,6 +118,10 @@ impl Caller for TestCaller {
 
     fn trace_context(&self) -> &[(String, String)] {
         &self.trace
+    }
+
+    fn request_meta(&self) -> Option<&RawJson> {
+        self.request_meta.as_ref()
     }
 
     fn request_input<'a>(

@@ -2,7 +2,7 @@
 
     python client.py legacy|modern URL SCENARIO TOOL ARGUMENTS
 
-SCENARIO is call, progress, cancel, elicitation, cancel_then_call (ARGUMENTS are two calls), slow_elicitation (the answer takes 5 seconds), prompt (TOOL is its name) or list_changed.
+SCENARIO is call, progress, cancel, elicitation, cancel_then_call (ARGUMENTS are two calls), slow_elicitation (the answer takes 5 seconds), prompt (TOOL is its name), meta (the call has metadata) or list_changed.
 """
 
 import asyncio
@@ -86,8 +86,10 @@ async def main():
             observed["answer"] = {"text": prompt.messages[0].content.text, "error": False}
         else:
             await client.list_tools()
+            meta = {"com.example/tenant": {"id": 7}, "toolyard/key": "x"} if SCENARIO == "meta" else None
             try:
-                observed["answer"] = outcome(await client.call_tool(TOOL, arguments, progress_callback=on_progress))
+                answer = await client.call_tool(TOOL, arguments, progress_callback=on_progress, meta=meta)
+                observed["answer"] = outcome(answer)
             except MCPError as error:
                 observed["answer"] = {"text": str(error), "error": True}
     print(json.dumps(observed))

@@ -120,6 +120,16 @@ async fn list_changed(client: RevisionFamily, server: RevisionFamily) {
     }
 }
 
+async fn metadata(client: RevisionFamily, server: RevisionFamily) {
+    for transport in [Transport::Stdio, Transport::Http] {
+        let observed =
+            call_through(client, both_families_case(server, transport), "meta", "meta", json!({})).await;
+        let answer: Value = serde_json::from_str(observed["answer"]["text"].as_str().unwrap()).unwrap();
+        let expected = json!({"meta": {"com.example/tenant": {"id": 7}}});
+        assert_eq!(answer, expected, "{transport:?} {observed}");
+    }
+}
+
 macro_rules! matrix {
     ($($name:ident: $scenario:ident, $client:ident client, $server:ident server;)*) => {
         $(#[tokio::test]
@@ -150,4 +160,8 @@ matrix! {
     list_changed_legacy_to_modern: list_changed, Legacy client, Modern server;
     list_changed_modern_to_legacy: list_changed, Modern client, Legacy server;
     list_changed_modern_to_modern: list_changed, Modern client, Modern server;
+    metadata_legacy_to_legacy: metadata, Legacy client, Legacy server;
+    metadata_legacy_to_modern: metadata, Legacy client, Modern server;
+    metadata_modern_to_legacy: metadata, Modern client, Legacy server;
+    metadata_modern_to_modern: metadata, Modern client, Modern server;
 }

@@ -140,9 +140,10 @@ async def refuse() -> str:
 
 @server.tool()
 async def meta(context: Context) -> dict:
-    """The trace context in the `_meta` of the request."""
+    """The `_meta` of the request, without what the connection itself needs."""
     found = dict(context.request_context.meta or {})
-    return {"meta": {key: value for key, value in found.items() if key in ("traceparent", "tracestate", "baggage")}}
+    own = ("progressToken", "progress_token", "io.modelcontextprotocol/")
+    return {"meta": {key: value for key, value in found.items() if not key.startswith(own)}}
 
 
 def run_later(seconds, make_change):
