@@ -24,6 +24,7 @@ pub(super) struct RemoteCaller {
     wants_progress: bool,
     log_level: Option<String>,
     trace_context: Vec<(String, String)>,
+    request_meta: Option<RawJson>,
     span: Option<SpanContext>,
     accepts_input_required: bool,
     input_responses: Option<CallInputResponses>,
@@ -50,6 +51,7 @@ impl RemoteCaller {
             wants_progress: wire.wants_progress,
             log_level: wire.log_level.map(Cow::into_owned),
             trace_context: wire.trace_context.into_owned(),
+            request_meta: wire.request_meta,
             span: wire.span,
             accepts_input_required: wire.accepts_input_required,
             input_responses: wire.input_responses.map(|WireInputResponses { responses, state }| {
@@ -103,6 +105,10 @@ impl Caller for RemoteCaller {
 
     fn trace_context(&self) -> &[(String, String)] {
         &self.trace_context
+    }
+
+    fn request_meta(&self) -> Option<&RawJson> {
+        self.request_meta.as_ref()
     }
 
     fn span(&self) -> Option<SpanContext> {

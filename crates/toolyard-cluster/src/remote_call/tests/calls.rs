@@ -47,6 +47,7 @@ struct FullCaller {
     identity: Arc<CallerIdentity>,
     responses: CallInputResponses,
     trace_context: Vec<(String, String)>,
+    request_meta: RawJson,
 }
 
 impl Caller for FullCaller {
@@ -74,6 +75,9 @@ impl Caller for FullCaller {
     fn trace_context(&self) -> &[(String, String)] {
         &self.trace_context
     }
+    fn request_meta(&self) -> Option<&RawJson> {
+        Some(&self.request_meta)
+    }
     fn accepts_input_required(&self) -> bool {
         true
     }
@@ -94,6 +98,7 @@ async fn the_context_crosses_without_the_token_of_the_caller() {
             ("traceparent".to_owned(), SpanContext::root().to_string()),
             ("baggage".to_owned(), "a=b".to_owned()),
         ],
+        request_meta: RawJson::parse(r#"{"com.example/tenant": 1.50}"#.to_owned()).unwrap(),
     });
     let mut context = within(seconds(5)).with_caller(Some(Arc::clone(&caller) as Arc<dyn Caller>));
     context.attempt = 3;
@@ -125,6 +130,7 @@ async fn the_context_crosses_without_the_token_of_the_caller() {
             assert!(!caller.wants_progress() && caller.accepts_input_required());
             assert_eq!(caller.log_level(), Some("debug"));
             assert_eq!(caller.trace_context(), sent_caller.trace_context());
+            assert_eq!(caller.request_meta(), Some(&sent_caller.request_meta));
             assert_eq!(caller.span(), sent_caller.span());
             assert_eq!(caller.input_responses(), Some(&sent_caller.responses));
             assert!(caller.conversation().is_none());

@@ -72,6 +72,8 @@ pub(in crate::remote_call) struct WireCaller<'a> {
     pub(in crate::remote_call) log_level: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub(in crate::remote_call) trace_context: Cow<'a, [(String, String)]>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::remote_call) request_meta: Option<RawJson>,
     #[serde(default, with = "span_text", skip_serializing_if = "Option::is_none")]
     pub(in crate::remote_call) span: Option<SpanContext>,
     pub(in crate::remote_call) accepts_input_required: bool,
@@ -195,6 +197,7 @@ impl<'a> WireCaller<'a> {
             wants_progress: caller.wants_progress(),
             log_level: caller.log_level().map(Cow::Borrowed),
             trace_context: Cow::Borrowed(caller.trace_context()),
+            request_meta: caller.request_meta().cloned(),
             span: caller.span(),
             accepts_input_required: caller.accepts_input_required(),
             input_responses: caller.input_responses().map(|CallInputResponses { responses, state }| {
