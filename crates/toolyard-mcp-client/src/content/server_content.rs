@@ -1,10 +1,10 @@
-//! Prompts, resources and skills of a server, read while it is connected and cached.
+//! Prompts, resources, skills and instructions of a server, read while it is connected and cached.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolyard_core::{RawJson, find_unsafe};
+use toolyard_core::{RawJson, find_unsafe, sanitize};
 use toolyard_mcp::{error_code::METHOD_NOT_FOUND, raw_field, text_field};
 
 use crate::{
@@ -14,6 +14,8 @@ use crate::{
 
 /// Entries with longer names or URIs are ignored.
 const MAX_NAME_BYTES: usize = 8 << 10;
+/// Longer instructions are truncated.
+const MAX_INSTRUCTIONS_CHARS: usize = 2_000;
 
 /// What a server offers besides tools, each entry as it was sent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -37,6 +39,8 @@ pub struct ServerContent {
     pub logging: bool,
     /// Whether the server can list the directories of its skills (`directoryRead`).
     pub reads_skill_directories: bool,
+    /// How models should use the server, without unsafe characters and truncated.
+    pub instructions: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +82,7 @@ impl Session {
             subscriptions: capabilities.subscriptions,
             logging: capabilities.logging,
             reads_skill_directories: self.reads_skill_directories(),
+            instructions: self.about().instructions.as_deref().and_then(clean_instructions),
         }
     }
 
@@ -122,6 +127,16 @@ impl Session {
             .and_then(|skills| raw_field(&skills, "directoryRead"))
             .is_some_and(|value| value.get() == "true")
     }
+}
+
+/// The instructions as a client may get them; none if nothing is left of them.
+fn clean_instructions(instructions: &str) -> Option<String> {
+    let mut clean = sanitize(instructions).0.trim().to_owned();
+    if let Some((end, _)) = clean.char_indices().nth(MAX_INSTRUCTIONS_CHARS) {
+        clean.truncate(end);
+        clean.push('…');
+    }
+    (!clean.is_empty()).then_some(clean)
 }
 
 /// A list method, the key of its entries, and which entries are usable.
@@ -173,6 +188,23 @@ mod tests {
         let cached = RawJson::from_serialize(&content).unwrap();
         assert_eq!(cached.read::<ServerContent>().unwrap(), content);
         assert_eq!(RawJson::empty_object().read::<ServerContent>().unwrap(), ServerContent::default());
+    }
+
+    #[test]
+    fn content_that_an_earlier_version_cached_has_no_instructions() {
+        let cached = RawJson::parse(r#"{"prompts":[],"completions":true}"#.to_owned()).unwrap();
+        let content = cached.read::<ServerContent>().unwrap();
+        assert_eq!((content.completions, content.instructions), (true, None));
+    }
+
+    #[test]
+    fn instructions_are_sanitized_and_truncated() {
+        let hidden = "\n Use \u{e0049}\u{e0067}\u{202e}it. \r\n\tTwice. \n";
+        assert_eq!(clean_instructions(hidden).unwrap(), "Use it. \r\n\tTwice.");
+        assert_eq!((clean_instructions(" \n"), clean_instructions("\u{200b}")), (None, None));
+        let whole = "é".repeat(MAX_INSTRUCTIONS_CHARS);
+        assert_eq!(clean_instructions(&whole), Some(whole.clone()));
+        assert_eq!(clean_instructions(&format!("{whole}x")), Some(format!("{whole}…")));
     }
 
     #[test]

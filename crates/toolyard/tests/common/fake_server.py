@@ -67,7 +67,10 @@ for line in sys.stdin:
         capabilities = {"tools": {"listChanged": True}}
         server_info = {"name": "fake", "version": "1"}
         version = "2025-06-18"
-        respond(request, result={"protocolVersion": version, "capabilities": capabilities, "serverInfo": server_info})
+        result = {"protocolVersion": version, "capabilities": capabilities, "serverInfo": server_info}
+        if "instructions" in state:
+            result["instructions"] = state["instructions"]
+        respond(request, result=result)
     elif method == "tools/list":
         respond(request, result={"tools": state["tools"]})
     elif method == "tools/call":

@@ -33,6 +33,8 @@ const MAX_LOG_LINES: usize = 200;
 struct ServerDetails {
     /// Its command or address, without secrets.
     endpoint: String,
+    /// What it says about the use of its tools, shortened. Clients get it if the server is trusted.
+    instructions: Option<String>,
     /// Tools that cannot be called before the operator approves their definitions.
     awaiting_approval: Vec<HeldTool>,
     /// Tools whose definitions are invalid, with the reasons.
@@ -242,6 +244,7 @@ impl ServerDetails {
         let skipped = log.len().saturating_sub(MAX_LOG_LINES);
         Self {
             endpoint: endpoint(server.config()),
+            instructions: server.content().instructions.as_deref().map(clean),
             awaiting_approval: held.collect(),
             rejected: rejected.collect(),
             log: log.into_iter().skip(skipped).map(|line| clean(&line)).collect(),

@@ -180,6 +180,7 @@ fn server_json(server: &ManagedServer, failure: Option<&ServerFailure>) -> Value
         "endpoint": endpoint(config),
         "trusted": config.trusted,
         "strict": config.strict,
+        "instructions": server.content().instructions,
         "revision_family": server.revision_family(),
         "tools": tool_names(server, &approvals, ToolOffer::Offered),
         "names_of_other_sources": names_of_others(server).into_iter().collect::<BTreeMap<_, _>>(),
@@ -271,6 +272,11 @@ fn show(server: &ManagedServer, failure: Option<&ServerFailure>, output: &Output
     let names: Vec<&str> = approvals.approved().iter().map(|tool| &*tool.spec.name).collect();
     let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     output.line(&format!("  Tools: {names}"));
+    if let Some(instructions) = &server.content().instructions {
+        let readers = if config.trusted { "clients get them" } else { "for clients of a trusted server" };
+        output.line(&format!("  Instructions ({readers}):"));
+        instructions.lines().for_each(|line| output.line(&format!("    {line}")));
+    }
     for tool in approvals.approved() {
         for note in &tool.notes {
             output.line(&format!("  Note on {}: {note}", tool.spec.name));

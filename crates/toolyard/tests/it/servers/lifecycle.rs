@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::test_home::{TestHome, greet_tool, wait_until};
 
@@ -285,4 +285,32 @@ fn a_server_is_stopped_when_toolyard_is_killed() {
     signal("-KILL", child.id());
     child.wait().unwrap();
     home.assert_stopped("fake");
+}
+
+#[test]
+fn instructions_are_shown_before_the_server_is_trusted() {
+    let home = TestHome::new();
+    home.add_server("fake", &[]);
+    let instructions = "Greet twice.\nThen \u{202e}stop.";
+    let state = json!({"tools": [greet_tool("Greets somebody")], "instructions": instructions});
+    home.write("fake.json", &state.to_string());
+    home.run(&["servers", "test"]);
+    insta::assert_snapshot!(home.run(&["servers", "show", "fake"]), @r"
+    fake   not running
+      Endpoint: python3 HOME/server.py HOME/fake.json
+      Protocol: legacy
+      Trusted: no
+      Tools: greet
+      Instructions (for clients of a trusted server):
+        Greet twice.
+        Then stop.
+    ");
+    home.run(&["servers", "trust", "fake", "--yes"]);
+    let shown = home.run(&["servers", "show", "fake"]);
+    assert!(
+        shown.contains("  Instructions (clients get them):\n    Greet twice.\n    Then stop.\n"),
+        "{shown}"
+    );
+    let shown: Value = serde_json::from_str(&home.run(&["servers", "show", "fake", "--json"])).unwrap();
+    assert_eq!(shown["instructions"], "Greet twice.\nThen stop.");
 }
