@@ -64,6 +64,10 @@ impl ToolService for WithAskAgent {
         inner.or_else(|| (name == ASK_AGENT && !self.is_shadowed()).then(|| self.definition.clone()))
     }
 
+    fn instructions(&self, client: &ClientInfo) -> Option<String> {
+        self.inner.instructions(client)
+    }
+
     fn call<'a>(&'a self, call: &'a ServiceCall) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         if call.request.tool_name == ASK_AGENT && !self.is_shadowed() {
             return Box::pin(self.ask_agent.call(call));

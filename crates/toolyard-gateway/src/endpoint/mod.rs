@@ -146,7 +146,10 @@ impl EndpointBuilder {
             let filter = move |id: &SourceId| profile.includes_source(id.as_str());
             Arc::new(ServerContentBridge::new(Arc::clone(manager), filter, skills.clone()))
         });
-        let tools = hub_service(&self.hub, self.journal.as_ref(), profile);
+        let mut tools = hub_service(&self.hub, self.journal.as_ref(), profile);
+        if let Some(servers) = &self.servers {
+            tools = tools.with_instructions_of(Arc::clone(servers));
+        }
         let mut endpoint = match agents {
             Some(agents) => Endpoint::new(Arc::new(WithAskAgent::new(tools, AskAgent::new(agents)))),
             None => Endpoint::new(Arc::new(tools)),

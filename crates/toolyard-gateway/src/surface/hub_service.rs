@@ -1,6 +1,7 @@
 //! [`HubService`]: one profile of a hub as a tool service.
 
 use std::{
+    cell::LazyCell,
     fmt,
     sync::{
         Arc, Mutex, PoisonError,
@@ -15,6 +16,7 @@ use toolyard_core::{
 };
 
 use toolyard_hub::{CallOptions, Profile, Snapshot, Surface, ToolHub};
+use toolyard_mcp_client::McpManager;
 
 use super::{
     exposed_tools::{ExposedTool, ExposedTools},
@@ -23,6 +25,7 @@ use super::{
     raw_result::{sanitize_error, sanitize_output},
     search_surface_calls::{self, FoundTool, SearchQuery},
     search_surface_definitions,
+    server_instructions::server_instructions,
     surface_choice::prefers_search,
 };
 use crate::naming::tool_names::{CALL_TOOL, DESCRIBE_TOOL, RESERVED_NAMES, SEARCH_TOOLS};
@@ -35,6 +38,8 @@ const MAX_WIDENED_HITS: usize = 1_000;
 /// Serves the tools of one profile of a hub.
 pub struct HubService {
     hub: Arc<ToolHub>,
+    /// The servers whose instructions are passed on, if they are trusted.
+    servers: Option<Arc<McpManager>>,
     profile: Arc<Profile>,
     exposed: ArcSwapOption<ExposedTools>,
     /// The latest catalogues of both surfaces. Versions of the full one are even, those of the search one odd, so that a
@@ -70,6 +75,7 @@ impl HubService {
     pub fn new(hub: Arc<ToolHub>, profile: Profile) -> Self {
         Self {
             hub,
+            servers: None,
             profile: Arc::new(profile),
             exposed: ArcSwapOption::empty(),
             full: ArcSwapOption::empty(),
@@ -79,6 +85,13 @@ impl HubService {
             rebuild: Mutex::default(),
             is_indexing_started: AtomicBool::default(),
         }
+    }
+
+    /// Passes on what the trusted ones of these servers say about the use of their tools.
+    #[must_use]
+    pub fn with_instructions_of(mut self, servers: Arc<McpManager>) -> Self {
+        self.servers = Some(servers);
+        self
     }
 
     /// Journals every call before and after it is made. A call that cannot be journaled is not made.
@@ -357,6 +370,11 @@ impl ToolService for HubService {
         let tool = search_surface_definitions::search_surface_tool(name, &visible.exposed)
             .or_else(|| visible.find(name).map(ExposedTool::definition))?;
         Some(tool.definition)
+    }
+
+    fn instructions(&self, client: &ClientInfo) -> Option<String> {
+        let visible = LazyCell::new(|| self.visible_to(client.identity.as_ref()));
+        server_instructions(self.servers.as_deref()?, |source| visible.has_tools_of(source))
     }
 
     fn call<'a>(&'a self, call: &'a ServiceCall) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {

@@ -7,6 +7,7 @@
 //! sorted_tools.rs                these tools by name, cheap to change
 //! permitted_tools.rs             what of them a caller may call, if a policy decides that
 //! name_errors.rs                 errors for unknown and ambiguous names
+//! server_instructions.rs         what trusted servers say about the use of their tools
 //! definition.rs                  the definition of a tool under its exposed name
 //! raw_result.rs                  removes unsafe characters from results and stores their unchanged form
 //! surface_choice.rs              the cheaper surface for a client
@@ -24,6 +25,7 @@ mod permitted_tools;
 mod raw_result;
 mod search_surface_calls;
 mod search_surface_definitions;
+mod server_instructions;
 mod sorted_tools;
 mod surface_choice;
 #[cfg(test)]

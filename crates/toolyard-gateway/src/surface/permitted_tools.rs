@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use toolyard_core::{CallPolicy, CallerIdentity, Catalogue, PolicySubject};
+use toolyard_core::{CallPolicy, CallerIdentity, Catalogue, PolicySubject, SourceId};
 use toolyard_hub::ToolCandidate;
 
 use super::exposed_tools::{ExposedTool, ExposedTools};
@@ -59,6 +59,12 @@ impl VisibleTools {
     /// Whether the caller can call this tool through the endpoint.
     pub(crate) fn contains(&self, tool: &ToolCandidate) -> bool {
         self.exposed.find_candidate(tool).is_some_and(|tool| self.may_call(tool))
+    }
+
+    /// Whether the caller can call any tool of this source through the endpoint.
+    pub(super) fn has_tools_of(&self, source: &SourceId) -> bool {
+        let entry = self.exposed.snapshot.source(source.as_str());
+        entry.is_some_and(|entry| entry.tools.iter().any(|tool| !tool.denied && self.contains(tool)))
     }
 
     /// The tools with this name of their own, under whichever name they are exposed.

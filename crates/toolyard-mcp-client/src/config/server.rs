@@ -21,7 +21,7 @@ pub struct McpServerConfig {
     pub program: Option<TransportConfig>,
     /// Whether the server is used.
     pub enabled: bool,
-    /// Whether its hints are trusted and it may substitute other trusted sources.
+    /// Whether its hints are trusted, it may substitute other trusted sources, and clients get its instructions.
     pub trusted: bool,
     /// Whether a call that is not read-only excludes all other calls to the server.
     pub exclusive: bool,
@@ -186,7 +186,7 @@ impl McpServerConfig {
         self
     }
 
-    /// Trusts the server: what it says about the effects of its tools counts.
+    /// Trusts the server: what it says about the effects of its tools counts, and clients get its instructions.
     #[must_use]
     pub fn trusted(mut self) -> Self {
         self.trusted = true;

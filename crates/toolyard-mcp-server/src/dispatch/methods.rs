@@ -62,7 +62,7 @@ impl McpServer {
             ("tools/describe", _) => Dispatch::Completed(describe(&incoming)),
             ("ping", RevisionFamily::Legacy) => Dispatch::Completed(Outcome::result("{}")),
             ("server/discover", RevisionFamily::Modern) => {
-                Dispatch::Completed(self.discover(&incoming.endpoint))
+                Dispatch::Completed(self.discover(&incoming.endpoint, &incoming.client_info()))
             }
             ("subscriptions/listen", RevisionFamily::Modern) => Dispatch::Pending(self.listen(incoming)),
             ("logging/setLevel", RevisionFamily::Legacy) => {

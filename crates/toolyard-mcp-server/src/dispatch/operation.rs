@@ -55,7 +55,7 @@ pub(crate) struct RequestFacts<'a> {
     /// The client; none if it is not known because the request was rejected.
     pub(crate) peer: Option<&'a Peer>,
     /// Who sent the request.
-    pub(crate) identity: &'a CallerIdentity,
+    pub(crate) identity: &'a Arc<CallerIdentity>,
     pub(crate) transport: Transport,
 }
 

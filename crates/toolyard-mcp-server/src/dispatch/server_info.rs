@@ -1,9 +1,9 @@
 //! The results of `initialize` and `server/discover`.
 
-use std::time::SystemTime;
+use std::{sync::Arc, time::SystemTime};
 
 use serde_json::{Map, Value, json};
-use toolyard_core::{RawJson, RevisionFamily};
+use toolyard_core::{CallerIdentity, ClientInfo, RawJson, RevisionFamily};
 use toolyard_mcp::{raw_field, versions::MODERN_REVISION};
 
 use crate::{
@@ -38,7 +38,7 @@ impl McpServer {
         facts: RequestFacts<'_>,
     ) -> (Outcome, Peer) {
         let operation = self.start_operation(facts);
-        let (outcome, peer) = self.initialized_peer(endpoint, facts.params);
+        let (outcome, peer) = self.initialized_peer(endpoint, facts.identity, facts.params);
         if let Some(mut operation) = operation {
             operation::set_peer(&mut operation, &peer);
             operation::end(Some(operation), &outcome, false);
@@ -46,7 +46,12 @@ impl McpServer {
         (outcome, peer)
     }
 
-    fn initialized_peer(&self, endpoint: &ServedEndpoint, params: &Params) -> (Outcome, Peer) {
+    fn initialized_peer(
+        &self,
+        endpoint: &ServedEndpoint,
+        identity: &Arc<CallerIdentity>,
+        params: &Params,
+    ) -> (Outcome, Peer) {
         let raw = params.raw.clone().unwrap_or_else(RawJson::empty_object);
         let capabilities = raw_field(&raw, "capabilities").unwrap_or_else(RawJson::empty_object);
         let client = raw_field(&raw, "clientInfo")
@@ -63,13 +68,15 @@ impl McpServer {
             "capabilities": self.capabilities(endpoint, RevisionFamily::Legacy),
             "serverInfo": self.server_info(peer.revision),
         });
-        if let (Some(instructions), Some(result)) = (&self.config.instructions, result.as_object_mut()) {
-            result.insert("instructions".to_owned(), instructions.as_str().into());
+        let client = ClientInfo { identity: Some(Arc::clone(identity)), ..peer.client.clone() };
+        let instructions = self.instructions(endpoint, &client);
+        if let (Some(instructions), Some(result)) = (instructions, result.as_object_mut()) {
+            result.insert("instructions".to_owned(), instructions.into());
         }
         (Outcome::result(result.to_string()), peer)
     }
 
-    pub(crate) fn discover(&self, endpoint: &ServedEndpoint) -> Outcome {
+    pub(crate) fn discover(&self, endpoint: &ServedEndpoint, client: &ClientInfo) -> Outcome {
         let mut result = json!({
             "resultType": "complete",
             "supportedVersions": self.config.revisions.supported(),
@@ -78,10 +85,20 @@ impl McpServer {
             "cacheScope": CACHE_SCOPE,
             "_meta": {"io.modelcontextprotocol/serverInfo": self.server_info(MODERN_REVISION)},
         });
-        if let (Some(instructions), Some(result)) = (&self.config.instructions, result.as_object_mut()) {
-            result.insert("instructions".to_owned(), instructions.as_str().into());
+        let instructions = self.instructions(endpoint, client);
+        if let (Some(instructions), Some(result)) = (instructions, result.as_object_mut()) {
+            result.insert("instructions".to_owned(), instructions.into());
         }
         Outcome::result(result.to_string())
+    }
+
+    /// The instructions of this server, then those of the tools that the client sees.
+    fn instructions(&self, endpoint: &ServedEndpoint, client: &ClientInfo) -> Option<String> {
+        let of_tools = endpoint.services.tools.instructions(client);
+        match (&self.config.instructions, of_tools) {
+            (Some(own), Some(of_tools)) => Some(format!("{own}\n\n{of_tools}")),
+            (own, of_tools) => of_tools.or_else(|| own.clone()),
+        }
     }
 
     /// `serverInfo` in this revision. Titles exist since 2025-06-18; revisions are dates and compare as text.

@@ -145,3 +145,30 @@ async fn a_server_of_one_family_rejects_the_other() {
     assert_eq!(client.request(reqwest::Method::GET).send().await.unwrap().status(), 405);
     server.close().await;
 }
+
+#[tokio::test]
+async fn clients_get_the_instructions_of_the_server_and_of_its_tools() {
+    for own in [None, Some("Be brief.")] {
+        let mut builder = ServerBuilder::default();
+        builder.config.instructions = own.map(str::to_owned);
+        let server = builder.build().await;
+        let client = Client::new(&server.address);
+        let shown = async || {
+            let client_info = json!({"name": "tester", "version": "1"});
+            let params =
+                json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client_info});
+            let legacy = client.request_legacy(1, "initialize", params).await;
+            let modern = client.request_modern(2, "server/discover", json!({}), json!({})).await;
+            assert_eq!(modern.result()["instructions"], legacy.result()["instructions"]);
+            legacy.result()["instructions"].clone()
+        };
+        let of_tools = |client: &str| Some((client.to_owned(), "Save first.".to_owned()));
+        assert_eq!(shown().await, json!(own));
+        *server.tools.instructions.lock().unwrap() = of_tools("tester");
+        let expected = own.into_iter().chain(["Save first."]).collect::<Vec<_>>().join("\n\n");
+        assert_eq!(shown().await, json!(expected));
+        *server.tools.instructions.lock().unwrap() = of_tools("another");
+        assert_eq!(shown().await, json!(own));
+        server.close().await;
+    }
+}

@@ -32,6 +32,8 @@ pub(crate) struct TestTools {
     pub(crate) calls: Mutex<Vec<ServiceCall>>,
     /// Tasks that were alive while `echo` ran.
     pub(crate) tasks: AtomicUsize,
+    /// What the sources of the tools say to clients of this name.
+    pub(crate) instructions: Mutex<Option<(String, String)>>,
 }
 
 impl Default for TestTools {
@@ -46,6 +48,7 @@ impl Default for TestTools {
             is_signed_in: AtomicBool::default(),
             calls: Mutex::default(),
             tasks: AtomicUsize::default(),
+            instructions: Mutex::default(),
         }
     }
 }
@@ -332,6 +335,12 @@ impl ToolService for TestTools {
     fn describe(&self, name: &str, _client: &ClientInfo) -> Option<RawJson> {
         let catalogue = self.catalogue.lock().unwrap();
         catalogue.tools.iter().find(|tool| tool.name.as_ref() == name).map(|tool| tool.definition.clone())
+    }
+
+    fn instructions(&self, client: &ClientInfo) -> Option<String> {
+        assert!(client.identity.is_some());
+        let (name, instructions) = self.instructions.lock().unwrap().clone()?;
+        (client.name.as_deref() == Some(name.as_str())).then_some(instructions)
     }
 
     fn call<'a>(&'a self, call: &'a ServiceCall) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::{
     client::{StdioGateway, modern_params, tool_names},
     home_with_server,
-    test_home::TestHome,
+    test_home::{TestHome, greet_tool},
 };
 
 /// All native tools except `get_conversation_history`: calls of clients belong to no conversation.
@@ -41,6 +41,27 @@ fn a_legacy_client_lists_and_calls_tools() {
     assert!(wrong["error"]["message"].as_str().unwrap().contains("did you mean `greet`?"), "{wrong}");
     assert!(gateway.close());
     home.assert_stopped("fake");
+}
+
+#[test]
+fn clients_get_the_instructions_of_trusted_servers() {
+    let home = home_with_server();
+    let state = json!({"tools": [greet_tool("Greets somebody")], "instructions": "Greet twice."});
+    home.write("fake.json", &state.to_string());
+    home.run(&["servers", "test"]);
+    for is_trusted in [false, true] {
+        if is_trusted {
+            home.run(&["servers", "trust", "fake", "--yes"]);
+        }
+        let mut gateway = StdioGateway::new(&home, &[]);
+        let initialize_params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}});
+        let initialized = gateway.send_request("initialize", initialize_params);
+        let instructions = initialized["result"]["instructions"].as_str().unwrap();
+        assert!(instructions.starts_with("Tools of several servers at one endpoint."), "{instructions}");
+        let of_server = "\n\nInstructions of server `fake`:\nGreet twice.";
+        assert_eq!(instructions.ends_with(of_server), is_trusted, "{instructions}");
+        assert!(gateway.close());
+    }
 }
 
 #[test]

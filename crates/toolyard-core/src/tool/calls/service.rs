@@ -17,6 +17,12 @@ pub trait ToolService: Send + Sync + fmt::Debug {
     /// client may not call has none.
     fn describe(&self, name: &str, client: &ClientInfo) -> Option<RawJson>;
 
+    /// How models should use the tools that this client sees, in the words of their sources; `None` if no source says that.
+    fn instructions(&self, client: &ClientInfo) -> Option<String> {
+        let _ = client;
+        None
+    }
+
     /// Executes one call.
     fn call<'a>(&'a self, call: &'a ServiceCall) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 }

@@ -2,7 +2,7 @@
 
     python client.py legacy|modern URL SCENARIO TOOL ARGUMENTS
 
-SCENARIO is call, progress, cancel, elicitation, cancel_then_call (ARGUMENTS are two calls), slow_elicitation (the answer takes 5 seconds), prompt (TOOL is its name), meta (the call has metadata) or list_changed.
+SCENARIO is call, progress, cancel, elicitation, cancel_then_call (ARGUMENTS are two calls), slow_elicitation (the answer takes 5 seconds), prompt (TOOL is its name), meta (the call has metadata), instructions (a modern client asks for them, too) or list_changed.
 """
 
 import asyncio
@@ -45,10 +45,12 @@ def outcome(result):
 
 
 async def main():
-    mode = "legacy" if FAMILY == "legacy" else "2026-07-28"
+    modern = "auto" if SCENARIO == "instructions" else "2026-07-28"
+    mode = "legacy" if FAMILY == "legacy" else modern
     client = Client(URL, mode=mode, elicitation_callback=on_elicitation, message_handler=on_message, cache=None)
     async with client:
         observed["version"] = client.protocol_version
+        observed["instructions"] = client.instructions
         arguments = json.loads(ARGUMENTS)
         if SCENARIO == "cancel":
             call = asyncio.create_task(client.call_tool(TOOL, arguments))

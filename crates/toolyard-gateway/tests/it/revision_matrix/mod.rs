@@ -2,6 +2,7 @@
 //! Client and server are those of official SDKs; `scripts/parts` installs them.
 
 mod back_channel;
+mod instructions;
 mod operator_hints;
 mod shared_server;
 mod test_gateway;

@@ -31,7 +31,7 @@ pub(crate) struct TestGateway {
 }
 
 /// Registers the tools of servers in a hub.
-struct HubRegistrar(Arc<ToolHub>);
+pub(super) struct HubRegistrar(pub(super) Arc<ToolHub>);
 
 impl ToolRegistrar for HubRegistrar {
     fn replace(&self, source: SourceInfo, tools: Vec<Arc<dyn Tool>>) {
@@ -68,7 +68,8 @@ impl TestGateway {
         let bridge = Arc::new(ServerContentBridge::new(Arc::clone(&manager), |_| true, None));
         bridge.settled().await;
         assert_eq!(manager.connect(SERVER_ID).await.unwrap().revision_family(), case.family);
-        let tools = Arc::new(HubService::new(Arc::clone(&hub), profile));
+        let tools = HubService::new(Arc::clone(&hub), profile).with_instructions_of(Arc::clone(&manager));
+        let tools = Arc::new(tools);
         let (content, readiness) = (vec![Arc::clone(&bridge) as _], Some(bridge as _));
         let config = ServerConfig::new("gateway", "1", SessionKeys::new([7; 32], None).unwrap());
         let server =

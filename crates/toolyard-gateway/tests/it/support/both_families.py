@@ -52,7 +52,8 @@ def skill():
     }
 
 
-server = MCPServer("both-families", extensions=[Skills()], log_level="WARNING")
+INSTRUCTIONS = "Greet before you count."
+server = MCPServer("both-families", instructions=INSTRUCTIONS, extensions=[Skills()], log_level="WARNING")
 tasks = set()
 
 
