@@ -76,7 +76,7 @@ pub(super) fn normalize(
             for change in argument_changes(&written, &step.arguments) {
                 add_note(notes, &step.id, change);
             }
-            leave_empty_calculation_to_model(step, notes);
+            leave_empty_calculation_to_model(step, &schema, notes);
         }
         if step.description.is_empty() && step.tool_type != NO_TOOL {
             step.description = describe_call(step);
@@ -145,10 +145,12 @@ fn fold_name(name: &str) -> String {
     name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// A calculation without anything to calculate is left to the model, as the specification says.
-fn leave_empty_calculation_to_model(step: &mut Step, notes: &mut RepairNotes) {
+/// A calculation without anything to calculate is left to the model, as the specification says. A tool that requires no
+/// argument is called, whatever its name suggests.
+fn leave_empty_calculation_to_model(step: &mut Step, schema: &RawJson, notes: &mut RepairNotes) {
     let is_calculation = ToolKind::of(&extract_capabilities(&step.tool_type, "")) == ToolKind::Calculate;
-    if is_calculation && step.arguments.values().all(|value| value.is_null() || *value == "") {
+    let is_empty = step.arguments.values().all(|value| value.is_null() || *value == "");
+    if is_calculation && is_empty && ToolParams::from_schema(schema).required().next().is_some() {
         add_note(
             notes,
             &step.id,

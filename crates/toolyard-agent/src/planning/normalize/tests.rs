@@ -169,6 +169,33 @@ fn a_calculation_without_an_expression_is_left_to_the_model() {
     assert_eq!(normalized(&inferred), json!([["a", "calculate", {"expression": "80+70"}, []]]));
 }
 
+/// A tool that is named like a calculation and needs no argument.
+struct StatsCatalog;
+
+impl ToolCatalog for StatsCatalog {
+    fn input_schema(&self, tool: &str) -> Option<RawJson> {
+        let schema = json!({"type": "object", "properties": {"column": {"type": "string"}}});
+        (tool == "compute_stats").then(|| RawJson::from_value(&schema))
+    }
+
+    fn nearest(&self, _tool: &str) -> Option<String> {
+        None
+    }
+}
+
+#[test]
+fn a_calculation_that_requires_no_argument_is_called() {
+    for arguments in [json!({}), json!({"column": ""})] {
+        let plan = json!([{"id": "a", "tool": "compute_stats", "arguments": arguments}]);
+        let Some(PlannerDecision::Plan(plan)) = parse_decision(&plan) else { panic!("no plan") };
+        let mut notes = RepairNotes::new();
+        let plan = normalize(plan, &StatsCatalog, &[], &mut notes);
+        assert_eq!(plan.steps[0].tool_type, "compute_stats", "{arguments}");
+        assert_eq!(Value::Object(plan.steps[0].arguments.clone()), arguments);
+        assert!(notes.is_empty(), "{notes:?}");
+    }
+}
+
 /// Arguments that fit, among them many that look like mistakes.
 fn fitting_arguments() -> impl Strategy<Value = Value> {
     let text = || {
