@@ -17,7 +17,7 @@ pub(crate) const READINESS_PATH: &str = "/readyz";
 /// Checks whether a load balancer should send requests to this process. Clients without a token can ask at any rate, so
 /// that a check must be cheap or cached.
 pub trait ReadinessProbe: Send + Sync + fmt::Debug {
-    /// The outcome of every check; the process is ready if all passed.
+    /// The outcome of every check; the process is ready if all that are required passed.
     fn check(&self) -> BoxFuture<'_, Vec<ReadinessCheck>>;
 }
 
@@ -34,17 +34,27 @@ pub struct ReadinessCheck {
     /// More, for clients with a token only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+    /// Whether the process is not ready if the check fails.
+    #[serde(skip)]
+    pub is_required: bool,
 }
 
 impl ReadinessCheck {
     /// A check that passed.
     pub fn passed(name: &'static str) -> Self {
-        Self { name, ok: true, reason: None, detail: None }
+        Self { name, ok: true, reason: None, detail: None, is_required: true }
     }
 
-    /// A check that failed.
+    /// A required check that failed.
     pub fn failed(name: &'static str, reason: &'static str) -> Self {
-        Self { name, ok: false, reason: Some(reason), detail: None }
+        Self { name, ok: false, reason: Some(reason), detail: None, is_required: true }
+    }
+
+    /// The same check, which is reported, and whose failure leaves the process ready.
+    #[must_use]
+    pub fn optional(mut self) -> Self {
+        self.is_required = false;
+        self
     }
 
     /// The same check with details.
@@ -87,7 +97,7 @@ fn report(mut checks: Vec<ReadinessCheck>, shows_details: bool) -> (StatusCode, 
     if !shows_details {
         checks.iter_mut().for_each(|check| check.detail = None);
     }
-    match checks.iter().all(|check| check.ok) {
+    match checks.iter().all(|check| check.ok || !check.is_required) {
         true => (StatusCode::OK, ReadinessReport { status: "ready", checks }),
         false => (StatusCode::SERVICE_UNAVAILABLE, ReadinessReport { status: "not ready", checks }),
     }
@@ -114,5 +124,14 @@ mod tests {
             prop_assert_eq!(text.contains("secret-host"), shows_details && status != StatusCode::OK);
             prop_assert_eq!(text.contains("unreachable"), status != StatusCode::OK);
         }
+    }
+
+    #[test]
+    fn an_optional_check_that_failed_is_reported_and_leaves_the_process_ready() {
+        let failed = ReadinessCheck::failed("store", "unreachable");
+        let (status, report) = report(vec![ReadinessCheck::passed("running"), failed.optional()], false);
+        assert_eq!(status, StatusCode::OK);
+        let expected = r#"{"status":"ready","checks":[{"name":"running","ok":true},{"name":"store","ok":false,"reason":"unreachable"}]}"#;
+        assert_eq!(serde_json::to_string(&report).unwrap(), expected);
     }
 }

@@ -1,6 +1,9 @@
 //! Several gateways on one store: they share sessions without a setting, and say what else they need.
 
-use std::process::Command;
+use std::{
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
 
@@ -78,6 +81,42 @@ async fn a_session_of_one_replica_is_known_to_the_others_without_a_setting() {
     all.sort();
     all.dedup();
     assert_eq!(all.len(), count, "{all:?}");
+}
+
+/// Permits connections to a database, or refuses them and ends those that exist, as a failover does.
+pub(crate) fn set_available(store: &str, is_available: bool) {
+    let (server, name) = store.rsplit_once('/').unwrap();
+    let permit = format!("ALTER DATABASE {name} ALLOW_CONNECTIONS {is_available}");
+    let end = format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'");
+    let done =
+        Command::new("psql").args([&format!("{server}/postgres"), "-qc", &permit, "-c", &end]).output();
+    assert!(done.unwrap().status.success());
+}
+
+/// Waits until `/readyz` reports the store like this; the gateway is ready all the time.
+async fn wait_for_store_check(gateway: &HttpGateway, expected: &str) {
+    let asked_at = Instant::now();
+    loop {
+        let (status, body) = gateway.get("/readyz", None).await;
+        assert_eq!(status, 200, "{body}");
+        if body.contains(expected) {
+            return;
+        }
+        assert!(asked_at.elapsed() < Duration::from_secs(20), "{body}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_gateway_that_loses_its_store_reports_it_and_stays_ready() {
+    let store = new_database();
+    let home = home_of(&store, "");
+    let gateway = HttpGateway::start(&home, &[]);
+    wait_for_store_check(&gateway, r#"{"name":"store","ok":true}"#).await;
+    set_available(&store, false);
+    wait_for_store_check(&gateway, r#"{"name":"store","ok":false"#).await;
+    set_available(&store, true);
+    wait_for_store_check(&gateway, r#"{"name":"store","ok":true}"#).await;
 }
 
 #[test]

@@ -3,7 +3,10 @@
 use std::{
     collections::BTreeSet,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -23,6 +26,7 @@ const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The readiness of a gateway.
 pub(super) struct GatewayReadiness {
     store: Option<Store>,
+    store_was_reached: AtomicBool,
     servers: Option<Arc<McpManager>>,
     required_servers: Mutex<Vec<String>>,
     /// The last outcome, and when it was found.
@@ -39,6 +43,7 @@ impl GatewayReadiness {
     pub(super) fn new(toolyard: &Toolyard, required_servers: Vec<String>) -> Self {
         Self {
             store: toolyard.store().cloned(),
+            store_was_reached: AtomicBool::new(false),
             servers: toolyard.shared_servers(),
             required_servers: Mutex::new(required_servers),
             cached: tokio::sync::Mutex::default(),
@@ -52,13 +57,14 @@ impl GatewayReadiness {
     async fn check_now(&self) -> Vec<ReadinessCheck> {
         let mut checks = Vec::new();
         if let Some(store) = &self.store {
-            checks.push(match timeout(STORE_TIMEOUT, store.ping()).await {
+            let check = match timeout(STORE_TIMEOUT, store.ping()).await {
                 Ok(Ok(())) => ReadinessCheck::passed("store"),
                 Ok(Err(error)) => {
                     ReadinessCheck::failed("store", "unreachable").with_detail(error.to_string())
                 }
                 Err(_) => ReadinessCheck::failed("store", "no response in time"),
-            });
+            };
+            checks.push(require_until_passed(check, &self.store_was_reached));
         }
         checks.push(self.check_servers());
         checks
@@ -101,6 +107,15 @@ impl ReadinessProbe for GatewayReadiness {
     }
 }
 
+/// Requires a check until it passed once. Most calls do without the store, and the replicas share it: if each were not ready
+/// during a failover of the database, load balancers would have none to send requests to.
+fn require_until_passed(check: ReadinessCheck, has_passed: &AtomicBool) -> ReadinessCheck {
+    match has_passed.fetch_or(check.ok, Ordering::Relaxed) {
+        true => check.optional(),
+        false => check,
+    }
+}
+
 /// Why calls of a server would fail. A stopped server whose tools are known starts with the first call.
 fn state_problem(state: &ServerState, has_known_tools: bool) -> Option<&'static str> {
     match state {
@@ -133,6 +148,16 @@ pub(super) fn check_required_servers(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_store_that_was_reached_once_is_no_longer_required() {
+        let was_reached = AtomicBool::new(false);
+        let failed = || ReadinessCheck::failed("store", "unreachable");
+        assert!(require_until_passed(failed(), &was_reached).is_required);
+        require_until_passed(ReadinessCheck::passed("store"), &was_reached);
+        let later = require_until_passed(failed(), &was_reached);
+        assert!(!later.ok && !later.is_required, "{later:?}");
+    }
 
     #[test]
     fn a_required_server_is_ready_if_a_call_can_reach_it() {
