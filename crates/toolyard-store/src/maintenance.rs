@@ -1,13 +1,14 @@
 //! Health check, vacuum and backup.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use serde::Serialize;
 use sqlx::{Executor as _, Row as _};
+use tokio::time::timeout;
 
 use crate::{
     audit::verify::AuditVerification,
-    error::StoreError,
+    error::{StoreError, no_answer},
     retention::{Removed, Retention},
     session_leases::ENDED_LEASE_RETENTION,
     sql::{Engine, TABLES, connect::create_private_file, statement},
@@ -33,10 +34,14 @@ impl HealthReport {
 }
 
 impl Store {
-    /// Fails if the store cannot be reached.
-    pub async fn ping(&self) -> Result<(), StoreError> {
-        sqlx::query("SELECT 1").execute(self.pool()).await?;
-        Ok(())
+    /// Fails if the store does not answer within this time. [`Self::is_reachable`] tells the last outcome.
+    pub async fn ping(&self, limit: Duration) -> Result<(), StoreError> {
+        let answer = match timeout(limit, sqlx::query("SELECT 1").execute(self.pool())).await {
+            Ok(answer) => answer.map(|_result| ()).map_err(StoreError::from),
+            Err(_elapsed) => Err(StoreError::Database(no_answer(limit))),
+        };
+        self.note_reachable(answer.is_ok());
+        answer
     }
 
     /// Checks the engine's files, the audit log and all tables.

@@ -1,6 +1,12 @@
 //! The store: one database that implements many small traits of `toolyard-core`.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::TryStreamExt as _;
 use sqlx::{Any, AnyPool, any::AnyArguments, any::AnyRow, query::Query};
@@ -41,6 +47,7 @@ struct StoreInner {
     writer: Writer,
     held_leases: HeldLeases,
     results_usage: tokio::sync::Mutex<MeasuredResults>,
+    is_reachable: AtomicBool,
 }
 
 /// What was stored, and when that was counted.
@@ -62,6 +69,7 @@ impl Store {
                 writer,
                 held_leases: HeldLeases::default(),
                 results_usage: tokio::sync::Mutex::default(),
+                is_reachable: AtomicBool::new(true),
             }),
         })
     }
@@ -79,6 +87,15 @@ impl Store {
     /// The number of writes that wait to be committed.
     pub fn queued_writes(&self) -> usize {
         self.inner.writer.queued()
+    }
+
+    /// Whether the last [`Self::ping`] was answered; true before the first one, because the store was opened.
+    pub fn is_reachable(&self) -> bool {
+        self.inner.is_reachable.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_reachable(&self, is_reachable: bool) {
+        self.inner.is_reachable.store(is_reachable, Ordering::Relaxed);
     }
 
     pub(crate) fn results_usage(&self) -> &tokio::sync::Mutex<MeasuredResults> {

@@ -73,6 +73,8 @@ pub struct StoredAudit {
 pub struct AuditQueueStatus {
     /// Records that are only in memory.
     pub queued: usize,
+    /// The size of this process's spill file; 0 while the store takes records.
+    pub spill_bytes: u64,
     /// Records that were dropped since the start.
     pub lost: u64,
     /// Calls that were refused since the start because their records could not be kept.
@@ -107,6 +109,7 @@ impl StoredAudit {
         let state = self.queue.lock();
         AuditQueueStatus {
             queued: state.waiting(),
+            spill_bytes: state.spill_bytes,
             lost: state.lost_total,
             refused_calls: state.refused_total,
         }
@@ -342,9 +345,13 @@ impl BackgroundWriter {
 
     /// Tells those who record how many records are in memory, and whether more can be kept.
     fn update_queue(&self, failure: Option<SpillError>) {
-        let in_backlog = lock(&self.backlog).records_in_memory();
+        let (in_backlog, spill_bytes) = {
+            let backlog = lock(&self.backlog);
+            (backlog.records_in_memory(), backlog.spill_bytes())
+        };
         let mut state = self.queue.lock();
         state.in_backlog = in_backlog;
+        state.spill_bytes = spill_bytes;
         match failure {
             Some(error) => {
                 if state.unavailable.is_none() {

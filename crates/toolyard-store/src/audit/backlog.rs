@@ -81,6 +81,11 @@ impl Backlog {
         }
     }
 
+    /// The size of the spill file; 0 if there is none.
+    pub(super) fn spill_bytes(&self) -> u64 {
+        self.file.as_ref().map_or(0, SpillFile::bytes)
+    }
+
     /// Whether some batches are in the spill file.
     pub(super) fn has_file(&self) -> bool {
         self.file.is_some()

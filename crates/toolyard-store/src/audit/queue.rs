@@ -34,6 +34,8 @@ pub(super) struct QueueState {
     pub(super) records: Vec<AuditRecord>,
     /// Records that were taken from the queue and are only in memory.
     pub(super) in_backlog: usize,
+    /// The size of the spill file.
+    pub(super) spill_bytes: u64,
     /// Records dropped because there was no room for them.
     pub(super) lost: u64,
     /// Calls refused because there would have been no room for their records.

@@ -241,6 +241,11 @@ impl SpillFile {
         self.batches.is_empty()
     }
 
+    /// The size of the file, with batches that are acknowledged.
+    pub(super) fn bytes(&self) -> u64 {
+        self.end
+    }
+
     /// Deletes the file, all of whose batches are acknowledged.
     pub(super) fn delete(self) -> io::Result<()> {
         // A process that opened the file before must not find batches in it.

@@ -156,6 +156,7 @@ async fn records_of_an_outage_are_replayed_in_order() {
     sleep(Duration::from_millis(700)).await;
     let [spilled] = spill_files(&folder_of(&test_store)).try_into().unwrap();
     assert_eq!(std::fs::metadata(&spilled).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(audit.queue_status().spill_bytes > 0);
     set_disk_full(&test_store, false).await;
     sleep(Duration::from_millis(300)).await;
     let calls = load.stop().await;
@@ -163,6 +164,9 @@ async fn records_of_an_outage_are_replayed_in_order() {
     assert_eq!(wait_until_complete(&store, calls).await, 0);
     assert_in_order(&store).await;
     assert_eq!(spill_files(&folder_of(&test_store)), [] as [PathBuf; 0]);
+    while audit.queue_status().spill_bytes > 0 {
+        sleep(Duration::from_millis(5)).await;
+    }
     let marks = AnyPool::connect(&test_store.url()).await.unwrap();
     let row = sqlx::query("SELECT COUNT(*) AS count FROM audit_writers").fetch_one(&marks).await.unwrap();
     assert_eq!(row.get::<i64, _>("count"), 0, "a writer that ended well leaves no mark");

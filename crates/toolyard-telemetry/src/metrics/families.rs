@@ -302,9 +302,17 @@ fn instance_families(gauges: &Gauges) -> impl Iterator<Item = Family> {
     active.into_iter().chain(displaced)
 }
 
-fn store_families(store: &StoreGauges) -> [Family; 4] {
-    let StoreGauges { queued_writes, queued_audit_records, lost_audit_records, refused_calls } = *store;
+fn store_families(store: &StoreGauges) -> [Family; 6] {
+    let StoreGauges { is_reachable, queued_writes, queued_audit_records, spill_bytes, .. } = *store;
+    let StoreGauges { lost_audit_records, refused_calls, .. } = *store;
     [
+        Family::gauge("toolyard_store_up", "1 if the store answered when it was last asked")
+            .with(&[], Value::Integer(is_reachable.into())),
+        Family::gauge(
+            "toolyard_audit_spill_bytes",
+            "Size of the file in which audit records wait for the store",
+        )
+        .with(&[], Value::Integer(spill_bytes)),
         Family::gauge(
             "toolyard_store_writes_queued",
             "Writes of the journal, of runs and of results that wait",

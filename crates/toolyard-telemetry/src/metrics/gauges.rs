@@ -75,10 +75,14 @@ pub struct ResultsGauges {
 /// The present state of the store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StoreGauges {
+    /// Whether the store answered when it was last asked.
+    pub is_reachable: bool,
     /// Writes that wait to be committed: the journal, runs, results.
     pub queued_writes: u64,
     /// Audit records that are only in memory.
     pub queued_audit_records: u64,
+    /// The size of the file in which audit records wait while the store does not take them.
+    pub spill_bytes: u64,
     /// Audit records that were dropped since the start.
     pub lost_audit_records: u64,
     /// Calls that were refused since the start because their audit record could not be kept.

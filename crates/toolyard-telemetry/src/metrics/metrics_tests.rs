@@ -42,7 +42,12 @@ fn exposition(metrics: &Metrics, detail: LabelDetail) -> String {
             })
             .into(),
         results: Some(ResultsGauges { stored: 3, stored_bytes: 4_096, evicted: Some(2) }),
-        store: Some(StoreGauges { lost_audit_records: 4, ..StoreGauges::default() }),
+        store: Some(StoreGauges {
+            is_reachable: true,
+            spill_bytes: 512,
+            lost_audit_records: 4,
+            ..StoreGauges::default()
+        }),
         ..Gauges::default()
     };
     metrics.exposition(&gauges, ExpositionFormat::OpenMetrics, detail)
@@ -106,6 +111,8 @@ fn a_scrape_has_calls_tokens_cost_and_gauges() {
         r#"toolyard_tool_search_duration_seconds_bucket{le="0.0005"} 1"#,
         r#"toolyard_servers{state="ready"} 2"#,
         r#"toolyard_breaker_open{source="git",state="open"} 1"#,
+        "toolyard_store_up 1",
+        "toolyard_audit_spill_bytes 512",
         "toolyard_audit_records_lost_total 4",
         r#"toolyard_build_info{version="1.2"} 1"#,
     ] {

@@ -21,10 +21,12 @@ impl StoredRecords {
     }
 
     pub(super) fn gauges(&self) -> StoreGauges {
-        let AuditQueueStatus { queued, lost, refused_calls } = self.audit.queue_status();
+        let AuditQueueStatus { queued, spill_bytes, lost, refused_calls } = self.audit.queue_status();
         StoreGauges {
+            is_reachable: self.store.is_reachable(),
             queued_writes: self.store.queued_writes() as u64,
             queued_audit_records: queued as u64,
+            spill_bytes,
             lost_audit_records: lost,
             refused_calls,
         }

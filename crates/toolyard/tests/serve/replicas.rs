@@ -113,8 +113,14 @@ async fn a_gateway_that_loses_its_store_reports_it_and_stays_ready() {
     let home = home_of(&store, "");
     let gateway = HttpGateway::start(&home, &[]);
     wait_for_store_check(&gateway, r#"{"name":"store","ok":true}"#).await;
+    let is_up = async || {
+        let (_, metrics) = gateway.get("/metrics", gateway.token.as_deref()).await;
+        metrics.lines().find_map(|line| Some(line.strip_prefix("toolyard_store_up ")?.to_owned()))
+    };
+    assert_eq!(is_up().await.as_deref(), Some("1"));
     set_available(&store, false);
     wait_for_store_check(&gateway, r#"{"name":"store","ok":false"#).await;
+    assert_eq!(is_up().await.as_deref(), Some("0"));
     set_available(&store, true);
     wait_for_store_check(&gateway, r#"{"name":"store","ok":true}"#).await;
 }

@@ -289,6 +289,7 @@ impl RunningGateway<'_> {
             () = resume_orphaned_runs(agents.as_ref(), output) => Ok(()),
             () = cluster::keep(cluster) => Ok(()),
             () = retention::keep(toolyard) => Ok(()),
+            () = readiness::watch_store(toolyard) => Ok(()),
             () = catalogue::follow(toolyard, context, cluster) => Ok(()),
         };
         if let Some(cluster) = cluster {

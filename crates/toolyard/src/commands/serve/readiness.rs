@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep};
 use toolyard::Toolyard;
 use toolyard_core::BoxFuture;
 use toolyard_mcp_client::{McpManager, ServerState, config::McpServerConfig};
@@ -22,6 +22,7 @@ use crate::error::CliError;
 /// How long one outcome is reused, because anybody may ask at any rate.
 const CACHE_TIME: Duration = Duration::from_secs(1);
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);
+const STORE_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The readiness of a gateway.
 pub(super) struct GatewayReadiness {
@@ -57,12 +58,9 @@ impl GatewayReadiness {
     async fn check_now(&self) -> Vec<ReadinessCheck> {
         let mut checks = Vec::new();
         if let Some(store) = &self.store {
-            let check = match timeout(STORE_TIMEOUT, store.ping()).await {
-                Ok(Ok(())) => ReadinessCheck::passed("store"),
-                Ok(Err(error)) => {
-                    ReadinessCheck::failed("store", "unreachable").with_detail(error.to_string())
-                }
-                Err(_) => ReadinessCheck::failed("store", "no response in time"),
+            let check = match store.ping(STORE_TIMEOUT).await {
+                Ok(()) => ReadinessCheck::passed("store"),
+                Err(error) => ReadinessCheck::failed("store", "unreachable").with_detail(error.to_string()),
             };
             checks.push(require_until_passed(check, &self.store_was_reached));
         }
@@ -104,6 +102,16 @@ impl ReadinessProbe for GatewayReadiness {
                 }
             }
         })
+    }
+}
+
+/// Asks the store from time to time, so that it is known whether it answers even if nobody calls. Never completes.
+pub(super) async fn watch_store(toolyard: &Toolyard) {
+    let Some(store) = toolyard.store() else { return std::future::pending().await };
+    loop {
+        // The store keeps the outcome for metrics.
+        let _ = store.ping(STORE_TIMEOUT).await;
+        sleep(STORE_CHECK_INTERVAL).await;
     }
 }
 
