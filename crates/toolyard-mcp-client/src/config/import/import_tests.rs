@@ -331,6 +331,23 @@ fn gemini_files_are_imported() {
 }
 
 #[test]
+fn a_file_does_not_decide_whether_callers_share_a_server() {
+    let imported = import_file(
+        Client::Cursor,
+        r#"{"mcpServers": {"a": {"command": "x", "isolation": "shared"}, "b": {"command": "x", "isolation": "session"}}}"#,
+    );
+    insta::assert_snapshot!(describe(&imported), @r#"
+    [a]
+    # `isolation` was ignored: set it in your settings instead
+    command = "x"
+
+    [b]
+    # `isolation` was ignored: set it in your settings instead
+    command = "x"
+    "#);
+}
+
+#[test]
 fn every_client_has_a_path_on_every_system() {
     for client in Client::ALL {
         for system in [OperatingSystem::Linux, OperatingSystem::MacOs, OperatingSystem::Windows] {

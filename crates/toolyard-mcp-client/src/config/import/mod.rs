@@ -198,9 +198,13 @@ pub fn import_servers(
     Ok(ImportedFile { servers, invalid: parsed.invalid })
 }
 
-/// Replaces the secrets of a server with references.
+/// Replaces the secrets of a server with references. Whether callers share the server is up to the operator, like trust: the
+/// file may be of a project.
 fn into_imported(server: ParsedServer) -> ImportedServer {
-    let ParsedServer { name, original_name, mut settings, notes } = server;
+    let ParsedServer { name, original_name, mut settings, mut notes } = server;
+    if settings.isolation.take().is_some() {
+        notes.push("`isolation` was ignored: set it in your settings instead".to_owned());
+    }
     let secrets = secrets::extract_secrets(&mut settings, &name);
     ImportedServer { name, original_name, settings, notes, secrets }
 }
