@@ -316,7 +316,7 @@ impl Call<'_> {
             (permit, _) => drop(permit),
         }
         if let Err(error) = outcome {
-            self.log_failure(candidate, error);
+            self.log_failure(candidate, error, elapsed);
         }
         let error = outcome.as_ref().err().map(ToolError::kind);
         if let (None, Some(succeeded)) = (error, &self.succeeded_tools) {
@@ -327,12 +327,21 @@ impl Call<'_> {
     }
 
     /// Logs a call that failed through its source. What a tool itself reports concerns its caller only.
-    fn log_failure(&self, candidate: &ToolCandidate, error: &ToolError) {
+    fn log_failure(&self, candidate: &ToolCandidate, error: &ToolError, elapsed: Duration) {
         use ErrorKind as K;
         if matches!(error.kind(), K::Unavailable | K::Timeout | K::ResponseLost | K::Internal) {
-            let (source, tool) = (candidate.source_id(), &*candidate.name);
-            let (error, hint, trace_id) = (error.message(), error.hint(), self.trace_id());
-            tracing::warn!(target: "toolyard_hub::upstream", %source, tool, error, hint, trace_id, "call failed");
+            tracing::warn!(
+                target: "toolyard_hub::upstream",
+                source = %candidate.source_id(),
+                tool = &*candidate.name,
+                error = error.message(),
+                hint = error.hint(),
+                caller = &**self.caller_name,
+                call = self.request.id,
+                duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+                trace_id = self.trace_id(),
+                "call failed"
+            );
         }
     }
 

@@ -54,6 +54,9 @@ async fn failed_calls_are_logged_with_their_source_and_tool_errors_are_not() {
     let stderr = gateway.stop().await;
     let failed: Vec<&str> = stderr.lines().filter(|line| line.contains("call failed")).collect();
     assert!(!failed.is_empty() && failed[0].contains("source=fake tool=greet error="), "{stderr}");
+    for field in [" caller=", " call=", " duration_ms="] {
+        assert!(failed[0].contains(field), "{field}: {stderr}");
+    }
     assert!(stderr.contains("fake: down: "), "{stderr}");
 }
 

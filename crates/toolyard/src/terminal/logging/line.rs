@@ -26,7 +26,7 @@ pub(crate) enum LogFormat {
 }
 
 /// Fields with another value for each request. Lines that differ only in these are repetitions of each other.
-const REQUEST_FIELDS: [&str; 3] = ["trace_id", "span_id", "request_id"];
+const REQUEST_FIELDS: [&str; 5] = ["trace_id", "span_id", "request_id", "call", "duration_ms"];
 
 /// A logged event without its time. Lines are equal if they say the same, whatever request they are about.
 #[derive(Debug, Clone)]
@@ -248,6 +248,8 @@ mod tests {
             let mut line = line("call failed", error);
             line.fields.push(("trace_id", trace.to_owned()));
             line.fields.push(("request_id", format!("r-{trace}")));
+            line.fields.push(("call", format!("call-{trace}")));
+            line.fields.push(("duration_ms", trace.to_owned()));
             line
         };
         let mut lines = std::collections::HashSet::new();
@@ -256,7 +258,7 @@ mod tests {
         assert!(!lines.insert(line("call failed", "no route to host")));
         assert!(lines.insert(of_request("2", "connection reset")));
         // The id of the first request is kept.
-        assert!(lines.iter().all(|line| line.fields.len() == 3), "{lines:?}");
+        assert!(lines.iter().all(|line| line.fields.len() == 5), "{lines:?}");
     }
 
     #[test]
