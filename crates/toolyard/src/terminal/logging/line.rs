@@ -5,7 +5,7 @@ use std::{
     hash::{Hash, Hasher},
 };
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 use toolyard_core::{escape_unsafe, redact};
 use tracing::{
     Event, Level,
@@ -34,7 +34,14 @@ pub(super) struct LogLine {
     pub(super) level: Level,
     pub(super) target: String,
     pub(super) message: String,
-    pub(super) fields: Vec<(&'static str, String)>,
+    pub(super) fields: Vec<(&'static str, FieldValue)>,
+}
+
+/// The value of a field.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum FieldValue {
+    Text(String),
+    Number(Number),
 }
 
 /// How often a line was repeated without being written.
@@ -75,8 +82,9 @@ impl LogLine {
     fn to_text(&self, time: &str, repetition: Option<Repetition>) -> String {
         let mut text = format!("{time} {:>5} {}: {}", self.level, self.target, self.message);
         for (name, value) in &self.fields {
+            let value = value.to_string();
             let is_plain = !value.is_empty() && !value.contains([' ', '"', '=', '\n', '\r']);
-            let value = if is_plain { value.clone() } else { format!("{value:?}") };
+            let value = if is_plain { value } else { format!("{value:?}") };
             text = format!("{text} {name}={value}");
         }
         match repetition {
@@ -97,11 +105,8 @@ impl LogLine {
         object.insert("level".to_owned(), self.level.as_str().to_ascii_lowercase().into());
         object.insert("target".to_owned(), self.target.clone().into());
         object.insert("message".to_owned(), single_line(&redact(&self.message)).into());
-        let fields: Map<String, Value> = self
-            .fields
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), redact_field(name, value).into()))
-            .collect();
+        let fields: Map<String, Value> =
+            self.fields.iter().map(|(name, value)| ((*name).to_owned(), value.to_json(name))).collect();
         if !fields.is_empty() {
             object.insert("fields".to_owned(), fields.into());
         }
@@ -126,14 +131,43 @@ impl LogLine {
         };
         match field.name() {
             "message" => self.message = value,
-            name => self.fields.push((name, value)),
+            name => self.fields.push((name, FieldValue::Text(value))),
+        }
+    }
+
+    /// A number, if JSON can express it.
+    fn push_number(&mut self, field: &Field, number: Option<Number>, text: &dyn fmt::Display) {
+        match number {
+            Some(number) => self.fields.push((field.name(), FieldValue::Number(number))),
+            None => self.push(field, &text.to_string()),
+        }
+    }
+}
+
+impl FieldValue {
+    /// Numbers stay numbers, so that programs can compare and add them.
+    fn to_json(&self, name: &str) -> Value {
+        let text = self.to_string();
+        let shown = redact_field(name, &text);
+        match self {
+            Self::Number(number) if shown == text => number.clone().into(),
+            _ => shown.into(),
+        }
+    }
+}
+
+impl fmt::Display for FieldValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Number(number) => write!(f, "{number}"),
         }
     }
 }
 
 impl LogLine {
     /// What makes a line the repetition of another.
-    fn key(&self) -> (Level, &str, &str, impl Iterator<Item = &(&'static str, String)>) {
+    fn key(&self) -> (Level, &str, &str, impl Iterator<Item = &(&'static str, FieldValue)>) {
         let fields = self.fields.iter().filter(|(name, _)| !REQUEST_FIELDS.contains(name));
         (self.level, &self.target, &self.message, fields)
     }
@@ -160,6 +194,18 @@ impl Hash for LogLine {
 impl Visit for LogLine {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.push(field, value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.push_number(field, Some(value.into()), &value);
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.push_number(field, Some(value.into()), &value);
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.push_number(field, Number::from_f64(value), &value);
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
@@ -203,7 +249,7 @@ mod tests {
             level: Level::WARN,
             target: "toolyard".to_owned(),
             message: message.to_owned(),
-            fields: vec![("error", field.to_owned())],
+            fields: vec![("error", FieldValue::Text(field.to_owned()))],
         }
     }
 
@@ -228,11 +274,23 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_numbers_in_json() {
+        let mut line = line("request", "none");
+        line.fields.push(("duration_ms", FieldValue::Number(Number::from_f64(1.25).unwrap())));
+        line.fields.push(("records", FieldValue::Number(7.into())));
+        let time = jiff::Timestamp::UNIX_EPOCH;
+        let json = line.render(LogFormat::Json, time, None);
+        assert!(json.contains(r#""fields":{"error":"none","duration_ms":1.25,"records":7}"#), "{json}");
+        let text = line.render(LogFormat::Text, time, None);
+        assert!(text.ends_with(" error=none duration_ms=1.25 records=7"), "{text}");
+    }
+
+    #[test]
     fn secrets_are_not_logged_in_any_format() {
         let time = jiff::Timestamp::UNIX_EPOCH;
         let token = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
         let mut by_name = line("x", "y");
-        by_name.fields.push(("api_key", "Zx81-very-secret-value-0042".to_owned()));
+        by_name.fields.push(("api_key", FieldValue::Text("Zx81-very-secret-value-0042".to_owned())));
         for format in [LogFormat::Text, LogFormat::Json] {
             let text = line(&format!("upstream said {token}"), &format!("Bearer {token}"));
             let text = text.render(format, time, None);
@@ -246,10 +304,10 @@ mod tests {
     fn lines_of_different_requests_are_repetitions() {
         let of_request = |trace: &str, error: &str| {
             let mut line = line("call failed", error);
-            line.fields.push(("trace_id", trace.to_owned()));
-            line.fields.push(("request_id", format!("r-{trace}")));
-            line.fields.push(("call", format!("call-{trace}")));
-            line.fields.push(("duration_ms", trace.to_owned()));
+            line.fields.push(("trace_id", FieldValue::Text(trace.to_owned())));
+            line.fields.push(("request_id", FieldValue::Text(format!("r-{trace}"))));
+            line.fields.push(("call", FieldValue::Text(format!("call-{trace}"))));
+            line.fields.push(("duration_ms", FieldValue::Number(trace.parse::<u64>().unwrap().into())));
             line
         };
         let mut lines = std::collections::HashSet::new();

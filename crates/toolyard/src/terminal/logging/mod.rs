@@ -22,7 +22,7 @@ use tracing_subscriber::{
 
 use self::{
     deduplicator::Deduplicator,
-    line::{LogLine, Repetition},
+    line::{FieldValue, LogLine, Repetition},
 };
 
 use super::live_region::print_above;
@@ -58,7 +58,7 @@ pub(crate) fn flush() {
 
 /// A message outside of the log as a log line in JSON, with its hint.
 pub(crate) fn json_message(level: Level, message: &str, hint: Option<&str>) -> String {
-    let fields = hint.map(|hint| ("hint", hint.to_owned())).into_iter().collect();
+    let fields = hint.map(|hint| ("hint", FieldValue::Text(hint.to_owned()))).into_iter().collect();
     let line = LogLine { level, target: "toolyard".to_owned(), message: message.to_owned(), fields };
     line.render(LogFormat::Json, jiff::Timestamp::now(), None)
 }

@@ -28,7 +28,7 @@ impl OperationObserver for RequestLog {
             _ => return,
         };
         let status = http_status.as_deref().or(operation.error_type.as_deref()).unwrap_or("ok");
-        let duration_ms = operation.duration.as_secs_f64() * 1e3;
+        let duration_ms = (operation.duration.as_secs_f64() * 1e6).round() / 1e3;
         let context = operation.span.map(|span| span.context);
         let trace_id = context.map(|context| format!("{:032x}", context.trace_id));
         let span_id = context.map(|context| format!("{:016x}", context.span_id));
@@ -37,7 +37,7 @@ impl OperationObserver for RequestLog {
             method = &**method,
             target = subject,
             status,
-            duration_ms = format!("{duration_ms:.3}"),
+            duration_ms,
             trace_id,
             span_id,
             caller = caller.as_deref(),
