@@ -109,7 +109,14 @@ impl StoreError {
 
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
-        Self::Database(error.to_string())
+        Self::Database(match &error {
+            // PostgreSQL's own text ends with a line number of its source code.
+            sqlx::Error::Database(error) => match error.code() {
+                Some(code) => format!("{} ({code})", error.message()),
+                None => error.message().to_owned(),
+            },
+            other => other.to_string(),
+        })
     }
 }
 
@@ -129,5 +136,20 @@ impl From<StoreError> for StorageError {
             StoreError::CommitUnknown(_) | StoreError::Closed => Self::with_unknown_outcome(error),
             other => Self::new(other),
         }
+    }
+}
+
+#[cfg(all(test, feature = "sqlite"))]
+mod tests {
+    use sqlx::Connection as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_database_error_is_its_message_and_its_code() {
+        sqlx::any::install_default_drivers();
+        let mut connection = sqlx::AnyConnection::connect("sqlite::memory:").await.unwrap();
+        let error = sqlx::query("SELECT * FROM missing").execute(&mut connection).await.unwrap_err();
+        assert_eq!(StoreError::from(error), StoreError::Database("no such table: missing (1)".to_owned()));
     }
 }
