@@ -1,9 +1,13 @@
 //! [`NatsConnection`]: one connection to NATS, which reconnects by itself.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
-use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, connection::State};
+use async_nats::{Client, ClientError, ConnectErrorKind, ConnectOptions, Event, connection::State};
 use futures_util::StreamExt as _;
+use tokio::time::Instant;
 
 use crate::settings::{InvalidNatsSettings, NatsCredentials, NatsSettings, without_user};
 
@@ -77,7 +81,7 @@ impl NatsConnection {
         let mut attempts = CONNECT_ATTEMPTS;
         let client = loop {
             attempts -= 1;
-            let error = match options(settings, name).await?.connect(addresses.clone()).await {
+            let error = match options(settings, name, &servers).await?.connect(addresses.clone()).await {
                 Ok(client) => break client,
                 Err(error) => error,
             };
@@ -148,14 +152,22 @@ impl NatsConnection {
     }
 }
 
-async fn options(settings: &NatsSettings, name: &str) -> Result<ConnectOptions, NatsConnectError> {
+async fn options(
+    settings: &NatsSettings,
+    name: &str,
+    servers: &str,
+) -> Result<ConnectOptions, NatsConnectError> {
+    let log = Arc::new(ConnectionLog { servers: servers.to_owned(), lost_at: Mutex::default() });
     let mut options = ConnectOptions::new()
         .name(format!("toolyard {name}"))
         .connection_timeout(CONNECT_TIMEOUT)
         .ping_interval(PING_INTERVAL)
         .subscription_capacity(SUBSCRIPTION_CAPACITY)
         .reconnect_delay_callback(reconnect_delay)
-        .event_callback(|event| async move { log_event(&event) });
+        .event_callback(move |event| {
+            let log = Arc::clone(&log);
+            async move { log.note(&event) }
+        });
     options = match &settings.credentials {
         None => options,
         Some(NatsCredentials::File(path)) => options.credentials_file(path).await.map_err(|error| {
@@ -183,14 +195,72 @@ fn reconnect_delay(attempts: usize) -> Duration {
     longest.min(MAX_RECONNECT_DELAY).mul_f64(0.5 + fastrand::f64() / 2.0)
 }
 
-fn log_event(event: &Event) {
-    match event {
-        Event::Connected => tracing::info!("connected to NATS"),
-        Event::Disconnected => tracing::warn!("connection to NATS lost; reconnecting"),
-        Event::SlowConsumer(subscription) => {
-            tracing::warn!(subscription, "messages from NATS were dropped because this process is too slow");
+/// Logs what happens to a connection: one line when it is lost, and one when it is back.
+struct ConnectionLog {
+    servers: String,
+    lost_at: Mutex<Option<Instant>>,
+}
+
+impl ConnectionLog {
+    fn note(&self, event: &Event) {
+        let mut lost_at = self.lost_at.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Event::Connected => match lost_at.take() {
+                None => tracing::info!("connected to NATS"),
+                Some(lost_at) => {
+                    let seconds = lost_at.elapsed().as_secs();
+                    tracing::warn!(servers = self.servers, seconds, "NATS is back");
+                }
+            },
+            Event::Disconnected => {
+                if lost_at.is_none() {
+                    *lost_at = Some(Instant::now());
+                    tracing::warn!(servers = self.servers, "connection to NATS lost; reconnecting");
+                }
+            }
+            Event::SlowConsumer(subscription) => {
+                tracing::warn!(
+                    subscription,
+                    "messages from NATS were dropped because this process is too slow"
+                );
+            }
+            Event::ClientError(ClientError::Other(reason)) if lost_at.is_some() && is_no_answer(reason) => {
+                tracing::debug!(reason, "NATS cannot be reached yet");
+            }
+            Event::ServerError(_) | Event::ClientError(_) => tracing::warn!(%event, "NATS reported an error"),
+            Event::LameDuckMode | Event::Draining | Event::Closed => {
+                tracing::info!(%event, "NATS connection");
+            }
         }
-        Event::ServerError(_) | Event::ClientError(_) => tracing::warn!(%event, "NATS reported an error"),
-        Event::LameDuckMode | Event::Draining | Event::Closed => tracing::info!(%event, "NATS connection"),
+    }
+}
+
+/// Whether an attempt to connect failed because nothing answered. Other failures, such as refused credentials, do not end by
+/// themselves.
+fn is_no_answer(reason: &str) -> bool {
+    let kinds = [ConnectErrorKind::Io, ConnectErrorKind::TimedOut, ConnectErrorKind::Dns];
+    kinds.iter().any(|kind| kind.to_string() == reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_is_lost_until_it_is_back_and_refusals_are_not_failures_to_connect() {
+        let log = ConnectionLog { servers: "nats://a:4222".to_owned(), lost_at: Mutex::default() };
+        let is_lost = || log.lost_at.lock().unwrap().is_some();
+        for (event, expected) in [
+            (Event::Connected, false),
+            (Event::Disconnected, true),
+            (Event::Disconnected, true),
+            (Event::ClientError(ClientError::Other(ConnectErrorKind::Io.to_string())), true),
+            (Event::Connected, false),
+        ] {
+            log.note(&event);
+            assert_eq!(is_lost(), expected, "{event}");
+        }
+        assert!(is_no_answer(&ConnectErrorKind::TimedOut.to_string()));
+        assert!(!is_no_answer(&ConnectErrorKind::AuthorizationViolation.to_string()));
     }
 }
