@@ -210,6 +210,10 @@ impl WorkerNetwork for NatsPeers {
         tokio::spawn(async move { drop(client.publish(subject, Vec::new().into()).await) });
     }
 
+    fn is_connected(&self) -> bool {
+        self.connection.is_connected()
+    }
+
     fn open_process<'a>(
         &'a self,
         group: &'a str,

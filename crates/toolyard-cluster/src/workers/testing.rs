@@ -31,6 +31,7 @@ struct NetworkState {
     catalogues: HashMap<u64, Arc<dyn PeerService>>,
     /// The processes that serve an endpoint, in turn.
     endpoints: HashMap<(String, WorkerEndpoint), Vec<u64>>,
+    is_disconnected: bool,
 }
 
 impl fmt::Debug for MemoryWorkers {
@@ -71,6 +72,11 @@ impl MemoryWorkers {
         state.endpoints.values_mut().for_each(|processes| processes.retain(|other| *other != process));
     }
 
+    /// Cuts the gateway off: it reaches no worker.
+    pub fn disconnect(&self) {
+        lock(&self.state).is_disconnected = true;
+    }
+
     /// Delivers an announcement, of a worker or of somebody else.
     pub fn announce(&self, group: &str, announcement: &[u8]) {
         let observer = lock(&self.state).observer.clone();
@@ -84,6 +90,10 @@ impl WorkerNetwork for MemoryWorkers {
     fn request_announcements(&self) {
         let catalogues: Vec<_> = lock(&self.state).catalogues.values().cloned().collect();
         catalogues.iter().for_each(|catalogue| catalogue.notified(&[]));
+    }
+
+    fn is_connected(&self) -> bool {
+        !lock(&self.state).is_disconnected
     }
 
     fn open_process<'a>(
@@ -102,8 +112,9 @@ impl WorkerNetwork for MemoryWorkers {
     ) -> BoxFuture<'a, Result<Box<dyn Exchange>, PeerError>> {
         let next = {
             let mut state = lock(&self.state);
+            let is_disconnected = state.is_disconnected;
             let processes = state.endpoints.get_mut(&(group.to_owned(), endpoint.clone()));
-            processes.filter(|processes| !processes.is_empty()).and_then(|processes| {
+            processes.filter(|processes| !is_disconnected && !processes.is_empty()).and_then(|processes| {
                 processes.rotate_left(1);
                 processes.last().copied()
             })

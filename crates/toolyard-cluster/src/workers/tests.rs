@@ -151,6 +151,19 @@ async fn without_a_process_of_this_definition_nothing_is_sent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_gateway_without_the_network_says_so_and_asks_for_no_worker() {
+    let (network, calls) = (MemoryWorkers::default(), Arc::default());
+    let worker = network.start("office", 1, 8);
+    worker.set_tools(vec![served("A", 1, SECOND, &calls)]).await.unwrap();
+    network.disconnect();
+    let error = call(&tool(&network, "A"), SECOND).await.unwrap_err();
+    assert!(error.kind() == ErrorKind::Unavailable && error.had_no_effect(), "{error:?}");
+    assert!(error.message().starts_with("this gateway is not connected to NATS"), "{error}");
+    assert!(!error.hint().unwrap_or_default().contains("toolyard worker"), "{error:?}");
+    assert_eq!(calls.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_process_that_dies_leaves_an_unknown_outcome_and_no_second_call() {
     let (network, calls) = (MemoryWorkers::default(), Arc::default());
     for process in [1, 2] {

@@ -121,6 +121,14 @@ impl WorkerTool {
     fn failure(&self, error: &PeerError) -> ToolError {
         let group = &self.group;
         match error {
+            PeerError::NotReached(_) if !self.network.is_connected() => {
+                let message = format!(
+                    "this gateway is not connected to NATS, so no process of worker group `{group}` can be reached; nothing was sent"
+                );
+                self.error(ErrorKind::Unavailable, message)
+                    .with_operator_hint("check NATS and `[cluster] nats`; the gateway reconnects by itself")
+                    .with_caller_hint("retry later")
+            }
             PeerError::NotReached(reason) => {
                 let message = format!(
                     "no process of worker group `{group}` serves this definition of the tool ({reason}); nothing was sent"

@@ -20,6 +20,11 @@ pub trait WorkerNetwork: Send + Sync + fmt::Debug {
     /// Asks all workers to announce themselves now. May get lost: they do so regularly anyway.
     fn request_announcements(&self);
 
+    /// Whether this process is connected to the network at the moment.
+    fn is_connected(&self) -> bool {
+        true
+    }
+
     /// Opens an exchange with one process of a group, which answers with what it serves.
     fn open_process<'a>(
         &'a self,
