@@ -151,6 +151,11 @@ impl McpServerConfig {
         }
     }
 
+    /// Whether Toolyard starts the server, so that there is a log of its stderr.
+    pub fn has_log(&self) -> bool {
+        self.program.is_some() || matches!(self.transport, TransportConfig::Stdio { .. })
+    }
+
     /// A program that speaks MCP on stdin and stdout: `McpServerConfig::stdio("time", "uvx", ["mcp-server-time"])`.
     pub fn stdio<A: Into<String>>(
         id: impl Into<SourceId>,

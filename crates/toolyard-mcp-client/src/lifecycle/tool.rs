@@ -17,6 +17,7 @@ use toolyard_mcp::{
 };
 
 use crate::{
+    config::McpServerConfig,
     lifecycle::{
         back_channel::{
             call_lacks_back_channel, call_needs_modern_session, modern_tool_error, revision_changed_error,
@@ -117,9 +118,7 @@ impl McpTool {
             }
             Err(error) => {
                 let caller_token_error = server.caller_token_error(&error);
-                return Err(
-                    caller_token_error.unwrap_or_else(|| error.into_tool_error(&self.server.config.id))
-                );
+                return Err(caller_token_error.unwrap_or_else(|| error.into_tool_error(&self.server.config)));
             }
         };
         result.into_output().map_err(|error| error.on_source(&self.server.config.id))
@@ -136,7 +135,9 @@ impl McpTool {
         let deadline = start_deadline(context);
         let instance = self.server.instance_for(identity, caller, deadline);
         let instance = Box::pin(timeout_at(deadline, instance)).await;
-        instance.map_err(|_elapsed| still_starting(id))?.map_err(|error| unavailable(&error, id))
+        instance
+            .map_err(|_elapsed| still_starting(id))?
+            .map_err(|error| unavailable(&error, &self.server.config))
     }
 
     async fn session(
@@ -177,7 +178,7 @@ impl McpTool {
             }
             server
                 .check_may_share(&usual, context.identity.as_deref())
-                .map_err(|error| unavailable(&error, id))?;
+                .map_err(|error| unavailable(&error, &server.config))?;
             let place = server.session_for_call(usual, context.caller.as_ref(), (name, pin)).await;
             server.check_family(name, &place.session)?;
             Ok(place)
@@ -193,7 +194,7 @@ impl ManagedServer {
     /// The error of a call whose server did not start. A retry of the same call waits for the next start if that is near:
     /// before it, the server would not even be contacted.
     fn unavailable_error(&self, error: &ConnectError) -> ToolError {
-        let unavailable = unavailable(error, &self.config.id);
+        let unavailable = unavailable(error, &self.config);
         let may_pass = match error {
             ConnectError::Transport(error) => !error.is_unauthorized(),
             ConnectError::TemporarilyUnavailable { .. } => true,
@@ -214,7 +215,7 @@ impl McpTool {
     /// The error of a call for which the server has no tokens of the caller, with the page at which the caller can sign in.
     async fn sign_in_error(&self, instance: &Arc<ManagedServer>, failure: TransportError) -> ToolError {
         let TransportError::SignInRequired { reason, challenge } = failure else {
-            return RequestError::Transport(failure).into_tool_error(&self.server.config.id);
+            return RequestError::Transport(failure).into_tool_error(&self.server.config);
         };
         let error = sign_in_error(&reason).on_source(&self.server.config.id);
         let Some(owner) = instance.owner() else { return error };
@@ -243,7 +244,7 @@ async fn call_in(
         let is_fault = result
             .as_ref()
             .err()
-            .is_some_and(|error| error.clone().into_tool_error(&server.config.id).is_source_fault());
+            .is_some_and(|error| error.clone().into_tool_error(&server.config).is_source_fault());
         server.record_private_outcome(session, is_fault);
     }
     result
@@ -269,7 +270,8 @@ fn start_deadline(context: &CallContext) -> Instant {
     deadline.checked_sub(START_MARGIN).unwrap_or(deadline)
 }
 
-fn unavailable(error: &ConnectError, server: &SourceId) -> ToolError {
+fn unavailable(error: &ConnectError, config: &McpServerConfig) -> ToolError {
+    let server = &config.id;
     let hint = match error {
         ConnectError::Transport(error) if error.is_unauthorized() => login_hint(server),
         ConnectError::Configuration(_) | ConnectError::NotConfigured | ConnectError::Disabled => {
@@ -281,7 +283,10 @@ fn unavailable(error: &ConnectError, server: &SourceId) -> ToolError {
         ConnectError::TooManyInstances(limit) | ConnectError::Displaced(limit) => {
             format!("raise `[isolation] {}`", limit.setting())
         }
-        _ => format!("try `toolyard servers test {server}` · logs: toolyard servers logs {server}"),
+        _ if config.has_log() => {
+            format!("try `toolyard servers test {server}` · logs: toolyard servers logs {server}")
+        }
+        _ => format!("try `toolyard servers test {server}`"),
     };
     if let ConnectError::Transport(TransportError::CallerHeader(error)) = error {
         return caller_header_error(error).on_source(server);
@@ -425,18 +430,19 @@ mod tests {
 
     #[test]
     fn a_call_refused_before_the_next_start_does_not_count_against_the_server() {
+        let excel = McpServerConfig::stdio("excel", "excel-server", [""; 0]);
         let waiting = ConnectError::TemporarilyUnavailable {
             reason: "cannot reach the server".to_owned(),
             retry_in: Duration::from_secs(3),
         };
         for error in [waiting, ConnectError::Cancelled, ConnectError::Disabled, ConnectError::NotConfigured] {
-            let error = unavailable(&error, &"excel".into());
+            let error = unavailable(&error, &excel);
             assert_eq!(
                 (error.kind(), error.source_signal()),
                 (ErrorKind::Unavailable, SourceSignal::Unknown)
             );
         }
         let failed = ConnectError::TimedOut { after: Duration::from_secs(1), stderr: String::new() };
-        assert!(unavailable(&failed, &"excel".into()).is_source_fault());
+        assert!(unavailable(&failed, &excel).is_source_fault());
     }
 }

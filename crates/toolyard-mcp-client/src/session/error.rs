@@ -5,7 +5,7 @@ use std::time::Duration;
 use toolyard_core::{ErrorKind, RawToolError, SourceId, SourceSignal, ToolError};
 use toolyard_mcp::{RpcError, WireError};
 
-use crate::config::CallerHeaderError;
+use crate::config::{CallerHeaderError, McpServerConfig};
 use crate::transport::{error::TransportError, stderr_summary::stderr_suffix};
 
 /// Why a request has no result.
@@ -134,8 +134,12 @@ impl RequestError {
     }
 
     /// The error of a tool call to `server`.
-    pub fn into_tool_error(self, server: &SourceId) -> ToolError {
-        let logs = format!("logs: toolyard servers logs {server}");
+    pub fn into_tool_error(self, config: &McpServerConfig) -> ToolError {
+        let server = &config.id;
+        let check = match config.has_log() {
+            true => format!("logs: toolyard servers logs {server}"),
+            false => format!("test it: toolyard servers test {server}"),
+        };
         let error = match &self {
             Self::Transport(TransportError::CallerHeader(error)) => caller_header_error(error),
             Self::Transport(TransportError::SignInRequired { reason, .. }) => sign_in_error(reason),
@@ -146,18 +150,18 @@ impl RequestError {
                     .with_retryable(false)
             }
             Self::Transport(failure) if failure.had_no_effect() => {
-                ToolError::new(ErrorKind::Unavailable, self.to_string()).with_operator_hint(logs)
+                ToolError::new(ErrorKind::Unavailable, self.to_string()).with_operator_hint(check)
             }
             Self::Transport(TransportError::Exited { status, stderr }) => {
                 let reason = stderr_suffix(stderr);
                 let message = format!("the server exited ({status}) during the call{reason}");
-                ToolError::new(ErrorKind::ResponseLost, message).with_operator_hint(logs)
+                ToolError::new(ErrorKind::ResponseLost, message).with_operator_hint(check)
             }
             Self::Transport(_) | Self::Interrupted(_) => {
-                ToolError::new(ErrorKind::ResponseLost, self.to_string()).with_operator_hint(logs)
+                ToolError::new(ErrorKind::ResponseLost, self.to_string()).with_operator_hint(check)
             }
             Self::IdleTimeout(_) => {
-                ToolError::new(ErrorKind::Timeout, self.to_string()).with_operator_hint(logs)
+                ToolError::new(ErrorKind::Timeout, self.to_string()).with_operator_hint(check)
             }
             Self::Rpc(error) => {
                 let failed = ToolError::failed(self.to_string()).with_retryable(false);
@@ -187,6 +191,10 @@ impl RequestError {
 mod tests {
     use super::*;
 
+    fn excel() -> McpServerConfig {
+        McpServerConfig::stdio("excel", "excel-server", [""; 0])
+    }
+
     fn status(status: u16, retry_after_seconds: Option<u32>) -> RequestError {
         let (error, excerpt, challenge) = (None, None, None);
         RequestError::Transport(TransportError::Status {
@@ -213,7 +221,7 @@ mod tests {
         let statuses = (400..=501).map(|code| status(code, None));
         for error in one_request.into_iter().chain(statuses) {
             let text = error.to_string();
-            assert!(!error.into_tool_error(&"excel".into()).is_source_fault(), "{text}");
+            assert!(!error.into_tool_error(&excel()).is_source_fault(), "{text}");
         }
         let whole_server = [
             RequestError::Transport(TransportError::Unreachable("refused".to_owned())),
@@ -226,7 +234,7 @@ mod tests {
         ];
         for error in whole_server {
             let text = error.to_string();
-            assert!(error.into_tool_error(&"excel".into()).is_source_fault(), "{text}");
+            assert!(error.into_tool_error(&excel()).is_source_fault(), "{text}");
         }
     }
 
@@ -242,23 +250,34 @@ mod tests {
             RequestError::IdleTimeout(Duration::from_secs(1)),
         ];
         for error in errors {
-            let error = error.into_tool_error(&"excel".into());
+            let error = error.into_tool_error(&excel());
             assert!(error.hint().unwrap().contains("toolyard "), "the operator gets them: {error:?}");
             assert!(!error.caller_hint().unwrap_or_default().contains("toolyard "), "{error:?}");
         }
     }
 
     #[test]
+    fn only_the_log_of_a_server_that_is_started_here_is_recommended() {
+        let hint = |config: &McpServerConfig| {
+            let lost = RequestError::Transport(TransportError::ConnectionLost("reset".to_owned()));
+            lost.into_tool_error(config).hint().unwrap().to_owned()
+        };
+        assert_eq!(hint(&excel()), "logs: toolyard servers logs excel");
+        let remote = McpServerConfig::http("excel", "https://example.com/mcp");
+        assert_eq!(hint(&remote), "test it: toolyard servers test excel");
+    }
+
+    #[test]
     fn a_rate_limit_keeps_the_delay_that_the_server_asks_for() {
-        let error = status(429, Some(7)).into_tool_error(&"excel".into());
+        let error = status(429, Some(7)).into_tool_error(&excel());
         assert!(error.hint().unwrap().ends_with("the server asks to retry in 7 s"), "{:?}", error.hint());
         assert_eq!(
             (error.kind(), error.retry_after()),
             (ErrorKind::Unavailable, Some(Duration::from_secs(7)))
         );
         assert!(error.retryable() && !error.is_source_fault());
-        assert_eq!(status(429, None).into_tool_error(&"excel".into()).retry_after(), None);
-        let overloaded = status(503, Some(2)).into_tool_error(&"excel".into());
+        assert_eq!(status(429, None).into_tool_error(&excel()).retry_after(), None);
+        let overloaded = status(503, Some(2)).into_tool_error(&excel());
         assert!(overloaded.hint().unwrap().ends_with("the server asks to retry in 2 s"));
         assert!(overloaded.kind() == ErrorKind::ResponseLost && overloaded.is_source_fault());
     }
@@ -270,7 +289,7 @@ mod tests {
         for failure in [unreachable(), TransportError::SessionExpired] {
             let later = RequestError::Transport(failure).into_interrupted();
             assert!(!later.had_no_effect() && !later.is_session_expired());
-            assert_eq!(later.into_tool_error(&"excel".into()).kind(), ErrorKind::ResponseLost);
+            assert_eq!(later.into_tool_error(&excel()).kind(), ErrorKind::ResponseLost);
         }
     }
 }

@@ -10,7 +10,7 @@ use super::{
     super::{token_removal::REMOVAL_CHECK_INTERVAL, *},
     test_servers::*,
 };
-use crate::{Authorizer, RequestError, TransportError};
+use crate::{Authorizer, RequestError, TransportError, config::McpServerConfig};
 
 const REDIRECT_URI: &str = "https://tools.example/oauth/callback";
 
@@ -84,7 +84,8 @@ async fn a_caller_without_tokens_gets_a_typed_error_and_the_operator_another_one
         panic!("{error:?}")
     };
     assert!(challenge.contains("notes:read") && error.had_no_effect());
-    let error = RequestError::Transport(error).into_tool_error(&"notes".into());
+    let error = RequestError::Transport(error)
+        .into_tool_error(&McpServerConfig::http("notes", "https://example.com/mcp"));
     assert_eq!((error.kind(), error.source_signal()), (ErrorKind::SignInRequired, SourceSignal::Healthy));
     assert!(error.had_no_effect() && !error.retryable());
     let error = env.client(env.authorizer_of(&store, None)).error("tools/list").await;

@@ -34,8 +34,11 @@ pub(super) async fn run(
     let id = &server.config().id;
     // The current definitions are approved, not cached ones.
     with_progress(id.as_str(), manager.connect(id.as_str())).await?.map_err(|error| {
-        CliError::unreachable(format!("{id}: {error}"))
-            .with_hint(format!("show its log: toolyard servers logs {id}"))
+        let error = CliError::unreachable(format!("{id}: {error}"));
+        match server.config().has_log() {
+            true => error.with_hint(format!("show its log: toolyard servers logs {id}")),
+            false => error,
+        }
     })?;
     let approved = approve_tools(server, request, context, output).await?;
     let taken = if request.take_names {

@@ -7,10 +7,7 @@ use std::{
 };
 
 use toolyard::Toolyard;
-use toolyard_mcp_client::{
-    ManagedServer,
-    config::{McpServerConfig, TransportConfig},
-};
+use toolyard_mcp_client::ManagedServer;
 
 use super::find_config;
 use crate::{
@@ -51,12 +48,7 @@ fn append(file: &Path, lines: &[String]) -> std::io::Result<()> {
 pub(super) fn has_log(server: &ManagedServer, context: &CliContext) -> bool {
     let config = server.config();
     let is_written = fs::metadata(file(context, config.id.as_str())).is_ok_and(|metadata| metadata.len() > 0);
-    !is_remote(config) && (is_written || !server.stderr_tail().lines_after(0).1.is_empty())
-}
-
-/// Whether Toolyard does not start the server, which then writes its own log.
-fn is_remote(config: &McpServerConfig) -> bool {
-    matches!((&config.transport, &config.program), (TransportConfig::Http { .. }, None))
+    config.has_log() && (is_written || !server.stderr_tail().lines_after(0).1.is_empty())
 }
 
 pub(super) fn show(name: &str, lines: usize, context: &CliContext, output: &Output) -> Result<(), CliError> {
@@ -68,7 +60,7 @@ pub(super) fn show(name: &str, lines: usize, context: &CliContext, output: &Outp
     if output.is_json() {
         output.json(&last);
     } else if last.is_empty() {
-        output.message(&if is_remote(config) {
+        output.message(&if !config.has_log() {
             format!("{name} has no log here: it is an HTTP server, which writes its own")
         } else {
             format!("the log of {name} is empty")
