@@ -37,6 +37,8 @@ struct CallerReader {
     store: Arc<dyn CallerStore>,
     snapshot: ArcSwapOption<CallerSnapshot>,
     reading: watch::Sender<Reading>,
+    /// The first of the readings that failed since the last one that succeeded.
+    first_failure: ArcSwapOption<Instant>,
 }
 
 /// The latest reading of the store.
@@ -63,7 +65,8 @@ struct CallerSnapshot {
 impl ApiKeyVerifier {
     pub(crate) fn new(store: Arc<dyn CallerStore>) -> Self {
         let reading = watch::Sender::new(Reading::None);
-        Self(Arc::new(CallerReader { store, snapshot: ArcSwapOption::default(), reading }))
+        let (snapshot, first_failure) = (ArcSwapOption::default(), ArcSwapOption::default());
+        Self(Arc::new(CallerReader { store, snapshot, reading, first_failure }))
     }
 
     pub(crate) async fn verify(&self, text: &str) -> Result<Arc<CallerIdentity>, AuthenticationError> {
@@ -105,7 +108,11 @@ impl CallerReader {
             let ended = reading.wait_for(|reading| !matches!(reading, Reading::Running { .. }));
             let _ = timeout_at(since + wait, ended).await;
         }
-        self.younger_than(MAX_OUTAGE).ok_or(AuthenticationError::Unavailable { retry_after: RETRY_DELAY })
+        self.younger_than(MAX_OUTAGE).ok_or_else(|| {
+            let outage = self.first_failure.load().as_ref().map(|failure| failure.elapsed());
+            let service = "the store with the API keys";
+            AuthenticationError::Unavailable { service, outage, retry_after: RETRY_DELAY }
+        })
     }
 
     /// Reads the callers unless that is being done, or failed a moment ago.
@@ -134,6 +141,7 @@ impl CallerReader {
         let outcome = match timeout(QUERY_TIMEOUT, self.store.callers()).await {
             Ok(Ok(callers)) => {
                 self.snapshot.store(Some(Arc::new(CallerSnapshot::new(callers, read_at))));
+                self.first_failure.store(None);
                 Reading::Succeeded
             }
             Ok(Err(error)) => {
@@ -145,6 +153,9 @@ impl CallerReader {
                 Reading::Failed { at: Instant::now() }
             }
         };
+        if matches!(outcome, Reading::Failed { .. }) && self.first_failure.load().is_none() {
+            self.first_failure.store(Some(Arc::new(read_at)));
+        }
         self.reading.send_replace(outcome);
     }
 

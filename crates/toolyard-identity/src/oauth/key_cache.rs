@@ -38,6 +38,8 @@ pub(super) struct KeyCache {
     last_attempt: Arc<Mutex<Option<Instant>>>,
     /// When the last attempt failed; none if it succeeded.
     last_failure: ArcSwapOption<Instant>,
+    /// The first of the attempts that failed since the last one that succeeded.
+    first_failure: ArcSwapOption<Instant>,
     is_refreshing: AtomicBool,
 }
 
@@ -58,6 +60,7 @@ impl KeyCache {
             keys: ArcSwapOption::empty(),
             last_attempt: Arc::default(),
             last_failure: ArcSwapOption::empty(),
+            first_failure: ArcSwapOption::empty(),
             is_refreshing: AtomicBool::new(false),
         }
     }
@@ -112,12 +115,17 @@ impl KeyCache {
         }
         let since = last_attempt.map(|attempt| attempt.elapsed());
         if let Some(wait) = since.and_then(|since| MIN_REFRESH_INTERVAL.checked_sub(since)) {
-            return known.ok_or(AuthenticationError::Unavailable { retry_after: wait });
+            return known.ok_or_else(|| self.unavailable(wait));
         }
         // In a task of its own: a client that disconnects does not end the attempt, which would not count then.
         let reading = tokio::spawn(Arc::clone(self).read(last_attempt)).await;
         let read = reading.ok().flatten().or(known);
-        read.ok_or(AuthenticationError::Unavailable { retry_after: MIN_REFRESH_INTERVAL })
+        read.ok_or_else(|| self.unavailable(MIN_REFRESH_INTERVAL))
+    }
+
+    fn unavailable(&self, retry_after: Duration) -> AuthenticationError {
+        let outage = self.first_failure.load().as_ref().map(|failure| failure.elapsed());
+        AuthenticationError::Unavailable { service: "the issuer of tokens", outage, retry_after }
     }
 
     /// Reads the keys and records the attempt. `None` if they cannot be read.
@@ -131,11 +139,16 @@ impl KeyCache {
         match read {
             Ok((keys, text)) => {
                 self.last_failure.store(None);
+                self.first_failure.store(None);
                 Some(self.replace(keys, text))
             }
             Err(error) => {
                 tracing::warn!("failed to read the keys of the issuer: {error}");
-                self.last_failure.store(Some(Arc::new(Instant::now())));
+                let now = Arc::new(Instant::now());
+                if self.first_failure.load().is_none() {
+                    self.first_failure.store(Some(Arc::clone(&now)));
+                }
+                self.last_failure.store(Some(now));
                 None
             }
         }

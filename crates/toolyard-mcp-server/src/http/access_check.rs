@@ -39,7 +39,7 @@ impl AccessError {
     /// The value of `Retry-After`, in seconds.
     pub(crate) fn retry_after(&self) -> Option<u64> {
         match self {
-            Self::Unauthenticated { error: AuthenticationError::Unavailable { retry_after }, .. } => {
+            Self::Unauthenticated { error: AuthenticationError::Unavailable { retry_after, .. }, .. } => {
                 Some(retry_after.as_secs().max(1))
             }
             _ => None,

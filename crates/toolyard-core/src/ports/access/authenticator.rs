@@ -75,9 +75,41 @@ pub enum AuthenticationError {
     /// credentials are valid.
     ///
     /// Remedy: try again later; as the operator, check the issuer of `[serve.oauth]` and the store (`toolyard doctor`).
-    #[error("credentials cannot be checked now; try again in {} s", .retry_after.as_secs().max(1))]
+    #[error("{service} {}, so credentials cannot be checked; try again in {} s", silence(.outage), .retry_after.as_secs().max(1))]
     Unavailable {
+        /// What does not answer.
+        service: &'static str,
+        /// For how long, as far as is known.
+        outage: Option<Duration>,
         /// When to try again.
         retry_after: Duration,
     },
+}
+
+/// In steps of ten seconds, so that a log does not have a line for each second.
+fn silence(outage: &Option<Duration>) -> String {
+    match outage.map_or(0, |outage| outage.as_secs() / 10 * 10) {
+        0 => "does not answer".to_owned(),
+        seconds => format!("has not answered for {seconds} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outage_is_named_with_its_duration() {
+        let text = |outage: Option<u64>| {
+            let outage = outage.map(Duration::from_secs);
+            let retry_after = Duration::from_millis(300);
+            AuthenticationError::Unavailable { service: "the store", outage, retry_after }.to_string()
+        };
+        assert_eq!(
+            text(Some(34)),
+            "the store has not answered for 30 s, so credentials cannot be checked; try again in 1 s"
+        );
+        let unknown = "the store does not answer, so credentials cannot be checked; try again in 1 s";
+        assert_eq!((text(None).as_str(), text(Some(9)).as_str()), (unknown, unknown));
+    }
 }
