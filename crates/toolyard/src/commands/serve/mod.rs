@@ -448,7 +448,7 @@ async fn resume_orphaned_runs(agents: Option<&AgentService>, output: &Output) {
         match found {
             // The same failure is reported once.
             Err(error) if !was_failing => {
-                output.message(&format!("note: failed to look for interrupted runs: {error}"));
+                tracing::warn!(%error, "failed to look for interrupted runs");
             }
             Err(_) => {}
             Ok(found) => print_orphaned_runs(found, output),
