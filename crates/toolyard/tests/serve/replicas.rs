@@ -125,6 +125,23 @@ async fn a_gateway_that_loses_its_store_reports_it_and_stays_ready() {
     wait_for_store_check(&gateway, r#"{"name":"store","ok":true}"#).await;
 }
 
+#[tokio::test]
+async fn a_reload_that_waits_for_the_store_says_so() {
+    let store = new_database();
+    let home = home_of(&store, "");
+    let gateway = HttpGateway::start(&home, &[]);
+    // As a frozen replica would, in the middle of its commit.
+    let hold = "BEGIN; LOCK TABLE audit_head IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(4); COMMIT";
+    let mut holder = Command::new("psql").args([&store, "-qAtc", hold]).spawn().unwrap();
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    gateway.hang_up("reloading settings").await;
+    let says = |text: &str| gateway.stderr().contains(text);
+    assert!(crate::test_home::wait_until(10_000, || says("settings are not reloaded yet")));
+    assert!(!says("settings reloaded"), "{}", gateway.stderr());
+    assert!(holder.wait().unwrap().success());
+    assert!(crate::test_home::wait_until(10_000, || says("settings reloaded")), "{}", gateway.stderr());
+}
+
 #[test]
 fn serve_and_doctor_say_what_replicas_need() {
     let store = new_database();

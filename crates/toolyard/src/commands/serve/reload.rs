@@ -2,8 +2,9 @@
 //! settings in the store.
 //! Connections, calls and runs go on; settings that cannot be used change nothing.
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc, time::Duration};
 
+use tokio::time::timeout;
 use toolyard::{
     ReloadReport, ReloadedSettings, Toolyard,
     settings::{AuditSetting, ServeSettings},
@@ -30,6 +31,9 @@ use crate::{
     error::CliError,
     terminal::{logging::SETTINGS_TARGET, progress::HangupSignals},
 };
+
+/// A reload that takes longer is reported: it reads and writes the store.
+const SLOW_RELOAD: Duration = Duration::from_secs(2);
 
 /// A running gateway, and how it was started.
 pub(super) struct RunningGateway<'a> {
@@ -81,7 +85,8 @@ impl RunningGateway<'_> {
         loop {
             let new_version = self.next_request(&watch, in_effect.stored_version).await;
             self.requests.note_reload();
-            match Box::pin(reload(self, &in_effect)).await {
+            tracing::info!(target: SETTINGS_TARGET, "reloading settings");
+            match warn_if_slow(Box::pin(reload(self, &in_effect))).await {
                 Ok((report, next)) => {
                     in_effect = next;
                     tracing::info!(target: SETTINGS_TARGET, "settings reloaded{}", describe(&report));
@@ -138,6 +143,15 @@ impl RunningGateway<'_> {
         profiles.push(self.main_profile(serve)?);
         Ok(profiles)
     }
+}
+
+async fn warn_if_slow<T>(reload: impl Future<Output = T>) -> T {
+    let mut reload = pin!(reload);
+    if let Ok(reloaded) = timeout(SLOW_RELOAD, &mut reload).await {
+        return reloaded;
+    }
+    tracing::warn!(target: SETTINGS_TARGET, "settings are not reloaded yet: the store may be slow or unreachable");
+    reload.await
 }
 
 /// Reads and checks all settings, then applies them.
