@@ -53,7 +53,8 @@ impl SessionInner {
             Recipient::NoCaller => return (answer_without_caller(&method), None),
             Recipient::Finished => FINISHED,
             Recipient::Ambiguous => {
-                "several clients use this server at once, and the request does not say which of them it is for"
+                "several clients use this server at once, and the request does not say which of them it is for; \
+                 with `isolation = \"session\"` in its settings, each session has an instance of its own"
             }
             Recipient::MaybeAbandoned => {
                 "another client cancelled a call of this server a moment ago, \
