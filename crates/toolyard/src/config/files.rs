@@ -63,6 +63,18 @@ pub(super) fn replace(file: &Path, content: &[u8], access: Access) -> io::Result
     std::fs::rename(&draft, &target)
 }
 
+/// Creates a folder with its parents; only its owner can list the folders that did not exist.
+pub(crate) fn create_private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt as _;
+        builder.mode(0o700);
+    }
+    builder.create(folder)
+}
+
 /// Opens a file for writing, emptied; only its owner can read it, also if it existed with wider permissions.
 pub(crate) fn create_private(file: &Path) -> io::Result<std::fs::File> {
     let mut options = std::fs::OpenOptions::new();

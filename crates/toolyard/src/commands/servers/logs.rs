@@ -11,7 +11,10 @@ use toolyard_mcp_client::ManagedServer;
 
 use super::find_config;
 use crate::{
-    config::{CliContext, files::append_private},
+    config::{
+        CliContext,
+        files::{append_private, create_private_folder},
+    },
     error::CliError,
     terminal::{Output, logging::format_time},
 };
@@ -33,7 +36,7 @@ pub(crate) fn append_all(toolyard: &Toolyard, context: &CliContext) {
 
 fn append(file: &Path, lines: &[String]) -> std::io::Result<()> {
     if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder)?;
+        create_private_folder(folder)?;
     }
     if fs::metadata(file).is_ok_and(|metadata| metadata.len() > MAX_LOG_BYTES) {
         fs::rename(file, file.with_extension("log.old"))?;

@@ -246,7 +246,7 @@ impl KeyStore for KeyFiles {
     fn save(&self, key: &EncryptionKey) -> Result<(), SecretsError> {
         let path = self.file(&key.id());
         let failed = |error| SecretsError::io("write", &path, error);
-        create_private_folder(&self.folder).map_err(failed)?;
+        files::create_private_folder(&self.folder).map_err(failed)?;
         files::create_if_absent(&path, &format!("{}\n", key.to_hex())).map_err(failed)
     }
 
@@ -271,15 +271,4 @@ fn is_readable_by_others(path: &Path) -> Result<bool, SecretsError> {
 #[cfg(not(unix))]
 fn is_readable_by_others(_path: &Path) -> Result<bool, SecretsError> {
     Ok(false)
-}
-
-fn create_private_folder(folder: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt as _;
-        builder.mode(0o700);
-    }
-    builder.create(folder)
 }

@@ -230,6 +230,7 @@ fn a_known_server_that_fails_to_start_is_unreachable() {
 
 #[test]
 fn a_servers_stderr_is_logged() {
+    use std::os::unix::fs::PermissionsExt as _;
     let home = TestHome::new();
     home.add_server("fake", &[]);
     insta::assert_snapshot!(home.run(&["servers", "logs", "fake"]), @r"
@@ -238,6 +239,8 @@ fn a_servers_stderr_is_logged() {
     ");
     home.run(&["servers", "test"]);
     insta::assert_snapshot!(home.run(&["servers", "logs", "fake"]), @"DATE the fake server is here");
+    let logs = std::fs::metadata(home.path("data/toolyard/logs")).unwrap();
+    assert_eq!(logs.permissions().mode() & 0o777, 0o700);
     insta::assert_snapshot!(home.run(&["servers", "logs", "nope"]), @r"
     --- stderr
     error: server `nope` does not exist
