@@ -91,7 +91,7 @@ pub(super) async fn run(
     tokio::select! {
         () = stop => {}
         () = worker.keep_announcing() => {}
-        () = tools.follow(changes, &worker) => {}
+        () = tools.follow(changes, &worker, (count, output)) => {}
     }
     drain(&worker, &transport, output).await;
     close(&toolyard, context).await
@@ -141,13 +141,24 @@ struct WorkerTools<'a> {
 }
 
 impl WorkerTools<'_> {
-    /// Replaces the tools of the worker whenever those of the hub change. Never completes.
-    async fn follow(&mut self, mut changes: watch::Receiver<u64>, worker: &Worker) {
+    /// Replaces the tools of the worker whenever those of the hub change, and prints their number if it is another one. Never
+    /// completes.
+    async fn follow(
+        &mut self,
+        mut changes: watch::Receiver<u64>,
+        worker: &Worker,
+        (mut count, output): (usize, &Output),
+    ) {
         while changes.changed().await.is_ok() {
             sleep(CHANGE_DEBOUNCE).await;
             changes.borrow_and_update();
-            if let Err(error) = worker.set_tools(self.collect()).await {
+            let served = self.collect();
+            let new_count = served.len();
+            if let Err(error) = worker.set_tools(served).await {
                 tracing::warn!(%error, "gateways do not see the changed tools of this worker");
+            } else if new_count != count {
+                count = new_count;
+                output.message(&format!("this worker serves {} now", pluralize(count, "tool")));
             }
         }
         std::future::pending::<()>().await;

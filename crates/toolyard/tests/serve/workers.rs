@@ -189,6 +189,25 @@ async fn a_call_of_a_worker_that_is_killed_is_not_repeated() {
 }
 
 #[test]
+fn a_worker_whose_server_recovers_prints_the_new_number_of_its_tools() {
+    let nats = NatsServer::start();
+    let machine = TestHome::new();
+    machine.set_tools("fake", &[greet_tool("Greets somebody")]);
+    // Not with a command, which could start the server and keep its tools.
+    let [script, tools] = ["server.py", "fake.json"].map(|name| machine.path(name).display().to_string());
+    let settings = format!("[servers.fake]\ncommand = \"python3\"\nargs = [{script:?}, {tools:?}]\n");
+    machine.write("config/toolyard/toolyard.toml", &settings);
+    let program = std::fs::read_to_string(machine.path("server.py")).unwrap();
+    machine.write("server.py", "import sys\nsys.exit('out of memory')\n");
+    let _worker = WorkerProcess::start(&machine, &nats);
+    let says =
+        |text: &str| std::fs::read_to_string(machine.path("worker.log")).is_ok_and(|log| log.contains(text));
+    assert!(wait_until(20_000, || says("serves 0 tools")));
+    machine.write("server.py", &program);
+    assert!(wait_until(60_000, || says("this worker serves 1 tool now")));
+}
+
+#[test]
 fn a_worker_says_what_is_missing() {
     let home = TestHome::new();
     let nowhere = home.run(&["worker", "office"]);
