@@ -50,6 +50,7 @@ pub use authenticator::CallerAuthenticator;
 pub use group_access::{GroupAccess, GroupLimits};
 pub use oauth::{
     config::{DEFAULT_CLOCK_SKEW, OAuthConfig, OAuthConfigError},
+    discovery::DiscoveryError,
     fetch::{FetchError, HttpMetadataSource, MetadataSource},
     key_set::{KeySet, KeySetError},
     person_sign_in::OidcSignIn,

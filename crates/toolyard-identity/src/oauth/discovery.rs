@@ -11,7 +11,8 @@ use super::{
 
 /// Keys of the issuer cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum DiscoveryError {
+#[non_exhaustive]
+pub enum DiscoveryError {
     /// A document of the issuer could not be read; the URL and the reason follow.
     ///
     /// Remedy: open the URL from the machine of the gateway: check name resolution, proxy, certificate and firewall.
@@ -22,18 +23,31 @@ pub(crate) enum DiscoveryError {
     /// Remedy: check `[serve.oauth] issuer`: it must be exactly the issuer, including its path; open
     /// `ISSUER/.well-known/openid-configuration`.
     #[error("issuer `{issuer}` has no metadata at any of its well-known addresses")]
-    NoMetadata { issuer: String },
+    NoMetadata {
+        /// The issuer of the settings.
+        issuer: String,
+    },
     /// The metadata of the issuer are not what RFC 8414 demands.
     ///
     /// Remedy: check that `[serve.oauth] issuer` is exactly the `issuer` in its metadata, without or with a slash at
     /// the end as there.
     #[error("{url}: invalid metadata: {reason}")]
-    InvalidMetadata { url: String, reason: String },
+    InvalidMetadata {
+        /// Where they are.
+        url: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// The keys of the issuer (`jwks_uri`) cannot be read.
     ///
     /// Remedy: open `jwks_uri` of the metadata of the issuer, and repair it at the provider.
     #[error("{url}: invalid keys: {error}")]
-    InvalidKeys { url: String, error: KeySetError },
+    InvalidKeys {
+        /// Where they are.
+        url: String,
+        /// What is wrong.
+        error: KeySetError,
+    },
 }
 
 /// What is needed of the issuer's metadata.

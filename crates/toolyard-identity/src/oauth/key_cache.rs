@@ -16,7 +16,11 @@ use tokio::{
 };
 use toolyard_core::AuthenticationError;
 
-use super::{discovery::read_keys, fetch::MetadataSource, key_set::KeySet};
+use super::{
+    discovery::{DiscoveryError, read_keys},
+    fetch::MetadataSource,
+    key_set::KeySet,
+};
 
 /// Keys are read at most this often.
 pub(super) const MIN_REFRESH_INTERVAL: Duration = Duration::from_secs(10);
@@ -63,6 +67,11 @@ impl KeyCache {
             first_failure: ArcSwapOption::empty(),
             is_refreshing: AtomicBool::new(false),
         }
+    }
+
+    /// Fails if the keys cannot be read now. Does not count as an attempt.
+    pub(super) async fn check(&self) -> Result<(), DiscoveryError> {
+        read_keys(&*self.source, &self.issuer).await.map(drop)
     }
 
     /// The keys; read if there are none, or if they are stale. Stale ones count if that fails.

@@ -17,7 +17,7 @@
 
 pub(crate) mod claims;
 pub(crate) mod config;
-mod discovery;
+pub(crate) mod discovery;
 pub(crate) mod fetch;
 mod key_cache;
 pub(crate) mod key_set;

@@ -6,6 +6,7 @@ use toolyard_core::{AuthenticationError, CallerIdentity, PresentedToken, unix_mi
 
 use super::{
     config::{OAuthConfig, OAuthConfigError},
+    discovery::DiscoveryError,
     fetch::MetadataSource,
     key_cache::KeyCache,
     metadata::ResourceMetadata,
@@ -50,6 +51,11 @@ impl OAuthVerifier {
     /// The configuration.
     pub fn config(&self) -> &OAuthConfig {
         &self.config
+    }
+
+    /// Fails if the keys of the issuer cannot be read now.
+    pub async fn check_issuer(&self) -> Result<(), DiscoveryError> {
+        self.keys.check().await
     }
 
     /// Who presented a token.

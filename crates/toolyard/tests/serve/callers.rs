@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     client::{HttpGateway, HttpResponse, modern_params, send, tool_names},
     home_with_server,
-    test_home::TestHome,
+    test_home::{TestHome, wait_until},
 };
 
 /// A revocation counts within a second; the machine may be busy.
@@ -30,6 +30,18 @@ fn add_caller(home: &TestHome, args: &[&str]) -> String {
 
 async fn list_tools(gateway: &HttpGateway, path: &str) -> HttpResponse {
     send(gateway.build_request(path, "tools/list", &modern_params(json!({})))).await
+}
+
+#[test]
+fn an_issuer_that_cannot_be_reached_is_reported_before_a_caller_needs_it() {
+    let oauth =
+        "[serve.oauth]\nissuer = \"http://127.0.0.1:1/team\"\nresource = \"http://127.0.0.1:7300/mcp\"\n";
+    let home = home_with_settings(oauth);
+    let gateway = HttpGateway::start(&home, &[]);
+    let says = || gateway.stderr().contains("the keys of the issuer cannot be read");
+    assert!(wait_until(20_000, says), "{}", gateway.stderr());
+    let doctor = home.run(&["doctor"]);
+    assert!(doctor.contains("[serve.oauth] access tokens cannot be checked"), "{doctor}");
 }
 
 #[tokio::test]

@@ -4,7 +4,20 @@ use toolyard::{Toolyard, settings::ServeSettings};
 use toolyard_gateway::HubService;
 
 use super::finding::{Finding, Severity};
-use crate::{commands::serve::replicas, config::CliContext, terminal::pluralize};
+use crate::{
+    commands::serve::{callers, replicas},
+    config::CliContext,
+    terminal::pluralize,
+};
+
+/// Whether the issuer of access tokens can be used.
+pub(super) async fn check_issuer(context: &CliContext) -> Option<Finding> {
+    let settings = context.settings.serve.oauth.as_ref()?;
+    Some(match callers::check_issuer(settings).await {
+        Ok(()) => Finding::ok("serve", format!("access tokens of {}", settings.issuer)),
+        Err(error) => Finding::problem("serve", error.message()).with_hint(error.hint().unwrap_or_default()),
+    })
+}
 
 pub(super) fn check(context: &CliContext, toolyard: &Toolyard) -> Vec<Finding> {
     let serve = &context.settings.serve;

@@ -56,6 +56,11 @@ impl CallerAuthentication {
         Ok(Some(Arc::new(authenticator)))
     }
 
+    /// The verifier of access tokens of the last authenticator.
+    pub(super) fn oauth_verifier(&self) -> Option<Arc<OAuthVerifier>> {
+        self.oauth.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn verifier(&self, settings: &CallerOAuthSettings) -> Result<Arc<OAuthVerifier>, CliError> {
         let config = oauth_config(settings);
         let mut known = self.oauth.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,6 +72,25 @@ impl CallerAuthentication {
         *known = Some(Arc::clone(&verifier));
         Ok(verifier)
     }
+}
+
+/// Reports an issuer that cannot be used: otherwise the first caller with an access token would notice. Never completes.
+pub(super) async fn report_issuer(verifier: Option<Arc<OAuthVerifier>>) {
+    if let Some(verifier) = verifier
+        && let Err(error) = Box::pin(verifier.check_issuer()).await
+    {
+        tracing::warn!(%error, "access tokens cannot be checked: the keys of the issuer cannot be read");
+    }
+    std::future::pending::<()>().await;
+}
+
+/// Fails if the settings are wrong, or the keys of the issuer cannot be read now.
+pub(in crate::commands) async fn check_issuer(settings: &CallerOAuthSettings) -> Result<(), CliError> {
+    let verifier = CallerAuthentication::default().verifier(settings)?;
+    verifier.check_issuer().await.map_err(|error| {
+        CliError::unreachable(format!("{OAUTH_TABLE} access tokens cannot be checked: {error}"))
+            .with_hint("check `issuer`, and that this machine reaches it")
+    })
 }
 
 fn oauth_config(settings: &CallerOAuthSettings) -> OAuthConfig {

@@ -1,7 +1,7 @@
 //! `toolyard serve`: serves the gateway over HTTP or stdio.
 
 mod banner;
-mod callers;
+pub(super) mod callers;
 mod catalogue;
 pub(super) mod cluster;
 mod cluster_status;
@@ -262,6 +262,7 @@ impl RunningGateway<'_> {
     ) -> Result<(), CliError> {
         let (toolyard, context, agents) = (self.toolyard, self.context, self.agents.clone());
         let server = Arc::clone(&self.server);
+        let issuer = self.http.as_ref().and_then(|http| http.callers.oauth_verifier());
         let (drain_timeout, drain_deadline) = (http.drain_timeout, OnceLock::new());
         let (second_sender, second_receiver) = oneshot::channel();
         let first_signal = async {
@@ -290,6 +291,7 @@ impl RunningGateway<'_> {
             () = cluster::keep(cluster) => Ok(()),
             () = retention::keep(toolyard) => Ok(()),
             () = readiness::watch_store(toolyard) => Ok(()),
+            () = callers::report_issuer(issuer) => Ok(()),
             () = catalogue::follow(toolyard, context, cluster) => Ok(()),
         };
         if let Some(cluster) = cluster {
