@@ -55,25 +55,42 @@ pub struct AuditQuery {
     pub outcome: Option<String>,
     /// Only records with a smaller number.
     pub before: Option<i64>,
-    /// The maximum number of records; the latest ones are returned.
+    /// Only records with a larger number.
+    pub after: Option<i64>,
+    /// Only calls from this time on, in milliseconds since 1970.
+    pub since: Option<i64>,
+    /// Only calls before this time, in milliseconds since 1970.
+    pub until: Option<i64>,
+    /// Whether the earliest records are returned if there are more than the limit, instead of the latest.
+    pub from_earliest: bool,
+    /// The maximum number of records.
     pub limit: i64,
 }
 
 impl Store {
-    /// The latest audit records that match a query, oldest first.
+    /// The audit records that match a query, oldest first.
     pub async fn query_audit(&self, query: &AuditQuery) -> Result<Vec<AuditEntry>, StoreError> {
         let sql = "SELECT * FROM audit WHERE ($1 IS NULL OR tool = $1) AND ($2 IS NULL OR caller = $2)
-                   AND ($3 IS NULL OR outcome = $3) AND number < $4 ORDER BY number DESC LIMIT $5";
+                   AND ($3 IS NULL OR outcome = $3) AND number < $4 AND number > $5 AND at >= $6 AND at < $7
+                   ORDER BY number";
+        let direction = if query.from_earliest { "ASC" } else { "DESC" };
+        let sql = format!("{sql} {direction} LIMIT $8");
         let sql = match self.engine() {
-            Engine::Sqlite => sql.to_owned(),
+            Engine::Sqlite => sql,
             // PostgreSQL cannot infer the type of a parameter that is compared with NULL.
             Engine::Postgres => ["$1", "$2", "$3"]
                 .iter()
-                .fold(sql.to_owned(), |sql, name| sql.replace(name, &format!("CAST({name} AS TEXT)"))),
+                .fold(sql, |sql, name| sql.replace(name, &format!("CAST({name} AS TEXT)"))),
         };
-        let AuditQuery { tool, caller, outcome, before, limit } = query.clone();
+        let AuditQuery { tool, caller, outcome, before, after, since, until, from_earliest, limit } =
+            query.clone();
         let query = sqlx::query(statement(sql)).bind(tool).bind(caller).bind(outcome);
-        let rows = self.fetch_all(query.bind(before.unwrap_or(i64::MAX)).bind(limit)).await?;
-        rows.iter().rev().map(AuditEntry::from_row).collect()
+        let query = query.bind(before.unwrap_or(i64::MAX)).bind(after.unwrap_or(i64::MIN));
+        let query = query.bind(since.unwrap_or(i64::MIN)).bind(until.unwrap_or(i64::MAX)).bind(limit);
+        let mut rows = self.fetch_all(query).await?;
+        if !from_earliest {
+            rows.reverse();
+        }
+        rows.iter().map(AuditEntry::from_row).collect()
     }
 }

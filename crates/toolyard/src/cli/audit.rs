@@ -26,11 +26,22 @@ pub(crate) enum AuditCommand {
         #[arg(long, value_name = "NUMBER:HASH")]
         expect: Option<String>,
     },
-    /// Export all records as JSON lines
+    /// Export records as JSON lines, oldest first
     Export {
-        /// Output file
+        /// Output file; `-` for stdout
         file: PathBuf,
+        /// Only records after this one, such as the last one of an earlier export
+        #[arg(long, value_name = "NUMBER")]
+        after: Option<i64>,
+        /// Only calls from this time on, such as 2026-11-19T08:00:00Z
+        #[arg(long, value_name = "TIME", value_parser = unix_millis)]
+        since: Option<i64>,
     },
+}
+
+/// A time as milliseconds since 1970.
+fn unix_millis(text: &str) -> Result<i64, jiff::Error> {
+    text.parse().map(jiff::Timestamp::as_millisecond)
 }
 
 #[derive(Debug, Args)]
@@ -44,4 +55,10 @@ pub(crate) struct AuditFilter {
     /// Only calls with this outcome: ok, failed, timeout, …
     #[arg(long)]
     pub(crate) outcome: Option<String>,
+    /// Only calls from this time on, such as 2026-11-19T08:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = unix_millis)]
+    pub(crate) since: Option<i64>,
+    /// Only calls before this time
+    #[arg(long, value_name = "TIME", value_parser = unix_millis)]
+    pub(crate) until: Option<i64>,
 }

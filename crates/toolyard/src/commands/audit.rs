@@ -1,6 +1,6 @@
 //! `toolyard audit`: shows, verifies and exports the audit log.
 
-use std::io::Write as _;
+use std::{io::Write as _, path::Path};
 
 use serde_json::json;
 use toolyard_core::ContentHash;
@@ -28,35 +28,63 @@ pub(super) async fn run(command: AuditCommand, store: &Store, output: &Output) -
             Ok(())
         }
         AuditCommand::Verify { expect } => verify(expect.as_deref(), store, output).await,
-        AuditCommand::Export { file } => {
-            let write_error = |error: std::io::Error| {
-                CliError::usage(format!("failed to write {}: {error}", file.display()))
+        AuditCommand::Export { file, after, since } => {
+            let selection = AuditQuery {
+                after,
+                since,
+                from_earliest: true,
+                limit: RECORDS_PER_PAGE,
+                ..AuditQuery::default()
             };
-            let mut target = std::io::BufWriter::new(create_private(&file).map_err(write_error)?);
-            let mut before = None;
-            let mut pages = Vec::new();
-            // Pages are read from the newest to the oldest and written in reverse.
-            loop {
-                let page = store
-                    .query_audit(&AuditQuery { before, limit: RECORDS_PER_PAGE, ..AuditQuery::default() })
-                    .await?;
-                let Some(oldest) = page.first() else { break };
-                before = Some(oldest.number);
-                pages.push(page);
-            }
-            for entry in pages.iter().rev().flatten() {
-                let line = serde_json::to_string(entry).unwrap_or_default();
-                writeln!(target, "{line}").map_err(write_error)?;
-            }
-            target.flush().map_err(write_error)?;
-            output.message(&format!("exported {} records", pages.iter().map(Vec::len).sum::<usize>()));
-            Ok(())
+            export(&file, selection, store, output).await
         }
     }
 }
 
+/// Writes records to a file, or to stdout if it is called `-`.
+async fn export(
+    file: &Path,
+    mut selection: AuditQuery,
+    store: &Store,
+    output: &Output,
+) -> Result<(), CliError> {
+    let write_error =
+        |error: std::io::Error| CliError::usage(format!("failed to write {}: {error}", file.display()));
+    let mut target = match file.as_os_str() == "-" {
+        true => None,
+        false => Some(std::io::BufWriter::new(create_private(file).map_err(write_error)?)),
+    };
+    let mut count = 0;
+    loop {
+        let page = store.query_audit(&selection).await?;
+        for entry in &page {
+            match &mut target {
+                Some(target) => {
+                    let line = serde_json::to_string(entry).unwrap_or_default();
+                    writeln!(target, "{line}").map_err(write_error)?;
+                }
+                None => output.json_line(entry),
+            }
+        }
+        count += page.len();
+        selection.after = page.last().map_or(selection.after, |last| Some(last.number));
+        // What is recorded meanwhile is left to the next export.
+        if i64::try_from(page.len()).is_ok_and(|length| length < selection.limit) {
+            break;
+        }
+    }
+    if let Some(target) = &mut target {
+        target.flush().map_err(write_error)?;
+    }
+    let next =
+        selection.after.map(|last| format!("; continue later with --after {last}")).unwrap_or_default();
+    output.message(&format!("exported {count} records{next}"));
+    Ok(())
+}
+
 fn query(filter: AuditFilter, limit: i64) -> AuditQuery {
-    AuditQuery { tool: filter.tool, caller: filter.caller, outcome: filter.outcome, before: None, limit }
+    let AuditFilter { tool, caller, outcome, since, until } = filter;
+    AuditQuery { tool, caller, outcome, since, until, limit, ..AuditQuery::default() }
 }
 
 fn print_entries(entries: &[AuditEntry], output: &Output) {

@@ -448,6 +448,17 @@ pub(crate) async fn the_audit_log_is_chained_and_queried(engine: Engine) {
     let none = AuditQuery { caller: Some("nobody".to_owned()), limit: 3, ..AuditQuery::default() };
     assert!(store.query_audit(&none).await.unwrap().is_empty());
 
+    let numbers = async |query: AuditQuery| {
+        let entries = store.query_audit(&query).await.unwrap();
+        entries.iter().map(|entry| entry.number).collect::<Vec<i64>>()
+    };
+    let earliest = AuditQuery { from_earliest: true, limit: 3, ..AuditQuery::default() };
+    assert_eq!(numbers(AuditQuery { after: Some(100), ..earliest.clone() }).await, [101, 102, 103]);
+    let (since, until) = (Some(record(200).at), Some(record(202).at));
+    assert_eq!(numbers(AuditQuery { since, until, ..earliest.clone() }).await, [200, 201]);
+    assert_eq!(numbers(AuditQuery { until, limit: 2, ..AuditQuery::default() }).await, [200, 201]);
+    assert!(numbers(AuditQuery { after: Some(3_500), ..earliest }).await.is_empty());
+
     // Several processes write to one chain.
     let mut writers = tokio::task::JoinSet::new();
     for _ in 0..4 {
