@@ -45,7 +45,8 @@ impl HttpApiBuilder<'_> {
         self
     }
 
-    /// The API. It authenticates nobody; that is up to the application.
+    /// The API. It authenticates nobody; that is up to the application, whose layer says who sends a request by the extension
+    /// [`AuthenticatedCaller`](toolyard_gateway::AuthenticatedCaller). Without it, all requests count as those of one caller.
     pub fn build(self) -> HttpApi {
         let Self { toolyard, agents } = self;
         let mut gateway = toolyard.gateway_config();

@@ -31,6 +31,7 @@ impl RunDriver<'_> {
                 }
             }
             TaskOutcome::Called { step, outcome, milliseconds } => {
+                self.in_flight.call_starts.remove(&step);
                 self.in_flight.calls.remove(&step);
                 self.handle_called(&step, *outcome, milliseconds)
             }

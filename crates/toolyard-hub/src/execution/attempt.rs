@@ -330,13 +330,16 @@ impl Call<'_> {
     fn log_failure(&self, candidate: &ToolCandidate, error: &ToolError, elapsed: Duration) {
         use ErrorKind as K;
         if matches!(error.kind(), K::Unavailable | K::Timeout | K::ResponseLost | K::Internal) {
+            let is_authenticated = self.identity.is_some_and(|identity| identity.is_distinguished());
             tracing::warn!(
                 target: "toolyard_hub::upstream",
                 source = %candidate.source_id(),
                 tool = &*candidate.name,
                 error = error.message(),
                 hint = error.hint(),
-                caller = &**self.caller_name,
+                // The name is a claim of the client unless callers are told apart.
+                caller = is_authenticated.then_some(&**self.caller_name),
+                client = (!is_authenticated).then_some(&**self.caller_name),
                 call = self.request.id,
                 duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
                 trace_id = self.trace_id(),

@@ -1,6 +1,9 @@
 //! `toolyard audit`: shows, verifies and exports the audit log.
 
-use std::{io::Write as _, path::Path};
+use std::{
+    io::{IsTerminal as _, Write as _},
+    path::Path,
+};
 
 use serde_json::json;
 use toolyard_core::ContentHash;
@@ -50,9 +53,12 @@ async fn export(
 ) -> Result<(), CliError> {
     let write_error =
         |error: std::io::Error| CliError::usage(format!("failed to write {}: {error}", file.display()));
-    let mut target = match file.as_os_str() == "-" {
-        true => None,
-        false => Some(std::io::BufWriter::new(create_private(file).map_err(write_error)?)),
+    let is_stdout = file.as_os_str() == "-";
+    // A reader that is gone must not count as one that got the records. A terminal gets escaped text.
+    let mut target: Option<Box<dyn std::io::Write>> = match is_stdout {
+        true if std::io::stdout().is_terminal() => None,
+        true => Some(Box::new(std::io::BufWriter::new(std::io::stdout()))),
+        false => Some(Box::new(std::io::BufWriter::new(create_private(file).map_err(write_error)?))),
     };
     let mut count = 0;
     loop {

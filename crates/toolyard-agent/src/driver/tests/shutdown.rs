@@ -13,8 +13,8 @@ use toolyard_model::{Model, ModelEvent, ModelRequest, ModelStream, ToolCalling};
 
 use super::{flaky_log::Fault, store_failures::with_fault, *};
 use crate::{
-    AgentError, ApprovalRules, CancelToken, NoWatcher, RunEnd, RunEvent, RunLimit, RunLimits, RunRequest, StepEnd,
-    cancel_run, request_cancellation,
+    AgentError, ApprovalRules, CancelToken, NoWatcher, RunEnd, RunEvent, RunLimit, RunLimits, RunRequest,
+    StepEnd, cancel_run, request_cancellation,
 };
 
 fn allow_all() -> ApprovalRules {

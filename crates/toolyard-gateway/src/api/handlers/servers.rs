@@ -7,7 +7,7 @@ use http::StatusCode;
 use serde::Serialize;
 use toolyard_core::redact;
 use toolyard_mcp_client::{
-    ManagedServer, ServerState,
+    ApprovedTool, ManagedServer, ServerState, ToolOffer,
     config::{HttpKind, TransportConfig},
 };
 use utoipa::ToSchema;
@@ -126,6 +126,7 @@ impl ServerView {
         };
         let is_http = matches!(&config.transport, TransportConfig::Http { .. });
         let needs_sign_in = is_http && failure.as_ref().is_some_and(|failure| failure.contains(UNAUTHORIZED));
+        let is_offered = |tool: &ApprovedTool| server.offer(&tool.spec) == ToolOffer::Offered;
         Self {
             needs_sign_in,
             name: config.id.to_string(),
@@ -136,7 +137,7 @@ impl ServerView {
                 TransportConfig::Http { .. } => "http",
             },
             trusted: config.trusted,
-            tools: approvals.approved().len(),
+            tools: approvals.approved().iter().filter(|tool| is_offered(tool)).count(),
             awaiting_approval: approvals.quarantined.len(),
             awaiting_approval_tools: approvals.quarantined.iter().map(|tool| tool.name.clone()).collect(),
             private_instances: server.private_instances(),

@@ -3,10 +3,7 @@
 use std::{
     collections::BTreeSet,
     fmt,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -27,7 +24,6 @@ const STORE_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// The readiness of a gateway.
 pub(super) struct GatewayReadiness {
     store: Option<Store>,
-    store_was_reached: AtomicBool,
     servers: Option<Arc<McpManager>>,
     required_servers: Mutex<Vec<String>>,
     /// The last outcome, and when it was found.
@@ -44,7 +40,6 @@ impl GatewayReadiness {
     pub(super) fn new(toolyard: &Toolyard, required_servers: Vec<String>) -> Self {
         Self {
             store: toolyard.store().cloned(),
-            store_was_reached: AtomicBool::new(false),
             servers: toolyard.shared_servers(),
             required_servers: Mutex::new(required_servers),
             cached: tokio::sync::Mutex::default(),
@@ -62,7 +57,9 @@ impl GatewayReadiness {
                 Ok(()) => ReadinessCheck::passed("store"),
                 Err(error) => ReadinessCheck::failed("store", "unreachable").with_detail(error.to_string()),
             };
-            checks.push(require_until_passed(check, &self.store_was_reached));
+            // Reported only: a gateway that runs has opened its store, and most calls do without it. Replicas share a store, so
+            // that during a failover load balancers would have none left to send requests to.
+            checks.push(check.optional());
         }
         checks.push(self.check_servers());
         checks
@@ -115,15 +112,6 @@ pub(super) async fn watch_store(toolyard: &Toolyard) {
     }
 }
 
-/// Requires a check until it passed once. Most calls do without the store, and the replicas share it: if each were not ready
-/// during a failover of the database, load balancers would have none to send requests to.
-fn require_until_passed(check: ReadinessCheck, has_passed: &AtomicBool) -> ReadinessCheck {
-    match has_passed.fetch_or(check.ok, Ordering::Relaxed) {
-        true => check.optional(),
-        false => check,
-    }
-}
-
 /// Why calls of a server would fail. A stopped server whose tools are known starts with the first call.
 fn state_problem(state: &ServerState, has_known_tools: bool) -> Option<&'static str> {
     match state {
@@ -156,16 +144,6 @@ pub(super) fn check_required_servers(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_store_that_was_reached_once_is_no_longer_required() {
-        let was_reached = AtomicBool::new(false);
-        let failed = || ReadinessCheck::failed("store", "unreachable");
-        assert!(require_until_passed(failed(), &was_reached).is_required);
-        require_until_passed(ReadinessCheck::passed("store"), &was_reached);
-        let later = require_until_passed(failed(), &was_reached);
-        assert!(!later.ok && !later.is_required, "{later:?}");
-    }
 
     #[test]
     fn a_required_server_is_ready_if_a_call_can_reach_it() {

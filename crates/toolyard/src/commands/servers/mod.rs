@@ -269,9 +269,12 @@ fn show(server: &ManagedServer, failure: Option<&ServerFailure>, output: &Output
     let family = server.revision_family().map(|family| format!("{family:?}").to_lowercase());
     output.line(&format!("  Protocol: {}", family.as_deref().unwrap_or("unknown")));
     output.line(&format!("  Trusted: {}", if config.trusted { "yes" } else { "no" }));
-    let names: Vec<&str> = approvals.approved().iter().map(|tool| &*tool.spec.name).collect();
+    let names = tool_names(server, &approvals, ToolOffer::Offered);
     let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     output.line(&format!("  Tools: {names}"));
+    for reason in tools_not_offered(server, &approvals) {
+        output.line(&format!("  {reason}"));
+    }
     if let Some(instructions) = &server.content().instructions {
         let readers = if config.trusted { "clients get them" } else { "for clients of a trusted server" };
         output.line(&format!("  Instructions ({readers}):"));

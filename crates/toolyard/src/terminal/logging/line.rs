@@ -26,7 +26,8 @@ pub(crate) enum LogFormat {
 }
 
 /// Fields with another value for each request. Lines that differ only in these are repetitions of each other.
-const REQUEST_FIELDS: [&str; 5] = ["trace_id", "span_id", "request_id", "call", "duration_ms"];
+const REQUEST_FIELDS: [&str; 7] =
+    ["trace_id", "span_id", "request_id", "call", "caller", "client", "duration_ms"];
 
 /// A logged event without its time. Lines are equal if they say the same, whatever request they are about.
 #[derive(Debug, Clone)]

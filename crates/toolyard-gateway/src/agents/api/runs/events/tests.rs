@@ -229,6 +229,21 @@ fn every_update_is_a_valid_event_and_every_type_occurs() {
     assert_eq!(types, schema_types(&schema));
 }
 
+/// What serde says of an unknown event names all that the log knows, so that a new one cannot be left out of the API unnoticed.
+#[test]
+fn every_logged_event_is_in_the_api() {
+    let error = serde_json::from_value::<RunEvent>(json!({"event": "?"})).unwrap_err().to_string();
+    let known: BTreeSet<String> = error.split('`').skip(3).step_by(2).map(str::to_owned).collect();
+    let updates = [step_events(), run_events()].concat();
+    let name = |update: &RunUpdate| match update {
+        RunUpdate::Event { event, .. } => {
+            Some(serde_json::to_value(event).unwrap()["event"].as_str()?.to_owned())
+        }
+        _ => None,
+    };
+    assert_eq!(updates.iter().filter_map(name).collect::<BTreeSet<_>>(), known);
+}
+
 #[test]
 fn the_schema_rejects_what_is_no_event() {
     let schema = run_event_schema().to_value();
