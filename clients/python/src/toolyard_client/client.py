@@ -65,7 +65,8 @@ class Tools(_Group):
         """Calls a tool. A failure that the tool reports is a result with `is_error`.
 
         Without an `idempotency_key`, the call is sent again only if the gateway says that nothing was called. With one, such as a UUID, it is
-        also sent again after a broken connection, and the gateway makes it once; the key is unknown to another gateway and after a restart.
+        also sent again after a broken connection, and the gateway makes it once. It keeps a key for a day, or until the caller has used 1,000
+        others; another gateway does not know it, nor the same one after a restart.
         Give the `source`: a tool of the same name may be added at another one.
         """
         body: Dict[str, Any] = {"arguments": arguments or {}}

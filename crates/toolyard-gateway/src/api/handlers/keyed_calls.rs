@@ -20,16 +20,27 @@ use crate::agents::{ApiError, IdempotencyError, RequestIdentity};
 
 /// How long a repeated call is recognized.
 const RETENTION: Duration = Duration::from_hours(24);
-const MAX_KEYED_CALLS: usize = 5_000;
+/// Of these, the oldest one that has ended makes room for another one of the same caller.
+const MAX_KEYS_PER_CALLER: usize = 1_000;
+/// Of all callers. None makes room for the key of another caller, whose call could then be made twice.
+const MAX_KEYS: usize = 20_000;
+/// When a request whose key found no room may be repeated.
+const NO_ROOM_RETRY_AFTER: Duration = Duration::from_mins(1);
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 /// All answers together. Without its answer, a call is still recognized.
 const MAX_TOTAL_ANSWER_BYTES: usize = 32 << 20;
 
-/// The calls with a key, oldest first. Cheap to clone.
-#[derive(Clone, Default)]
-pub(in crate::api) struct KeyedCalls(Arc<Mutex<VecDeque<KeyedCall>>>);
+/// The calls with a key. Cheap to clone.
+#[derive(Clone)]
+pub(in crate::api) struct KeyedCalls {
+    /// Oldest first.
+    calls: Arc<Mutex<VecDeque<KeyedCall>>>,
+    max_per_caller: usize,
+    max_total: usize,
+}
 
 struct KeyedCall {
+    owner: ContentHash,
     key: ContentHash,
     content: ContentHash,
     received_at: Instant,
@@ -75,22 +86,22 @@ impl KeyedCalls {
         let identity = RequestIdentity::from_request(&format!("/tools/{tool}/call"), request)?;
         let fingerprint = identity.fingerprint();
         let Some(key) = fingerprint.idempotency_key else { return Ok(CallLookup::New(None)) };
-        let now = Instant::now();
+        let (owner, now) = (*request.identity.owner(), Instant::now());
         let mut calls = self.lock();
-        while calls.front().is_some_and(|oldest| oldest.is_expired(now)) {
-            calls.pop_front();
-        }
+        calls.retain(|call| !call.is_expired(now));
         if let Some(earlier) = calls.iter().find(|call| call.key == key) {
             return earlier.answer_to(&fingerprint.content).map(CallLookup::Repeated);
         }
-        if calls.len() >= MAX_KEYED_CALLS {
+        if calls.iter().filter(|call| call.owner == owner).count() >= self.max_per_caller {
             // A call that is being made has no answer yet, so it must stay.
-            if let Some(oldest) = calls.iter().position(|call| !call.is_running()) {
-                calls.remove(oldest);
-            }
+            let oldest = calls.iter().position(|call| call.owner == owner && !call.is_running());
+            calls.remove(oldest.ok_or_else(too_many_keys)?);
         }
-        let state = CallState::Running;
-        calls.push_back(KeyedCall { key, content: fingerprint.content, received_at: now, state });
+        if calls.len() >= self.max_total {
+            return Err(too_many_keys());
+        }
+        let (content, state) = (fingerprint.content, CallState::Running);
+        calls.push_back(KeyedCall { owner, key, content, received_at: now, state });
         drop(calls);
         Ok(CallLookup::New(Some(CallReservation { calls: self.clone(), key, is_complete: false })))
     }
@@ -112,7 +123,13 @@ impl KeyedCalls {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<KeyedCall>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for KeyedCalls {
+    fn default() -> Self {
+        Self { calls: Arc::default(), max_per_caller: MAX_KEYS_PER_CALLER, max_total: MAX_KEYS }
     }
 }
 
@@ -204,6 +221,13 @@ impl Drop for CallReservation {
             self.calls.store(&self.key, StoredAnswer::new(&interrupted().into()));
         }
     }
+}
+
+/// The error for a key that finds no room.
+fn too_many_keys() -> ApiError {
+    let message = "the gateway has no room for another Idempotency-Key; nothing was called";
+    let error = ApiError::quota_exceeded(message, NO_ROOM_RETRY_AFTER);
+    ApiError { code: Some("too_many_keys"), ..error }
 }
 
 /// The answer to repetitions of a call whose client disconnected.

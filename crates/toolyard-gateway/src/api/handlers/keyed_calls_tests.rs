@@ -93,16 +93,36 @@ fn an_answer_that_is_too_large_is_not_kept_but_its_call_is_recognized() {
 }
 
 #[test]
-fn the_number_of_keys_is_limited_and_a_running_call_is_never_forgotten() {
-    let calls = KeyedCalls::default();
+fn the_number_of_keys_of_a_caller_is_limited_and_a_running_call_is_never_forgotten() {
+    let calls = KeyedCalls { max_per_caller: 3, ..KeyedCalls::default() };
+    let paid = RouteResponse::json(StatusCode::OK, "paid to eve");
+    reserve(&calls, "pay", &request_of("eve", "k", "{}")).complete(&paid);
     let running = reserve(&calls, "pay", &request("running"));
     // With the one that is running, one more than fits.
-    (0..MAX_KEYED_CALLS).for_each(|number| complete(&calls, &number.to_string(), "paid"));
-    assert_eq!(calls.lock().len(), MAX_KEYED_CALLS);
+    ["0", "1", "2"].into_iter().for_each(|key| complete(&calls, key, "paid"));
     assert_eq!(repeat(&calls, &request("running")), "already_started");
     assert_eq!(repeat(&calls, &request("1")), "paid", "only one was forgotten");
+    assert_eq!(repeat(&calls, &request_of("eve", "k", "{}")), "paid to eve", "and none of another caller");
     assert_eq!(repeat(&calls, &request("0")), "called again");
     running.release();
+}
+
+#[test]
+fn a_key_without_room_is_refused_and_no_other_is_forgotten() {
+    let calls = KeyedCalls { max_per_caller: 2, max_total: 3, ..KeyedCalls::default() };
+    let running = ["0", "1"].map(|key| reserve(&calls, "pay", &request(key)));
+    assert_eq!(repeat(&calls, &request("2")), "too_many_keys", "both calls of the caller are running");
+    let answer = RouteResponse::json(StatusCode::OK, "paid");
+    running.into_iter().for_each(|reservation| reservation.complete(&answer));
+    reserve(&calls, "pay", &request_of("eve", "k", "{}")).complete(&answer);
+    assert_eq!(repeat(&calls, &request_of("bob", "k", "{}")), "too_many_keys", "there is no room at all");
+    for known in [request("0"), request("1"), request_of("eve", "k", "{}")] {
+        assert_eq!(repeat(&calls, &known), "paid");
+    }
+    complete(&calls, "2", "paid");
+    assert_eq!(calls.lock().len(), 3, "a caller makes room for itself");
+    let refused = too_many_keys();
+    assert!(refused.status == StatusCode::TOO_MANY_REQUESTS && refused.is_retryable(), "{refused:?}");
 }
 
 #[test]
