@@ -15,7 +15,7 @@ use toolyard_core::{
     RawJson, ServiceCall, ToolCallRequest, ToolError, ToolOutput, ToolService,
 };
 
-use toolyard_hub::{CallOptions, Profile, Snapshot, Surface, ToolHub};
+use toolyard_hub::{CallOptions, PendingEffect, Profile, Snapshot, Surface, ToolHub};
 use toolyard_mcp_client::McpManager;
 
 use super::{
@@ -107,17 +107,23 @@ impl HubService {
     }
 
     /// Executes a call of the HTTP API, which names its tool as [`ToolService::call`] does, or by the tool's own name and its source. The tools of
-    /// the search surface are not among them.
-    pub(crate) async fn call_from_http(&self, call: &ServiceCall) -> Result<ToolOutput, ToolError> {
-        let request = &call.request;
+    /// the search surface are not among them. `pending_effect` tells whether a call with side effects has started.
+    pub(crate) async fn call_from_http(
+        &self,
+        call: &ServiceCall,
+        pending_effect: Option<Arc<PendingEffect>>,
+    ) -> Result<ToolOutput, ToolError> {
+        let (request, identity) = (&call.request, identity_of(call));
+        let mut options = self.options(call);
+        options.pending_effect = pending_effect;
         if request.source.is_some() {
-            return self.execute_named(request, &self.options(call), identity_of(call)).await;
+            return self.execute_named(request, &options, identity).await;
         }
         if RESERVED_NAMES.contains(&request.tool_name.as_str()) {
-            let error = unknown_tool(&request.tool_name, &self.visible_to(identity_of(call)));
-            return Err(self.hub.refuse(request, &self.options(call), error));
+            let error = unknown_tool(&request.tool_name, &self.visible_to(identity));
+            return Err(self.hub.refuse(request, &options, error));
         }
-        self.execute(request, call).await
+        self.execute(request, &options, identity).await
     }
 
     /// Whether tools of the profile have this name, and none of them is called by it alone.
@@ -230,26 +236,28 @@ impl HubService {
         VisibleTools { exposed: self.exposed(), permissions: self.permissions(identity) }
     }
 
-    async fn execute(&self, request: &ToolCallRequest, call: &ServiceCall) -> Result<ToolOutput, ToolError> {
-        let options = self.options(call);
+    async fn execute(
+        &self,
+        request: &ToolCallRequest,
+        options: &CallOptions,
+        identity: Option<&Arc<CallerIdentity>>,
+    ) -> Result<ToolOutput, ToolError> {
         // A name without a dot is the tool's own name, which the hub resolves.
         if !request.tool_name.contains('.') {
-            return self.execute_named(request, &options, identity_of(call)).await;
+            return self.execute_named(request, options, identity).await;
         }
         let exposed = self.exposed();
         if let Some(tool) = exposed.find(&request.tool_name) {
-            return self.execute_in_hub(&tool.to_hub_request(request), &options).await;
+            return self.execute_in_hub(&tool.to_hub_request(request), options).await;
         }
         match exposed.not_callable(request) {
             // The hub refuses the call and records why.
-            Some(request) => self.execute_named(&request, &options, identity_of(call)).await,
+            Some(request) => self.execute_named(&request, options, identity).await,
             // No tool has an `@` in its name, so this names the source.
-            None if request.tool_name.contains('@') => {
-                self.execute_named(request, &options, identity_of(call)).await
-            }
+            None if request.tool_name.contains('@') => self.execute_named(request, options, identity).await,
             None => {
-                let error = unknown_tool(&request.tool_name, &self.visible_to(identity_of(call)));
-                Err(self.hub.refuse(request, &options, error))
+                let error = unknown_tool(&request.tool_name, &self.visible_to(identity));
+                Err(self.hub.refuse(request, options, error))
             }
         }
     }
@@ -388,9 +396,9 @@ impl ToolService for HubService {
                         let error = unknown_tool(&inner.tool_name, &self.visible_to(identity_of(call)));
                         return Err(self.hub.refuse(&inner, &self.options(call), error));
                     }
-                    self.execute(&inner, call).await
+                    self.execute(&inner, &self.options(call), identity_of(call)).await
                 }
-                _ => self.execute(&call.request, call).await,
+                _ => self.execute(&call.request, &self.options(call), identity_of(call)).await,
             }
         })
     }

@@ -381,7 +381,7 @@ async fn errors_name_no_tool_or_source_that_the_caller_may_not_use() {
         let mut request = ToolCallRequest::new(tool, json!({}));
         request.source = source.map(str::to_owned);
         let call = ServiceCall { request, caller: None, caller_name: "test".into() };
-        let error = message(service.call_from_http(&call).await.unwrap_err());
+        let error = message(service.call_from_http(&call, None).await.unwrap_err());
         for hidden in ["delete_file", "`read_file`", "`tavily`", "tavily.search", "in files", "`files`"] {
             assert!(!error.contains(hidden), "{tool} {source:?}: {error}");
         }

@@ -171,15 +171,41 @@ impl CallOptions {
 
 /// Tells whether a call with side effects is running: dropping the call then leaves its outcome unknown.
 #[derive(Debug, Default)]
-pub struct PendingEffect(AtomicBool);
+pub struct PendingEffect {
+    is_pending: AtomicBool,
+    has_started: AtomicBool,
+}
 
 impl PendingEffect {
     /// Whether a call with side effects has started and not finished.
     pub fn is_pending(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.is_pending.load(Ordering::Relaxed)
+    }
+
+    /// Whether a call with side effects has started, even if it has finished since. Otherwise, dropping the call changes nothing.
+    pub fn has_started(&self) -> bool {
+        self.has_started.load(Ordering::Relaxed)
     }
 
     pub(crate) fn set(&self, is_pending: bool) {
-        self.0.store(is_pending, Ordering::Relaxed);
+        self.is_pending.store(is_pending, Ordering::Relaxed);
+        if is_pending {
+            self.has_started.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_effect_that_is_not_pending_any_more_has_started() {
+        let effect = PendingEffect::default();
+        assert!(!effect.is_pending() && !effect.has_started());
+        effect.set(true);
+        assert!(effect.is_pending() && effect.has_started());
+        effect.set(false);
+        assert!(!effect.is_pending() && effect.has_started());
     }
 }

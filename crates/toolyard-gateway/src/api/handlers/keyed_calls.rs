@@ -14,6 +14,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
 use tokio::time::Instant;
 use toolyard_core::{ContentHash, ErrorKind, ToolError};
+use toolyard_hub::PendingEffect;
 use toolyard_mcp_server::{RouteBody, RouteRequest, RouteResponse};
 
 use crate::agents::{ApiError, IdempotencyError, RequestIdentity};
@@ -67,10 +68,12 @@ pub(super) enum CallLookup {
     Repeated(RouteResponse),
 }
 
-/// A call that is being made. If it is dropped before it is completed or released, the outcome of the call is unknown.
+/// A call that is being made. If it is dropped before it is completed or released, the outcome of the call is unknown, unless no call with
+/// side effects had started.
 pub(super) struct CallReservation {
     calls: KeyedCalls,
     key: ContentHash,
+    pending_effect: Arc<PendingEffect>,
     is_complete: bool,
 }
 
@@ -103,7 +106,8 @@ impl KeyedCalls {
         let (content, state) = (fingerprint.content, CallState::Running);
         calls.push_back(KeyedCall { owner, key, content, received_at: now, state });
         drop(calls);
-        Ok(CallLookup::New(Some(CallReservation { calls: self.clone(), key, is_complete: false })))
+        let (calls, pending_effect) = (self.clone(), Arc::default());
+        Ok(CallLookup::New(Some(CallReservation { calls, key, pending_effect, is_complete: false })))
     }
 
     fn store(&self, key: &ContentHash, answer: Option<StoredAnswer>) {
@@ -119,6 +123,13 @@ impl KeyedCalls {
             }
             excess = excess.saturating_sub(call.answer_bytes());
             call.state = CallState::Executed;
+        }
+    }
+
+    fn remove(&self, key: &ContentHash) {
+        let mut calls = self.lock();
+        if let Some(position) = calls.iter().rposition(|call| call.key == *key) {
+            calls.remove(position);
         }
     }
 
@@ -198,6 +209,11 @@ impl StoredAnswer {
 }
 
 impl CallReservation {
+    /// To be set by the call.
+    pub(super) fn pending_effect(&self) -> Arc<PendingEffect> {
+        Arc::clone(&self.pending_effect)
+    }
+
     /// Keeps the answer for repeated requests.
     pub(super) fn complete(mut self, answer: &RouteResponse) {
         self.calls.store(&self.key, StoredAnswer::new(answer));
@@ -206,19 +222,17 @@ impl CallReservation {
 
     /// Forgets the call, so that it can be repeated.
     pub(super) fn release(mut self) {
-        let mut calls = self.calls.lock();
-        if let Some(position) = calls.iter().rposition(|call| call.key == self.key) {
-            calls.remove(position);
-        }
-        drop(calls);
+        self.calls.remove(&self.key);
         self.is_complete = true;
     }
 }
 
 impl Drop for CallReservation {
     fn drop(&mut self) {
-        if !self.is_complete {
-            self.calls.store(&self.key, StoredAnswer::new(&interrupted().into()));
+        match (self.is_complete, self.pending_effect.has_started()) {
+            (true, _) => {}
+            (false, true) => self.calls.store(&self.key, StoredAnswer::new(&interrupted().into())),
+            (false, false) => self.calls.remove(&self.key),
         }
     }
 }
@@ -230,12 +244,10 @@ fn too_many_keys() -> ApiError {
     ApiError { code: Some("too_many_keys"), ..error }
 }
 
-/// The answer to repetitions of a call whose client disconnected.
+/// The answer to repetitions of a call that was cancelled: its client disconnected, or the gateway stops.
 fn interrupted() -> ApiError {
-    let error = ApiError::failed(
-        "outcome_unknown",
-        "the call was interrupted when its client disconnected; it may have taken effect",
-    );
+    let error =
+        ApiError::failed("outcome_unknown", "the call was interrupted; whether it took effect is not known");
     ApiError { status: StatusCode::BAD_GATEWAY, ..error }
 }
 

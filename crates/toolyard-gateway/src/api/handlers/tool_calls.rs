@@ -14,7 +14,7 @@ use toolyard_mcp_server::{RouteRequest, RouteResponse};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::keyed_calls::{CallLookup, may_be_repeated};
+use super::keyed_calls::{CallLookup, CallReservation, may_be_repeated};
 use crate::{
     agents::{ApiError, DEFAULT_RETRY_AFTER, json_of},
     api::{
@@ -114,7 +114,8 @@ async fn call_tool(
     let caller = Arc::new(HttpCaller::new(requester.identity, span));
     let call = ServiceCall { request: call_request, caller: Some(caller), caller_name };
     let started = Instant::now();
-    let outcome = service.call_from_http(&call).await;
+    let pending_effect = reservation.as_ref().map(CallReservation::pending_effect);
+    let outcome = service.call_from_http(&call, pending_effect).await;
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let answer = match call_result(&outcome, duration_ms, &call, &service, span) {
         Ok(result) => json_of(StatusCode::OK, &result),

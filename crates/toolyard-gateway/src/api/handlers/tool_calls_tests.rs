@@ -246,6 +246,29 @@ async fn a_call_with_an_unknown_outcome_is_not_made_again() {
     assert_eq!(calls, 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_cancelled_before_the_tool_was_called_is_made_when_it_is_repeated() {
+    let hub = Arc::new(ToolHub::new(HubConfig::default()));
+    let tools = ["echo", "slow"].map(|name| {
+        let spec = ToolSpec::new(name, "Does what its name says");
+        Arc::new(ScriptedTool { spec, source: "one".to_owned(), claim: None }) as Arc<dyn Tool>
+    });
+    let mut source = SourceInfo::new("one", SourceKind::Mcp);
+    source.exclusive = true;
+    hub.register(source, Vec::from(tools));
+    let main_tools = GatewayConfig::new(hub).main_tools();
+    let api = HttpApi::new(HttpApiConfig { main_tools: Some(main_tools), ..HttpApiConfig::default() });
+    let cancelled = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        tokio::time::timeout(Duration::from_secs(1), call_with_key(&api, "k", "echo", "{}")).await
+    };
+    tokio::select! {
+        _ = call(&api, "slow", "{}") => panic!("the tool is slow"),
+        cancelled = cancelled => assert!(cancelled.is_err(), "it waits for the other call"),
+    }
+    assert_eq!(call_with_key(&api, "k", "echo", "{}").await.0, 200);
+}
+
 #[tokio::test]
 async fn a_call_that_was_not_made_is_made_when_it_is_repeated() {
     let (api, main_tools, audit) = api(Profile { tools: vec!["echo".into()], ..Profile::default() });
