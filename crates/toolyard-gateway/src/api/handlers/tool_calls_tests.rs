@@ -283,6 +283,21 @@ async fn a_call_that_was_not_made_is_made_when_it_is_repeated() {
 }
 
 #[tokio::test]
+async fn a_stored_answer_is_given_although_the_tool_is_no_longer_offered() {
+    let (api, main_tools, audit) = api(Profile { tools: vec!["echo".into()], ..Profile::default() });
+    let first = call_with_key(&api, "k", "echo", "{}").await;
+    assert_eq!(first.0, 200, "{first:?}");
+    main_tools.set_profile(Profile { tools: vec!["long".into()], ..Profile::default() });
+    assert_eq!(
+        call_with_key(&api, "k", "echo", "{}").await,
+        first,
+        "an error would mean that nothing was called"
+    );
+    assert_eq!(audit.0.lock().unwrap().len(), 1);
+    assert_eq!(call_with_key(&api, "other", "echo", "{}").await.0, 404);
+}
+
+#[tokio::test]
 async fn an_open_circuit_says_when_to_repeat_the_call() {
     let (api, _, _) = api(Profile::default());
     for _ in 0..50 {
