@@ -90,6 +90,12 @@ impl CallerIdentity {
         self
     }
 
+    /// The same caller without the access token that it presented, for what outlives the request.
+    #[must_use]
+    pub fn without_presented_token(&self) -> Self {
+        Self { presented_token: TokenInMemory::default(), ..self.clone() }
+    }
+
     /// The access token that the caller presented; none for callers that authenticated otherwise, and none in an identity that
     /// was stored.
     pub fn presented_token(&self) -> Option<&PresentedToken> {
@@ -182,6 +188,7 @@ mod tests {
         let with_token = identity.clone().with_presented_token(PresentedToken::new("s3cret", 100));
         assert_eq!(with_token.presented_token().map(PresentedToken::expose), Some("s3cret"));
         assert_eq!(identity, with_token);
+        assert!(with_token.without_presented_token().presented_token().is_none());
         let stored = serde_json::to_string(&with_token).unwrap();
         assert_eq!(stored, serde_json::to_string(&identity).unwrap());
         assert!(serde_json::from_str::<CallerIdentity>(&stored).unwrap().presented_token().is_none());

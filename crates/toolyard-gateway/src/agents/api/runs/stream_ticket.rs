@@ -24,6 +24,8 @@ use crate::agents::{
 
 const TICKET_LIFETIME: Duration = Duration::from_secs(60);
 const TICKET_BYTES: usize = 16;
+/// Of tickets that have not expired. None makes room for another one: the page that has it may reconnect.
+const MAX_TICKETS_PER_CALLER: usize = 1_000;
 const MAX_TICKETS: usize = 10_000;
 
 /// The tickets of this process, oldest first. Only their hashes are kept.
@@ -34,6 +36,7 @@ pub(in crate::agents::api) struct StreamTickets(Mutex<VecDeque<StreamTicket>>);
 struct StreamTicket {
     hash: ContentHash,
     run: RunId,
+    /// Without the token that the caller presented.
     identity: Arc<CallerIdentity>,
     expires_at: Instant,
 }
@@ -48,17 +51,27 @@ pub(in crate::agents::api) struct CreatedStreamTicket {
 }
 
 impl StreamTickets {
-    fn issue(&self, run: &RunId, identity: &Arc<CallerIdentity>) -> Result<String, ApiError> {
+    fn issue(&self, run: &RunId, identity: &CallerIdentity) -> Result<String, ApiError> {
         let mut bytes = [0; TICKET_BYTES];
         rand::fill(&mut bytes)
             .map_err(|_| ApiError::internal("there are no random numbers for a stream ticket"))?;
         let ticket = URL_SAFE_NO_PAD.encode(bytes);
-        let (hash, now) = (ContentHash::of(&ticket), Instant::now());
         let mut tickets = self.lock();
-        while tickets.len() >= MAX_TICKETS || tickets.front().is_some_and(|oldest| oldest.expires_at <= now) {
-            tickets.pop_front();
+        let now = Instant::now();
+        remove_expired(&mut tickets, now);
+        let is_own = |ticket: &&StreamTicket| ticket.identity.owner() == identity.owner();
+        let first_to_expire = if tickets.len() >= MAX_TICKETS {
+            tickets.front()
+        } else if tickets.iter().filter(is_own).count() >= MAX_TICKETS_PER_CALLER {
+            tickets.iter().find(is_own)
+        } else {
+            None
+        };
+        if let Some(oldest) = first_to_expire {
+            return Err(too_many_tickets(oldest.expires_at.saturating_duration_since(now)));
         }
-        let (run, identity) = (run.clone(), Arc::clone(identity));
+        let hash = ContentHash::of(&ticket);
+        let (run, identity) = (run.clone(), Arc::new(identity.without_presented_token()));
         tickets.push_back(StreamTicket { hash, run, identity, expires_at: now + TICKET_LIFETIME });
         Ok(ticket)
     }
@@ -75,16 +88,27 @@ impl StreamTickets {
         }
         let run = path.strip_prefix("/api/v1/runs/")?.strip_suffix("/events")?;
         let presented = query.split('&').find_map(|parameter| parameter.strip_prefix("ticket="))?;
-        let (hash, now) = (ContentHash::of(presented), Instant::now());
-        let is_valid = |ticket: &&StreamTicket| {
-            ticket.hash == hash && ticket.run.as_str() == run && now < ticket.expires_at
-        };
-        self.lock().iter().find(is_valid).map(|ticket| Arc::clone(&ticket.identity))
+        let hash = ContentHash::of(presented);
+        let is_valid = |ticket: &&StreamTicket| ticket.hash == hash && ticket.run.as_str() == run;
+        let mut tickets = self.lock();
+        remove_expired(&mut tickets, Instant::now());
+        tickets.iter().find(is_valid).map(|ticket| Arc::clone(&ticket.identity))
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<StreamTicket>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn remove_expired(tickets: &mut VecDeque<StreamTicket>, now: Instant) {
+    while tickets.front().is_some_and(|oldest| oldest.expires_at <= now) {
+        tickets.pop_front();
+    }
+}
+
+fn too_many_tickets(retry_after: Duration) -> ApiError {
+    let message = "there are too many stream tickets that have not expired";
+    ApiError { code: Some("too_many_tickets"), ..ApiError::quota_exceeded(message, retry_after) }
 }
 
 /// `POST /runs/ID/stream-ticket`.

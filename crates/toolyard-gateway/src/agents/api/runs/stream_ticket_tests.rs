@@ -3,6 +3,7 @@
 use futures_util::StreamExt as _;
 use http::HeaderMap;
 use serde_json::{Value, json};
+use toolyard_core::PresentedToken;
 use toolyard_mcp_server::{HttpRoutes as _, RouteBody, RouteRequest};
 
 use super::*;
@@ -51,16 +52,44 @@ async fn a_ticket_opens_the_events_of_one_run_for_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_number_of_tickets_is_limited_and_expired_ones_are_removed() {
+async fn a_caller_gets_a_limited_number_of_tickets_and_expired_ones_are_removed() {
+    let (tickets, ada, eve) = (StreamTickets::default(), caller("ada"), caller("eve"));
+    let issue = |caller: &Arc<CallerIdentity>| tickets.issue(&"01A".into(), caller);
+    let first = issue(&ada).unwrap();
+    tokio::time::advance(Duration::from_secs(20)).await;
+    (1..MAX_TICKETS_PER_CALLER).for_each(|_| drop(issue(&ada).unwrap()));
+    let refused = issue(&ada).unwrap_err();
+    assert_eq!((refused.status, refused.code), (StatusCode::TOO_MANY_REQUESTS, Some("too_many_tickets")));
+    assert_eq!(refused.retry_after, Some(Duration::from_secs(40)), "then the first one expires");
+    let of_eve = issue(&eve).unwrap();
+    assert_eq!(holder_of(&tickets, "01A", &first), Some(Arc::clone(&ada)), "no ticket makes room");
+    tokio::time::advance(Duration::from_secs(40)).await;
+    assert_eq!(holder_of(&tickets, "01A", &of_eve), Some(eve));
+    assert_eq!(tickets.lock().len(), MAX_TICKETS_PER_CALLER, "the expired one was removed");
+    issue(&ada).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_number_of_tickets_of_all_callers_is_limited() {
     let (tickets, ada) = (StreamTickets::default(), caller("ada"));
-    let issue = || tickets.issue(&"01A".into(), &ada).unwrap();
-    let issued: Vec<String> = (0..=MAX_TICKETS).map(|_| issue()).collect();
-    assert_eq!(tickets.lock().len(), MAX_TICKETS);
-    assert_eq!(holder_of(&tickets, "01A", &issued[0]), None);
-    assert_eq!(holder_of(&tickets, "01A", &issued[1]), Some(Arc::clone(&ada)));
-    tokio::time::advance(TICKET_LIFETIME).await;
-    issue();
-    assert_eq!(tickets.lock().len(), 1);
+    for number in 0..MAX_TICKETS {
+        let (run, hash) = ("01A".into(), ContentHash::of(number.to_string()));
+        let expires_at = Instant::now() + TICKET_LIFETIME;
+        tickets.lock().push_back(StreamTicket { hash, run, identity: Arc::clone(&ada), expires_at });
+    }
+    let refused = tickets.issue(&"01A".into(), &caller("eve")).unwrap_err();
+    assert_eq!((refused.code, refused.retry_after), (Some("too_many_tickets"), Some(TICKET_LIFETIME)));
+}
+
+#[test]
+fn the_token_of_a_caller_is_not_kept_with_its_ticket() {
+    let tickets = StreamTickets::default();
+    let token = PresentedToken::new("s3cret", 100);
+    let ada = CallerIdentity::principal("https://id.example", "ada").with_presented_token(token);
+    let ticket = tickets.issue(&"01A".into(), &ada).unwrap();
+    let holder = holder_of(&tickets, "01A", &ticket).unwrap();
+    assert_eq!(*holder, ada);
+    assert!(holder.presented_token().is_none());
 }
 
 async fn send(
