@@ -179,8 +179,9 @@ impl HttpApi {
     /// The routes, to be mounted in an axum application.
     ///
     /// The router authenticates nobody: the application does that in a layer of its own, and tells callers apart by a
-    /// [`AuthenticatedCaller`] in the extensions of each request. Without one, all requests are of the same caller. Event
-    /// streams of runs end with their run, so an application that shuts down gracefully closes them itself.
+    /// [`AuthenticatedCaller`] in the extensions of each request. Without one, all requests are of the same caller. Tickets for
+    /// event streams are accepted by the MCP server only. Event streams of runs end with their run, so an application that
+    /// shuts down gracefully closes them itself.
     pub fn router(&self) -> Router {
         let limit = DefaultBodyLimit::max(MAX_BODY_BYTES);
         self.routes.clone().layer(map_response(keep_event_streams_alive)).layer(limit)

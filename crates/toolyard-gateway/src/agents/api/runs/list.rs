@@ -51,7 +51,7 @@ pub(in crate::agents::api) struct RunQuery {
 pub(in crate::agents::api) struct EventQuery {
     /// Continues after the event with this number.
     pub(in crate::agents::api) after: Option<i64>,
-    /// A ticket of `POST /api/v1/runs/{run}/stream-ticket`, in place of the header `Authorization`.
+    /// A ticket of `POST /api/v1/runs/{run}/stream-ticket`, in place of the header `Authorization`. An application that mounts this API ignores it.
     pub(in crate::agents::api) ticket: Option<String>,
 }
 

@@ -1,13 +1,15 @@
 //! For what a ticket is accepted, for how long, and who gets one.
 
+use axum::body::Body;
 use futures_util::StreamExt as _;
 use http::HeaderMap;
 use serde_json::{Value, json};
 use toolyard_core::PresentedToken;
 use toolyard_mcp_server::{HttpRoutes as _, RouteBody, RouteRequest};
+use tower::ServiceExt as _;
 
 use super::*;
-use crate::{HttpApi, agents::testing::TestAgents};
+use crate::{AuthenticatedCaller, HttpApi, agents::testing::TestAgents};
 
 fn caller(name: &str) -> Arc<CallerIdentity> {
     Arc::new(CallerIdentity::principal("https://id.example", name))
@@ -146,4 +148,8 @@ async fn a_caller_gets_tickets_for_its_own_runs_and_follows_them() {
     assert!(first.windows(11).any(|bytes| bytes == b"run_created"), "{first:?}");
     let other_process = HttpApi::of_agents(agents.in_process("other").service());
     assert_eq!(other_process.ticket_holder(&Method::GET, &events, &query), None);
+    // An application authenticates the requests to its router.
+    let mut request = http::Request::get(format!("{events}?{query}")).body(Body::empty()).unwrap();
+    request.extensions_mut().insert(AuthenticatedCaller(eve));
+    assert_eq!(api.router().oneshot(request).await.unwrap().status(), 404);
 }
