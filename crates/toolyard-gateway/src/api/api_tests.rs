@@ -147,6 +147,10 @@ async fn every_operation_is_described() {
     for path in ["/api/v1/runs", "/v1/chat/completions", "/v1/responses"] {
         let parameters = document["paths"][path]["post"]["parameters"].as_array().unwrap();
         assert!(parameters.iter().any(|parameter| parameter["name"] == "Idempotency-Key"), "{path}");
+        for status in ["409", "422"] {
+            let description = document["paths"][path]["post"]["responses"][status]["description"].as_str();
+            assert!(description.unwrap().contains("`Idempotency-Key`"), "{path}: {status}");
+        }
     }
     let events = &document["paths"]["/api/v1/runs/{run}/events"]["get"]["responses"]["200"];
     let schema = &events["content"]["text/event-stream"]["schema"];

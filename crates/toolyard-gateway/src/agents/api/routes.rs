@@ -74,8 +74,10 @@ async fn list_runs(
 #[utoipa::path(post, path = "/runs", tag = "runs", request_body = StartRunBody,
     params(("Idempotency-Key" = Option<String>, Header, description = "identifies the request for a day")),
     responses((status = 202, body = StartedRun), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody), (status = 422, body = ErrorBody), (status = 429, body = ErrorBody),
-        (status = 503, body = ErrorBody)))]
+        (status = 409, body = ErrorBody, description = "a request with this `Idempotency-Key` was received and its run is being started"),
+        (status = 422, body = ErrorBody, description = "the `Idempotency-Key` was used for another request, the agent has no usable model, \
+            or the start of the run was interrupted"),
+        (status = 429, body = ErrorBody), (status = 503, body = ErrorBody)))]
 async fn start_run(Agents(api): Agents, requester: Requester, request: RouteRequest) -> ApiResult {
     Ok(runs::handlers::start(&api.runs, &api.requests, &request, &requester).await?.into())
 }
@@ -147,9 +149,11 @@ async fn event_schema() -> ApiResult {
     params(("Idempotency-Key" = Option<String>, Header, description = "identifies the request for a day")),
     responses((status = 200, description = "a response, or its events as server-sent events",
             content((Object = "application/json"), (String = "text/event-stream"))),
-        (status = 400, body = ErrorBody), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
-        (status = 422, body = ErrorBody), (status = 429, body = ErrorBody), (status = 502, body = ErrorBody),
-        (status = 503, body = ErrorBody)))]
+        (status = 400, body = ErrorBody), (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody, description = "a request with this `Idempotency-Key` was received and its run is being started"),
+        (status = 422, body = ErrorBody, description = "the run has no answer, the run of a repeated request has not ended, or the \
+            `Idempotency-Key` was used for another request"),
+        (status = 429, body = ErrorBody), (status = 502, body = ErrorBody), (status = 503, body = ErrorBody)))]
 async fn create_response(Agents(api): Agents, requester: Requester, request: RouteRequest) -> ApiResult {
     Ok(openai::handlers::respond(&api.runs, &api.requests, &request, &requester).await?.into())
 }
@@ -231,9 +235,11 @@ async fn decide(
     params(("Idempotency-Key" = Option<String>, Header, description = "identifies the request for a day")),
     responses((status = 200, description = "a completion, or its chunks as server-sent events",
             content((Object = "application/json"), (String = "text/event-stream"))),
-        (status = 400, body = ErrorBody), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
-        (status = 422, body = ErrorBody), (status = 429, body = ErrorBody), (status = 502, body = ErrorBody),
-        (status = 503, body = ErrorBody)))]
+        (status = 400, body = ErrorBody), (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody, description = "a request with this `Idempotency-Key` was received and its run is being started"),
+        (status = 422, body = ErrorBody, description = "the run has no answer, the run of a repeated request has not ended, or the \
+            `Idempotency-Key` was used for another request"),
+        (status = 429, body = ErrorBody), (status = 502, body = ErrorBody), (status = 503, body = ErrorBody)))]
 async fn complete_chat(Agents(api): Agents, requester: Requester, request: RouteRequest) -> ApiResult {
     Ok(openai::handlers::complete(&api.runs, &api.requests, &request, &requester).await?.into())
 }
