@@ -163,6 +163,7 @@ mod tests {
     fn fields_of_the_callers_connection_are_not_forwarded() {
         let request_meta = json!({
             "com.example/tenant": {"id": [1, "\u{200b}"]},
+            "com.mcp.tools/reserved": "mine",
             "plain": null,
             "progressToken": "mine",
             "traceparent": "mine",
@@ -177,6 +178,7 @@ mod tests {
             let without = sent_meta(&context, None).to_value();
             let mut expected = without.clone();
             expected["com.example/tenant"] = request_meta["com.example/tenant"].clone();
+            expected["com.mcp.tools/reserved"] = json!("mine");
             expected["plain"] = json!(null);
             assert_eq!(sent, expected);
             assert_eq!((&without["progressToken"], &without["traceparent"]), (&json!(5), &json!(PARENT)));

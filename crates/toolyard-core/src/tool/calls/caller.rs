@@ -66,8 +66,9 @@ pub trait Caller: Send + Sync + fmt::Debug {
         &[]
     }
 
-    /// The `_meta` that the caller sent with its request, a JSON object, for the server of the tool. The fields that MCP and Toolyard define
-    /// are not passed on.
+    /// The `_meta` that the caller sent with its request, a JSON object, for the server of the tool. The progress token, the trace
+    /// context, and fields that begin with `io.modelcontextprotocol/` or `toolyard/` are not passed on. Fields with another prefix
+    /// that MCP reserves (its second label is `modelcontextprotocol` or `mcp`) are.
     fn request_meta(&self) -> Option<&RawJson> {
         None
     }
