@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_database_error_is_its_message_and_its_code() {
+    async fn a_database_error_shows_message_and_code() {
         sqlx::any::install_default_drivers();
         let mut connection = sqlx::AnyConnection::connect("sqlite::memory:").await.unwrap();
         let error = sqlx::query("SELECT * FROM missing").execute(&mut connection).await.unwrap_err();

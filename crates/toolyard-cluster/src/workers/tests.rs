@@ -151,7 +151,7 @@ async fn without_a_process_of_this_definition_nothing_is_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gateway_without_the_network_says_so_and_asks_for_no_worker() {
+async fn a_disconnected_gateway_does_not_suggest_starting_a_worker() {
     let (network, calls) = (MemoryWorkers::default(), Arc::default());
     let worker = network.start("office", 1, 8);
     worker.set_tools(vec![served("A", 1, SECOND, &calls)]).await.unwrap();

@@ -29,7 +29,7 @@ async fn a_result_is_passed_on_unchanged_in_all_revisions() {
 }
 
 #[tokio::test]
-async fn further_metadata_of_a_call_is_there_for_the_server_of_the_tool() {
+async fn call_meta_is_forwarded_to_the_tools_server() {
     let server = TestServer::new().await;
     let modern = Client::new(&server.address);
     let legacy = modern.clone().initialize("2025-11-25", json!({})).await;

@@ -98,7 +98,7 @@ async fn routes_need_authentication() {
 }
 
 #[tokio::test]
-async fn a_ticket_stands_for_credentials_that_a_request_does_not_have() {
+async fn a_ticket_replaces_missing_credentials_only() {
     let server = server(Some("s3cret")).await;
     let client = reqwest::Client::new();
     let get = |path: &str| client.get(format!("http://{}{path}", server.address));
