@@ -158,16 +158,16 @@ fn default_description(status: &str) -> &'static str {
     match status {
         "200" => "the result",
         "201" => "what was added",
-        "202" => "accepted; it goes on after the response",
+        "202" => "accepted; the response does not wait for the result",
         "204" => "done",
         "400" => "the request is invalid",
         "403" => "the caller may not do this",
-        "404" => "what the request names does not exist, or this gateway does not offer it",
-        "409" => "the current state does not permit it",
-        "422" => "the request failed; repeating it does not help",
+        "404" => "not found, or not enabled in this gateway",
+        "409" => "conflicts with the current state",
+        "422" => "the request is valid but cannot be executed; `code` says why",
         "429" => "a quota is used up",
         "502" => "the model cannot be reached, and a tool that may change something was called before",
-        "503" => "the gateway or its store is not available; nothing was started",
+        "503" => "the gateway or its store is unavailable",
         _ => "the gateway failed to handle the request",
     }
 }

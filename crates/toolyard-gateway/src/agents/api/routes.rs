@@ -118,7 +118,7 @@ async fn run_events(
 /// Creates a ticket for the events of a run. The `EventSource` of a browser, which cannot send a token, sends it in the query.
 #[utoipa::path(post, path = "/runs/{run}/stream-ticket", tag = "runs", params(("run" = String, Path)),
     responses((status = 200, body = CreatedStreamTicket), (status = 404, body = ErrorBody),
-        (status = 429, body = ErrorBody, description = "too many tickets have not expired")))]
+        (status = 429, body = ErrorBody, description = "too many unexpired stream tickets")))]
 async fn create_stream_ticket(
     Agents(api): Agents,
     caller: AuthenticatedCaller,

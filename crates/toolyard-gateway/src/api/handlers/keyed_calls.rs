@@ -1,4 +1,5 @@
-//! [`KeyedCalls`]: tool calls with an `Idempotency-Key`, so that a repeated request makes no second call.
+//! [`KeyedCalls`]: tool calls with an `Idempotency-Key`. This process answers a repeated request with the stored answer, for a day or
+//! until the caller has used 1,000 newer keys. A failed call that is safe to repeat is made again.
 //!
 //! Unlike a run, a call is in no log from which its result could be read again, so keys and answers are in memory only: another
 //! process, or this one after a restart, does not know them.
@@ -181,7 +182,7 @@ impl KeyedCall {
             CallState::Executed => {
                 let error = ApiError::conflict(
                     "already_executed",
-                    "the call with this Idempotency-Key was already executed, and its answer is not kept",
+                    "the tool call with this Idempotency-Key was executed, but its answer is not stored; it was not repeated",
                 );
                 let hint = "look up what the call did; use a new key to call the tool once more";
                 Err(ApiError { hint: Some(hint.to_owned()), ..error })
@@ -239,7 +240,7 @@ impl Drop for CallReservation {
 
 /// The error for a key that finds no room.
 fn too_many_keys() -> ApiError {
-    let message = "the gateway has no room for another Idempotency-Key; nothing was called";
+    let message = "too many Idempotency-Keys are in use; nothing was called";
     let error = ApiError::quota_exceeded(message, NO_ROOM_RETRY_AFTER);
     ApiError { code: Some("too_many_keys"), ..error }
 }

@@ -33,7 +33,7 @@ const MAX_LOG_LINES: usize = 200;
 struct ServerDetails {
     /// Its command or address, without secrets.
     endpoint: String,
-    /// What it says about the use of its tools, shortened. Clients get it if the server is trusted.
+    /// The server's instructions, truncated. Clients receive them if the server is trusted.
     instructions: Option<String>,
     /// Tools that cannot be called before the operator approves their definitions.
     awaiting_approval: Vec<HeldTool>,

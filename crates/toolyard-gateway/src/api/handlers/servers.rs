@@ -48,7 +48,7 @@ pub(super) struct ServerView {
     problem: Option<String>,
     /// Number of tools that await the operator's approval.
     awaiting_approval: usize,
-    /// Names of the tools that await it.
+    /// Names of the tools that await approval.
     awaiting_approval_tools: Vec<String>,
     /// Whether the server refuses the operator's credentials, or that there are none.
     needs_sign_in: bool,

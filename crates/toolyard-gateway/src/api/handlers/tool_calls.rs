@@ -72,18 +72,17 @@ pub(in crate::api) fn routes() -> OpenApiRouter<ApiState> {
 #[utoipa::path(post, path = "/tools/{name}/call", tag = "tools",
     params(("name" = String, Path),
         ("Idempotency-Key" = Option<String>, Header,
-            description = "identifies the call: for a day, or until the caller has used 1,000 other keys, repeating the request \
-                at this process makes no second call")),
+            description = "identifies the call. This process answers a repeated request with the stored answer, for a day or until \
+                the caller has used 1,000 newer keys. A failed call that is safe to repeat is made again.")),
     request_body = ToolCallBody,
     responses((status = 200, body = ToolCallResult),
         (status = 400, body = ErrorBody, description = "the arguments do not fit the schema of the tool; nothing was called"),
         (status = 403, body = ErrorBody, description = "the call is denied, or the tool awaits approval; nothing was called"),
         (status = 404, body = ErrorBody),
         (status = 409, body = ErrorBody, description = "several sources have a tool of this name, and nothing was called; or a call with \
-            this `Idempotency-Key` is running, or was executed and its answer is not kept"),
+            this `Idempotency-Key` is running, or was executed, but its answer is not stored"),
         (status = 422, body = ErrorBody, description = "the tool asks its user for input, or the `Idempotency-Key` was used for another call"),
-        (status = 429, body = ErrorBody, description = "a quota is used up, or there is no room for another `Idempotency-Key`; nothing was \
-            called"),
+        (status = 429, body = ErrorBody, description = "a quota is used up, or too many `Idempotency-Key`s are in use; nothing was called"),
         (status = 500, body = ErrorBody),
         (status = 502, body = ErrorBody, description = "the response was lost, or the outcome is unknown"),
         (status = 503, body = ErrorBody, description = "the source cannot be reached or its circuit is open, no audit record can be \
