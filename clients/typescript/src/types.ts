@@ -137,7 +137,7 @@ export interface Approval {
   tool: string;
   source: string;
   text: string;
-  /** The parts of `text`, if the run records them. `notes` are for whoever decides. */
+  /** The parts of `text`, if the run records them. `notes` are for the approver. */
   arguments: string | null;
   effects: string | null;
   notes: string[];

@@ -208,8 +208,8 @@ impl ConnectionLog {
             Event::Connected => match lost_at.take() {
                 None => tracing::info!("connected to NATS"),
                 Some(lost_at) => {
-                    let seconds = lost_at.elapsed().as_secs();
-                    tracing::warn!(servers = self.servers, seconds, "NATS is back");
+                    let outage_seconds = lost_at.elapsed().as_secs();
+                    tracing::warn!(servers = self.servers, outage_seconds, "reconnected to NATS");
                 }
             },
             Event::Disconnected => {
@@ -225,7 +225,7 @@ impl ConnectionLog {
                 );
             }
             Event::ClientError(ClientError::Other(reason)) if lost_at.is_some() && is_no_answer(reason) => {
-                tracing::debug!(reason, "NATS cannot be reached yet");
+                tracing::debug!(reason, "reconnection to NATS failed; retrying");
             }
             Event::ServerError(_) | Event::ClientError(_) => tracing::warn!(%event, "NATS reported an error"),
             Event::LameDuckMode | Event::Draining | Event::Closed => {

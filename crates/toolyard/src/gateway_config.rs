@@ -11,16 +11,16 @@ use toolyard_hub::Profile;
 
 use crate::{AgentsError, ModelsError, Toolyard, agents::ReloadableAgents};
 
-/// How long another process waits for a sign of life of this one before it takes over its runs.
+/// Lease of a run: if it is not renewed in this time, another process takes the run over.
 const RUN_LEASE: Duration = Duration::from_secs(30);
 
 /// Whether clients of the HTTP API may approve tool calls of their own runs, and change agents. If not, that is left to who
 /// operates the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemoteApproval {
-    /// They may.
+    /// Clients may approve calls of their own runs and change agents.
     Allowed,
-    /// They may not.
+    /// Only the operator may.
     Denied,
 }
 
@@ -45,8 +45,8 @@ impl HttpApiBuilder<'_> {
         self
     }
 
-    /// The API. It authenticates nobody; that is up to the application, whose layer says who sends a request by the extension
-    /// [`AuthenticatedCaller`](toolyard_gateway::AuthenticatedCaller). Without it, all requests count as those of one caller.
+    /// The API. It authenticates nobody: the application's layer must insert
+    /// [`AuthenticatedCaller`](toolyard_gateway::AuthenticatedCaller) into each request; otherwise all requests share one identity.
     pub fn build(self) -> HttpApi {
         let Self { toolyard, agents } = self;
         let mut gateway = toolyard.gateway_config();

@@ -55,7 +55,7 @@
 //! | store runs, results and the audit log | [`store`], [`ToolyardBuilder::store`] |
 //! | write tools | [`tools`], [`core::Tool`] |
 //!
-//! The modules list what a program may need of the crates below; the program `toolyard` is this library with a command line.
+//! The modules re-export the types that an embedding program needs; the program `toolyard` is this library with a command line.
 
 #[cfg(feature = "gateway")]
 mod admin;
@@ -141,7 +141,7 @@ pub mod gateway {
     pub use toolyard_mcp_server::{Access, AccessToken, ServeError, SessionKeyError};
 }
 
-/// What routes and executes a call.
+/// The hub: routes and executes tool calls.
 pub mod hub {
     pub use toolyard_hub::{
         Budget, CallOptions, PendingEffect, Profile, SourceStatus, Surface, ToolCandidate, ToolHub, ToolMatch,
@@ -169,7 +169,7 @@ pub mod model {
     pub use toolyard_model::{GenAiConfig, GenAiModel};
 }
 
-/// What makes tool search find more.
+/// Embedding models and synonym lexicons for tool search.
 pub mod search {
     #[cfg(feature = "embedding")]
     pub use toolyard_search::embedding::Embedder;

@@ -162,7 +162,7 @@ class Approval(TypedDict):
     tool: str
     source: str
     text: str
-    #: The parts of `text`, if the run records them. `notes` are for whoever decides.
+    #: The parts of `text`, if the run records them. `notes` are for the approver.
     arguments: Optional[str]
     effects: Optional[str]
     notes: List[str]

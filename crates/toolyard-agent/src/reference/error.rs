@@ -23,7 +23,7 @@ pub(crate) enum ReferenceError {
     /// A reference names a field of the result of a step, but the result is plain text or a number.
     ///
     /// Remedy: say in your request which part of the text is meant, or use a tool that returns fields.
-    #[error("`{reference}`: the value of `{step}` is {outline}, which has no field `{field}`")]
+    #[error("`{reference}`: step `{step}` returned {outline}, not an object with a field `{field}`")]
     NoFields { reference: String, step: String, outline: String, field: String },
     /// The arguments of a step, with the results that they refer to, exceed the size limit.
     ///

@@ -189,6 +189,7 @@ impl<'v> Resolver<'v> {
         let (reference, step, outline) = (written.clone(), step.clone(), outline(value));
         Err(match (value, path.first()) {
             (Value::String(_) | Value::Number(_), Some(PathSegment::Key(field))) => {
+                let outline = scalar_phrase(&outline);
                 ReferenceError::NoFields { reference, step, outline, field: field.clone() }
             }
             _ => ReferenceError::NoSuchPath { reference, step, outline },
@@ -205,6 +206,15 @@ impl<'v> Resolver<'v> {
             }
             None => found,
         }
+    }
+}
+
+/// The outline of a text or number within a sentence, such as `text ("report")` or `a number (7)`.
+fn scalar_phrase(outline: &str) -> String {
+    match outline.split_once(' ') {
+        Some(("number", number)) => format!("a number ({number})"),
+        Some(("text", text)) if text.starts_with('"') => format!("text ({text})"),
+        _ => outline.to_owned(),
     }
 }
 

@@ -123,8 +123,8 @@ fn resolved_values_are_not_scanned_for_references() {
 #[test]
 fn an_unknown_path_is_an_error_that_outlines_the_value() {
     insta::assert_snapshot!(resolve_one("$read.total").unwrap_err(), @r#"`$read.total` leads nowhere: the value of `read` is {range: text "B1:B4", sheet_name: text "Sheet1", cells: [4 × {address: text "B4", value: number 20.5, row: number 4}]}"#);
-    insta::assert_snapshot!(resolve_one("$name.first").unwrap_err(), @r#"`$name.first`: the value of `name` is text "report", which has no field `first`"#);
-    insta::assert_snapshot!(resolve_one("$number.total").unwrap_err(), @"`$number.total`: the value of `number` is number 7, which has no field `total`");
+    insta::assert_snapshot!(resolve_one("$name.first").unwrap_err(), @r#"`$name.first`: step `name` returned text ("report"), not an object with a field `first`"#);
+    insta::assert_snapshot!(resolve_one("$number.total").unwrap_err(), @"`$number.total`: step `number` returned a number (7), not an object with a field `total`");
     insta::assert_snapshot!(resolve_one("$total").unwrap_err(), @"`$total` refers to a step `total` that has no value");
     for text in
         ["$read.cells[9]", "$name.first", "$rows.profit", "$number[0]", "$total.result", "x $total.result"]

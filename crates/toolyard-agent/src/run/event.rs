@@ -327,7 +327,9 @@ impl fmt::Display for RunEnd {
             Self::Answered { answer, .. } | Self::Partial { answer, .. } => answer,
             Self::Planned => "the plan is ready; no tool was called",
             Self::Failed { message, .. } | Self::LimitReached { message, .. } => message,
-            Self::Suspended { .. } => "waiting for your decision",
+            Self::Suspended { .. } => {
+                "the run is suspended: it waits for approvals or for the outcome of a step"
+            }
             Self::Cancelled => "the run was cancelled",
         })
     }

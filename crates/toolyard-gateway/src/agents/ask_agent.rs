@@ -29,9 +29,9 @@ use super::{
 
 pub(super) const ASK_AGENT: &str = "ask_agent";
 
-/// What a client reads if its answer to an approval request was no decision.
+/// What a client reads if its answer to an approval request was invalid.
 const INVALID_ANSWER_NOTICE: &str =
-    "the answer did not fit the form: `decision` must be allow, always or deny";
+    "the answer to the approval request was ignored: `decision` must be `allow`, `always` or `deny`";
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suspended_run_tells_its_client_that_its_answer_was_no_decision() {
+    fn an_invalid_approval_answer_is_reported() {
         let text = |has_invalid_answer| {
             let end = RunEnd::Suspended { waiting_for: vec!["2".to_owned()] };
             tool_output(&"01J".into(), end, "", has_invalid_answer).unwrap().to_text()

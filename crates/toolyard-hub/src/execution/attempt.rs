@@ -337,7 +337,7 @@ impl Call<'_> {
                 tool = &*candidate.name,
                 error = error.message(),
                 hint = error.hint(),
-                // The name is a claim of the client unless callers are told apart.
+                // Unless the caller is identified, the name is only the client's claim.
                 caller = is_authenticated.then_some(&**self.caller_name),
                 client = (!is_authenticated).then_some(&**self.caller_name),
                 call = self.request.id,

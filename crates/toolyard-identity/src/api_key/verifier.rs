@@ -110,7 +110,7 @@ impl CallerReader {
         }
         self.younger_than(MAX_OUTAGE).ok_or_else(|| {
             let outage = self.first_failure.load().as_ref().map(|failure| failure.elapsed());
-            let service = "the store with the API keys";
+            let service = "the API keys in the store";
             AuthenticationError::Unavailable { service, outage, retry_after: RETRY_DELAY }
         })
     }

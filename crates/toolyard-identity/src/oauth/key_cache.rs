@@ -134,7 +134,7 @@ impl KeyCache {
 
     fn unavailable(&self, retry_after: Duration) -> AuthenticationError {
         let outage = self.first_failure.load().as_ref().map(|failure| failure.elapsed());
-        AuthenticationError::Unavailable { service: "the issuer of tokens", outage, retry_after }
+        AuthenticationError::Unavailable { service: "the issuer's keys", outage, retry_after }
     }
 
     /// Reads the keys and records the attempt. `None` if they cannot be read.

@@ -21,7 +21,7 @@ pub struct McpServerConfig {
     pub program: Option<TransportConfig>,
     /// Whether the server is used.
     pub enabled: bool,
-    /// Whether its hints are trusted, it may substitute other trusted sources, and clients get its instructions.
+    /// Whether its hints are trusted, its tools may replace equivalent ones of other trusted sources, and clients get its instructions.
     pub trusted: bool,
     /// Whether a call that is not read-only excludes all other calls to the server.
     pub exclusive: bool,

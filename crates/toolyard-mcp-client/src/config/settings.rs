@@ -49,7 +49,7 @@ pub struct ServerSettings {
     /// Whether the server is used.
     #[serde(skip_serializing_if = "is_true")]
     pub enabled: bool,
-    /// Whether its hints are trusted, it may substitute other trusted sources, and clients get its instructions.
+    /// Whether its hints are trusted, its tools may replace equivalent ones of other trusted sources, and clients get its instructions.
     #[serde(skip_serializing_if = "is_false")]
     pub trusted: bool,
     /// Whether a call that is not read-only excludes all other calls to the server.

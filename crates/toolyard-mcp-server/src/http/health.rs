@@ -34,7 +34,7 @@ pub struct ReadinessCheck {
     /// More, for clients with a token only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// Whether the process is not ready if the check fails.
+    /// Whether a failure makes the process unready.
     #[serde(skip)]
     pub is_required: bool,
 }
@@ -50,7 +50,7 @@ impl ReadinessCheck {
         Self { name, ok: false, reason: Some(reason), detail: None, is_required: true }
     }
 
-    /// The same check, which is reported, and whose failure leaves the process ready.
+    /// Makes the check informational: a failure is reported, but the process stays ready.
     #[must_use]
     pub fn optional(mut self) -> Self {
         self.is_required = false;

@@ -18,8 +18,8 @@ pub trait HttpRoutes: Send + Sync + fmt::Debug {
         false
     }
 
-    /// Who sent a request without credentials in its headers, by a ticket in its query. Asked before such a request is refused; hosts
-    /// and origins are checked nevertheless.
+    /// Returns the identity of a valid ticket in the query. Called only for requests without credentials; Host and Origin are checked
+    /// in any case.
     fn ticket_holder(&self, method: &Method, path: &str, query: &str) -> Option<Arc<CallerIdentity>> {
         let _ = (method, path, query);
         None

@@ -367,7 +367,7 @@ impl BackgroundWriter {
     /// Notes that the store does not take records.
     fn begin_outage(&mut self, error: &str) -> &mut Outage {
         self.failing.get_or_insert_with(|| {
-            tracing::warn!(error, "the store cannot be written; audit records wait in a file until it can");
+            tracing::warn!(error, "cannot write audit records to the store; spilling them to a file");
             Outage { since: Instant::now(), retry_delay: MIN_RETRY_DELAY }
         })
     }
@@ -375,7 +375,7 @@ impl BackgroundWriter {
     fn end_outage(&mut self) {
         if let Some(outage) = self.failing.take() {
             let seconds = outage.since.elapsed().as_secs();
-            tracing::warn!(seconds, "the store can be written again, and has all audit records");
+            tracing::warn!(seconds, "writing audit records to the store works again");
         }
     }
 

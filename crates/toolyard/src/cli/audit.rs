@@ -30,10 +30,10 @@ pub(crate) enum AuditCommand {
     Export {
         /// Output file; `-` for stdout
         file: PathBuf,
-        /// Only records after this one, such as the last one of an earlier export
+        /// Only records with a larger number, such as after the last one of an earlier export
         #[arg(long, value_name = "NUMBER")]
         after: Option<i64>,
-        /// Only calls from this time on, such as 2026-11-19T08:00:00Z
+        /// Only records from this time on, such as 2026-11-19T08:00:00Z
         #[arg(long, value_name = "TIME", value_parser = unix_millis)]
         since: Option<i64>,
     },

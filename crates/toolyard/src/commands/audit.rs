@@ -13,7 +13,7 @@ use crate::{
     cli::{AuditCommand, AuditFilter},
     config::files::create_private,
     error::CliError,
-    terminal::{Output, progress::with_progress},
+    terminal::{Output, pluralize, progress::with_progress},
 };
 
 const RECORDS_PER_PAGE: i64 = 10_000;
@@ -54,7 +54,7 @@ async fn export(
     let write_error =
         |error: std::io::Error| CliError::usage(format!("failed to write {}: {error}", file.display()));
     let is_stdout = file.as_os_str() == "-";
-    // A reader that is gone must not count as one that got the records. A terminal gets escaped text.
+    // A closed pipe is an error. A terminal gets escaped text.
     let mut target: Option<Box<dyn std::io::Write>> = match is_stdout {
         true if std::io::stdout().is_terminal() => None,
         true => Some(Box::new(std::io::BufWriter::new(std::io::stdout()))),
@@ -74,7 +74,7 @@ async fn export(
         }
         count += page.len();
         selection.after = page.last().map_or(selection.after, |last| Some(last.number));
-        // What is recorded meanwhile is left to the next export.
+        // Later records belong to the next export.
         if i64::try_from(page.len()).is_ok_and(|length| length < selection.limit) {
             break;
         }
@@ -84,7 +84,7 @@ async fn export(
     }
     let next =
         selection.after.map(|last| format!("; continue later with --after {last}")).unwrap_or_default();
-    output.message(&format!("exported {count} records{next}"));
+    output.message(&format!("exported {}{next}", pluralize(count, "record")));
     Ok(())
 }
 

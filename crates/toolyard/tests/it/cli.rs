@@ -293,7 +293,7 @@ fn calls_are_audited_and_the_log_is_verified() {
     let exported = home.run(&["audit", "export", "-", "--after", "1"]);
     let records: Vec<&str> = exported.lines().filter(|line| line.starts_with('{')).collect();
     assert!(records.len() == 1 && records[0].contains("\"number\":2"), "{exported}");
-    assert!(exported.contains("exported 1 records; continue later with --after 2"), "{exported}");
+    assert!(exported.contains("exported 1 record; continue later with --after 2"), "{exported}");
     let later = home.run(&["audit", "search", "--since", "2100-01-01T00:00:00Z", "--json"]);
     assert_eq!(later.trim(), "[]");
     let earlier = home.run(&["audit", "search", "--until", "2100-01-01T00:00:00Z", "--json"]);

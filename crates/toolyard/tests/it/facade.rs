@@ -61,7 +61,10 @@ async fn calls_with_side_effects_need_approval() {
         .unwrap();
     let outcome = toolyard.agent("assistant").ask("What are 20 euros in yen?").await.unwrap();
     assert!(matches!(outcome.end, RunEnd::Suspended { .. }), "{outcome:?}");
-    assert_eq!((outcome.answer(), outcome.to_string().as_str()), (None, "waiting for your decision"));
+    assert_eq!(
+        (outcome.answer(), outcome.to_string().as_str()),
+        (None, "the run is suspended: it waits for approvals or for the outcome of a step")
+    );
     assert_eq!(calls.load(Ordering::SeqCst), 0);
 }
 

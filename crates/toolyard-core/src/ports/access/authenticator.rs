@@ -71,15 +71,15 @@ pub enum AuthenticationError {
     /// Remedy: request the scope when you sign in, and allow it for the client at the issuer.
     #[error("the token lacks a scope: {0}")]
     InsufficientScope(String),
-    /// The issuer of tokens or the store with the API keys does not answer, so the gateway cannot tell whether the
-    /// credentials are valid.
+    /// The issuer's keys, or the API keys in the store, cannot be read, so the gateway cannot tell whether the credentials
+    /// are valid.
     ///
     /// Remedy: try again later; as the operator, check the issuer of `[serve.oauth]` and the store (`toolyard doctor`).
-    #[error("{service} {}, so credentials cannot be checked; try again in {} s", silence(.outage), .retry_after.as_secs().max(1))]
+    #[error("cannot check credentials: reading {service} {}; try again in {} s", failure(.outage), .retry_after.as_secs().max(1))]
     Unavailable {
-        /// What does not answer.
+        /// What cannot be read.
         service: &'static str,
-        /// For how long, as far as is known.
+        /// How long ago the first failed attempt since the last success was, if there was one.
         outage: Option<Duration>,
         /// When to try again.
         retry_after: Duration,
@@ -87,10 +87,10 @@ pub enum AuthenticationError {
 }
 
 /// In steps of ten seconds, so that a log does not have a line for each second.
-fn silence(outage: &Option<Duration>) -> String {
+fn failure(outage: &Option<Duration>) -> String {
     match outage.map_or(0, |outage| outage.as_secs() / 10 * 10) {
-        0 => "does not answer".to_owned(),
-        seconds => format!("has not answered for {seconds} s"),
+        0 => "failed".to_owned(),
+        seconds => format!("has failed for {seconds} s"),
     }
 }
 
@@ -103,13 +103,14 @@ mod tests {
         let text = |outage: Option<u64>| {
             let outage = outage.map(Duration::from_secs);
             let retry_after = Duration::from_millis(300);
-            AuthenticationError::Unavailable { service: "the store", outage, retry_after }.to_string()
+            AuthenticationError::Unavailable { service: "the API keys in the store", outage, retry_after }
+                .to_string()
         };
         assert_eq!(
             text(Some(34)),
-            "the store has not answered for 30 s, so credentials cannot be checked; try again in 1 s"
+            "cannot check credentials: reading the API keys in the store has failed for 30 s; try again in 1 s"
         );
-        let unknown = "the store does not answer, so credentials cannot be checked; try again in 1 s";
+        let unknown = "cannot check credentials: reading the API keys in the store failed; try again in 1 s";
         assert_eq!((text(None).as_str(), text(Some(9)).as_str()), (unknown, unknown));
     }
 }

@@ -67,8 +67,8 @@ pub trait Caller: Send + Sync + fmt::Debug {
     }
 
     /// The `_meta` that the caller sent with its request, a JSON object, for the server of the tool. The progress token, the trace
-    /// context, and fields that begin with `io.modelcontextprotocol/` or `toolyard/` are not passed on. Fields with another prefix
-    /// that MCP reserves (its second label is `modelcontextprotocol` or `mcp`) are.
+    /// context, and fields that begin with `io.modelcontextprotocol/` or `toolyard/` are not passed on. All other fields are
+    /// forwarded, including those with prefixes that MCP reserves (such as `com.mcp.`).
     fn request_meta(&self) -> Option<&RawJson> {
         None
     }

@@ -17,7 +17,7 @@ pub trait ToolService: Send + Sync + fmt::Debug {
     /// client may not call has none.
     fn describe(&self, name: &str, client: &ClientInfo) -> Option<RawJson>;
 
-    /// How models should use the tools that this client sees, in the words of their sources; `None` if no source says that.
+    /// Instructions of the visible tools' sources, for the client's model; `None` if no source has any.
     fn instructions(&self, client: &ClientInfo) -> Option<String> {
         let _ = client;
         None

@@ -326,8 +326,8 @@ fn without_own_entry(client: Client, text: &str, record: &UndoRecord) -> Result<
     )
 }
 
-/// The record that undoes this change, together with an earlier one of the same file. An earlier one without servers is
-/// dropped if the file has no own entry any more: the user has replaced the file since.
+/// The record that undoes this change, together with an earlier one of the same file. If the earlier record moved no
+/// servers and the file no longer contains Toolyard's entry, the user has replaced the file: the earlier record is discarded.
 fn merge_records(
     record: Option<UndoRecord>,
     change: &FileChange,

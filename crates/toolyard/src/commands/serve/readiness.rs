@@ -57,8 +57,7 @@ impl GatewayReadiness {
                 Ok(()) => ReadinessCheck::passed("store"),
                 Err(error) => ReadinessCheck::failed("store", "unreachable").with_detail(error.to_string()),
             };
-            // Reported only: a gateway that runs has opened its store, and most calls do without it. Replicas share a store, so
-            // that during a failover load balancers would have none left to send requests to.
+            // Informational: replicas share the store, and an outage would make all of them unready at once.
             checks.push(check.optional());
         }
         checks.push(self.check_servers());

@@ -272,11 +272,20 @@ fn show(server: &ManagedServer, failure: Option<&ServerFailure>, output: &Output
     let names = tool_names(server, &approvals, ToolOffer::Offered);
     let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     output.line(&format!("  Tools: {names}"));
-    for reason in tools_not_offered(server, &approvals) {
-        output.line(&format!("  {reason}"));
+    let count = |offer: ToolOffer| tool_names(server, &approvals, offer).len();
+    let (task_only, excluded) = (count(ToolOffer::TaskOnly), count(ToolOffer::Excluded));
+    let task = if task_only == 1 { "a task" } else { "tasks" };
+    if task_only > 0 {
+        let tools = pluralize(task_only, "tool");
+        output.line(&format!("  Not offered: {tools}, which can only be called as {task}"));
+    }
+    if excluded > 0 {
+        let tools = pluralize(excluded, "tool");
+        output.line(&format!("  Not offered: {tools}, because of the server's settings"));
     }
     if let Some(instructions) = &server.content().instructions {
-        let readers = if config.trusted { "clients get them" } else { "for clients of a trusted server" };
+        let readers =
+            if config.trusted { "sent to clients" } else { "not sent to clients: the server is not trusted" };
         output.line(&format!("  Instructions ({readers}):"));
         instructions.lines().for_each(|line| output.line(&format!("    {line}")));
     }

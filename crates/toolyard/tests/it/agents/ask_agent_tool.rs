@@ -65,7 +65,10 @@ fn a_legacy_client_gets_progress_and_approval_requests() {
     for (decision, expected) in [
         ("allow", "I wrote it down."),
         ("cancel", "Waiting for approval: "),
-        ("yes", "the answer did not fit the form: `decision` must be allow, always or deny"),
+        (
+            "yes",
+            "the answer to the approval request was ignored: `decision` must be `allow`, `always` or `deny`",
+        ),
     ] {
         let mut params = ask_agent_params("note it");
         params["_meta"] = json!({"progressToken": "p"});

@@ -304,14 +304,14 @@ fn instructions_are_shown_before_the_server_is_trusted() {
       Protocol: legacy
       Trusted: no
       Tools: greet
-      Instructions (for clients of a trusted server):
+      Instructions (not sent to clients: the server is not trusted):
         Greet twice.
         Then stop.
     ");
     home.run(&["servers", "trust", "fake", "--yes"]);
     let shown = home.run(&["servers", "show", "fake"]);
     assert!(
-        shown.contains("  Instructions (clients get them):\n    Greet twice.\n    Then stop.\n"),
+        shown.contains("  Instructions (sent to clients):\n    Greet twice.\n    Then stop.\n"),
         "{shown}"
     );
     let shown: Value = serde_json::from_str(&home.run(&["servers", "show", "fake", "--json"])).unwrap();

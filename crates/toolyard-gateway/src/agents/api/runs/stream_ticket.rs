@@ -53,8 +53,11 @@ pub(in crate::agents::api) struct CreatedStreamTicket {
 impl StreamTickets {
     fn issue(&self, run: &RunId, identity: &CallerIdentity) -> Result<String, ApiError> {
         let mut bytes = [0; TICKET_BYTES];
-        rand::fill(&mut bytes)
-            .map_err(|_| ApiError::internal("there are no random numbers for a stream ticket"))?;
+        rand::fill(&mut bytes).map_err(|_| {
+            ApiError::internal(
+                "failed to create a stream ticket: the system's random number generator failed",
+            )
+        })?;
         let ticket = URL_SAFE_NO_PAD.encode(bytes);
         let mut tickets = self.lock();
         let now = Instant::now();
@@ -107,7 +110,7 @@ fn remove_expired(tickets: &mut VecDeque<StreamTicket>, now: Instant) {
 }
 
 fn too_many_tickets(retry_after: Duration) -> ApiError {
-    let message = "there are too many stream tickets that have not expired";
+    let message = "too many unexpired stream tickets; retry later";
     ApiError { code: Some("too_many_tickets"), ..ApiError::quota_exceeded(message, retry_after) }
 }
 
