@@ -67,8 +67,7 @@ pub(crate) struct ErrorBody {
 struct ErrorDetail {
     /// What failed and why.
     message: String,
-    /// `authentication_error` (401), `permission_error` (403), `not_found_error` (404), `conflict_error` (409),
-    /// `rate_limit_error` (429), or else `invalid_request_error` or `server_error`.
+    /// OpenAI's: `invalid_request_error`, also for 401, 403, 404 and 409, `rate_limit_error` (429) or `server_error`.
     r#type: String,
     /// The parameter or field of the body that is wrong, if it is one: `limit`, `history[0].role`.
     param: Option<String>,

@@ -27,7 +27,7 @@ pub(crate) const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
-    /// OpenAI's error type, unless the status has one of its own: see [`ApiError::type_name`].
+    /// OpenAI's error type, such as `invalid_request_error` or `server_error`.
     pub(crate) kind: &'static str,
     pub(crate) message: String,
     pub(crate) param: Option<Box<str>>,
@@ -124,22 +124,11 @@ impl ApiError {
             || (self.status == StatusCode::CONFLICT && self.code == Some("already_started"))
     }
 
-    fn type_name(&self) -> &'static str {
-        match self.status.as_u16() {
-            401 => "authentication_error",
-            403 => "permission_error",
-            404 => "not_found_error",
-            409 => "conflict_error",
-            _ => self.kind,
-        }
-    }
-
     pub(crate) fn to_json(&self) -> Value {
-        let Self { message, param, code, hint, .. } = self;
+        let Self { kind, message, param, code, hint, .. } = self;
         let clean = |text: &str| sanitize(&redact(text)).0.into_owned();
         let param = param.as_deref().map(clean);
-        let mut error =
-            json!({"message": clean(message), "type": self.type_name(), "param": param, "code": code});
+        let mut error = json!({"message": clean(message), "type": kind, "param": param, "code": code});
         if let (Some(fields), Some(hint)) = (error.as_object_mut(), hint) {
             fields.insert("hint".to_owned(), clean(hint).into());
         }
@@ -343,23 +332,6 @@ mod tests {
         assert_eq!((outage.status, outage.code), (StatusCode::SERVICE_UNAVAILABLE, Some(STORE_UNAVAILABLE)));
         assert!(outage.is_retryable());
         assert_eq!(exceeded(Some("timed out")).kind(), ErrorKind::Unavailable);
-    }
-
-    #[test]
-    fn the_type_of_an_error_follows_its_status() {
-        let type_of = |error: ApiError| error.to_json()["error"]["type"].clone();
-        for (status, expected) in [
-            (StatusCode::UNAUTHORIZED, "authentication_error"),
-            (StatusCode::FORBIDDEN, "permission_error"),
-            (StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error"),
-        ] {
-            assert_eq!(type_of(ApiError::refused(status, "x")), expected);
-        }
-        assert_eq!(type_of(ApiError::not_found("run_not_found", "x")), "not_found_error");
-        assert_eq!(type_of(ApiError::conflict("run_finished", "x")), "conflict_error");
-        assert_eq!(type_of(IdempotencyError::InProgress.into()), "conflict_error");
-        assert_eq!(type_of(ApiError::quota_exceeded("x", Duration::ZERO)), "rate_limit_error");
-        assert_eq!(type_of(ApiError::unavailable("shutting_down", "x")), "server_error");
     }
 
     #[test]
