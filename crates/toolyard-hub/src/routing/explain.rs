@@ -64,7 +64,7 @@ pub(crate) fn other_sources_hint(snapshot: &Snapshot, route: &Route, tool: &str)
     Some(format!("not called, because not known to be equivalent: {sources}{name}{pin}"))
 }
 
-/// Error for a bare name of several sources between which nobody decided.
+/// Error for a bare name that several sources offer and no setting assigns to one of them.
 pub(crate) fn ambiguous_name(
     snapshot: &Snapshot,
     candidates: &[Arc<ToolCandidate>],
@@ -91,8 +91,10 @@ pub(crate) fn ambiguous_name(
 
 /// Error for several matching tools that are not interchangeable.
 pub(crate) fn ambiguous_capability(capability: &Capability, candidates: &[Arc<ToolCandidate>]) -> ToolError {
-    let names: Vec<String> =
+    let mut names: Vec<String> =
         candidates.iter().map(|tool| format!("{} ({})", tool.name, tool.source_id())).collect();
+    // The order of the candidates depends on which server was seen first.
+    names.sort();
     let reason = match candidates.first() {
         Some(first) if first.source.info.trusted => "none of them is known to be read-only",
         _ => "none of them is trusted",

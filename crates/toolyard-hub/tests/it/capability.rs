@@ -56,6 +56,18 @@ async fn a_choice_between_writing_tools_is_refused_and_lists_them() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_choice_between_many_tools_lists_eight_in_order() {
+    let sources: Vec<String> = (10..30).map(|number| format!("mail{number}")).collect();
+    let test_tools: Vec<TestTool> =
+        sources.iter().map(|source| test_tool("email_send", source).writes()).collect();
+    let (hub, _) = hub_with(&test_tools);
+    let error = call_by_capability(&hub, "email").await.unwrap_err();
+    let listed: Vec<&str> = error.hint().unwrap().split("email_send ").skip(1).collect();
+    assert_eq!(listed.len(), 8, "{listed:?}");
+    assert!(listed.is_sorted(), "{listed:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_single_writing_tool_is_called_alone_and_once() {
     let (hub, call_log) = hub_with(&[
         failing(test_tool("email_send", "mail").writes(), ErrorKind::ResponseLost),
