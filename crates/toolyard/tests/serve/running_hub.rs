@@ -17,6 +17,15 @@ fn add_other_server(home: &TestHome) -> String {
 }
 
 #[tokio::test]
+async fn a_starting_gateway_says_how_many_tools_it_knows() {
+    let home = home_with_server();
+    let gateway = HttpGateway::start(&home, &[]);
+    let is_counted = || gateway.stderr().contains(" tools from 2 sources   (toolyard tools list)");
+    assert!(wait_until(10_000, is_counted), "{}", gateway.stderr());
+    gateway.stop().await;
+}
+
+#[tokio::test]
 async fn a_running_hub_takes_over_an_added_server() {
     let home = home_with_server();
     let gateway = HttpGateway::start(&home, &[]);

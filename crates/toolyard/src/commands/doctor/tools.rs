@@ -6,16 +6,11 @@ use toolyard::Toolyard;
 use toolyard_hub::{NameMatches, Snapshot, ToolCandidate};
 
 use super::finding::{Finding, Severity, some_names};
-use crate::{commands::tools::listed_tools, terminal::pluralize};
+use crate::commands::tools::count_tools;
 
 pub(super) fn check(toolyard: &Toolyard) -> Vec<Finding> {
     let snapshot = toolyard.hub().snapshot();
-    // As many as `toolyard tools list` has rows.
-    let listed =
-        listed_tools(toolyard).iter().filter(|tool| snapshot.callable_name(tool, None).is_some()).count();
-    let tools = pluralize(listed, "tool");
-    let sources = pluralize(toolyard.hub().sources().len(), "source");
-    let mut findings = vec![Finding::ok("tools", format!("{tools} from {sources}"))];
+    let mut findings = vec![Finding::ok("tools", count_tools(toolyard))];
     findings.extend(check_collisions(&snapshot));
     findings.extend(check_name_owners(&snapshot));
     findings

@@ -5,11 +5,16 @@ use std::{io::IsTerminal as _, net::SocketAddr};
 use toolyard::{Toolyard, settings::ServeSettings};
 
 use super::{DEFAULT_ADDRESS, console::ServedConsole, secrets::Secrets};
-use crate::{cli::ServeArgs, commands::agent_run::suggest_model_test, terminal::Output};
+use crate::{
+    cli::ServeArgs,
+    commands::{agent_run::suggest_model_test, tools::count_tools},
+    terminal::Output,
+};
 
-/// Prints the endpoints, the token and how to connect a client.
+/// Prints the endpoints, the tools that are known so far, the token and how to connect a client.
 pub(super) fn print(
     address: SocketAddr,
+    toolyard: &Toolyard,
     arguments: &ServeArgs,
     serve: &ServeSettings,
     secrets: &Secrets,
@@ -17,6 +22,7 @@ pub(super) fn print(
 ) {
     let url = format!("http://{address}/mcp");
     output.message(&format!("serving at {url}"));
+    output.message(&format!("  {}   (toolyard tools list)", count_tools(toolyard)));
     for profile in serve.profiles.keys() {
         output.message(&format!("  profile {profile} at {url}/{profile}"));
     }

@@ -190,7 +190,7 @@ async fn run_http(
     // Before it says that it serves: other commands find it from then on.
     let hub = RunningHub::new(Some(format!("http://{own_address}/mcp")), !arguments.no_auth, context);
     let _announcement = hub.with_operator_secret(console.operator_secret.clone()).announce(context);
-    banner::print(address, arguments, serve, &secrets, output);
+    banner::print(address, &toolyard, arguments, serve, &secrets, output);
     print_replica_notes(serve, arguments, context, output);
     if agents.is_some() {
         banner::print_agents(address, &toolyard, output);

@@ -14,7 +14,11 @@ use toolyard_mcp::definition::diff_definitions;
 use toolyard_mcp_client::McpManager;
 
 use self::experience::Experience;
-use crate::{cli::ToolsCommand, error::CliError, terminal::Output};
+use crate::{
+    cli::ToolsCommand,
+    error::CliError,
+    terminal::{Output, pluralize},
+};
 
 pub(super) async fn run(command: ToolsCommand, toolyard: &Toolyard, output: &Output) -> Result<(), CliError> {
     match command {
@@ -47,7 +51,7 @@ fn tools_of_source(toolyard: &Toolyard, id: &str) -> Result<Vec<Arc<ToolCandidat
 }
 
 /// Every tool that can be called, and denied ones; of equivalent tools the preferred one.
-pub(super) fn listed_tools(toolyard: &Toolyard) -> Vec<Arc<ToolCandidate>> {
+fn listed_tools(toolyard: &Toolyard) -> Vec<Arc<ToolCandidate>> {
     let snapshot = toolyard.hub().snapshot();
     let mut tools: Vec<Arc<ToolCandidate>> = Vec::new();
     for (_, found) in snapshot.candidates_by_name() {
@@ -55,6 +59,14 @@ pub(super) fn listed_tools(toolyard: &Toolyard) -> Vec<Arc<ToolCandidate>> {
     }
     tools.sort_by(|one, other| (&one.name, one.source_id()).cmp(&(&other.name, other.source_id())));
     tools
+}
+
+/// How many tools are known of how many sources: as many as `toolyard tools list` has rows.
+pub(super) fn count_tools(toolyard: &Toolyard) -> String {
+    let snapshot = toolyard.hub().snapshot();
+    let has_name = |tool: &&Arc<ToolCandidate>| snapshot.callable_name(tool, None).is_some();
+    let tools = pluralize(listed_tools(toolyard).iter().filter(has_name).count(), "tool");
+    format!("{tools} from {}", pluralize(toolyard.hub().sources().len(), "source"))
 }
 
 /// Prints tools under the names by which they are called. A tool that no name reaches is left out.
