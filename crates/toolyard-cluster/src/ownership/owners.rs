@@ -64,6 +64,7 @@ pub struct SessionOwners {
     turns: Vec<tokio::sync::Mutex<()>>,
     /// Ends what this process has of a session that it no longer owns.
     end_session: EndSession,
+    has_state: HasState,
     /// Whether this process takes no more sessions, because it ends.
     is_closing: AtomicBool,
     /// Calls that other processes executed for this one.
@@ -84,6 +85,7 @@ pub struct OwnershipStatistics {
 }
 
 type EndSession = Box<dyn Fn(&str) -> BoxFuture<'static, ()> + Send + Sync>;
+type HasState = Box<dyn Fn(&str) -> BoxFuture<'static, bool> + Send + Sync>;
 
 /// Where a call must go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,12 +115,14 @@ impl fmt::Debug for SessionOwners {
 
 impl SessionOwners {
     /// The owners of sessions, as the store's leases say. `end_session` gets the name of each session that this process must not use any
-    /// more, and completes when nothing of it is left.
+    /// more, and completes when nothing of it is left. `has_state` gets the name of a session that another process had, and says whether
+    /// its end lost anything.
     pub fn new(
         peers: Arc<dyn Peers>,
         leases: Arc<dyn SessionLeases>,
         settings: OwnershipSettings,
         end_session: impl Fn(&str) -> BoxFuture<'static, ()> + Send + Sync + 'static,
+        has_state: impl Fn(&str) -> BoxFuture<'static, bool> + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new(Self {
             holder: format!("{:016x}", peers.own_number()),
@@ -129,6 +133,7 @@ impl SessionOwners {
             known: Mutex::default(),
             turns: (0..CONCURRENT_TAKES).map(|_| tokio::sync::Mutex::new(())).collect(),
             end_session: Box::new(end_session),
+            has_state: Box::new(has_state),
             is_closing: AtomicBool::new(false),
             forwarded: CallOutcomes::default(),
             takeovers: AtomicU64::new(0),
@@ -237,7 +242,10 @@ impl SessionOwners {
                 // The process that the caller talks to records that it was told.
                 let users = self.bounded(self.leases.session_users(session)).await?;
                 if !users.iter().any(|(known, seen)| known == user && *seen == fence) {
-                    return Ok(Admission::SessionLost(fence));
+                    if self.has_lost_state(session).await {
+                        return Ok(Admission::SessionLost(fence));
+                    }
+                    self.bounded(self.leases.record_session_user(session, fence, user)).await?;
                 }
             }
         }
@@ -250,6 +258,12 @@ impl SessionOwners {
         } else {
             Ok(Admission::Expired)
         }
+    }
+
+    /// Whether the end of the earlier session lost anything. Without an answer in time, it did.
+    async fn has_lost_state(&self, session: &str) -> bool {
+        let answer = (self.has_state)(session);
+        tokio::time::timeout(self.settings.lease / 2, answer).await.unwrap_or(true)
     }
 
     /// Records that a caller is being told of a lost session. Done by the process that the caller talks to, so that an answer that

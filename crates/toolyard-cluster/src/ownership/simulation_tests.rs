@@ -21,7 +21,7 @@ use super::{
     OWNED_CALL_SERVICE, OwnedCallService, OwnedTools, OwnershipSettings, OwnershipStatistics, SessionOwners,
 };
 use crate::{
-    ownership::owners::lock,
+    ownership::owners::{Admission, Location, lock},
     testing::{Death, MemoryCluster, MemoryPeers},
 };
 
@@ -268,10 +268,12 @@ impl Process {
         let ended = Arc::clone(&sessions);
         let settings = OwnershipSettings { lease: LEASE, idle: Duration::from_hours(1) };
         let leases = Arc::clone(&world.leases) as Arc<dyn SessionLeases>;
-        let owners = SessionOwners::new(Arc::clone(&peers) as _, leases, settings, move |session| {
+        let end_session = move |session: &str| -> BoxFuture<'static, ()> {
             lock(&ended).remove(session);
             Box::pin(std::future::ready(()))
-        });
+        };
+        let owners =
+            SessionOwners::new(Arc::clone(&peers) as _, leases, settings, end_session, |_| answered(true));
         let counter = CounterTool {
             spec: ToolSpec::new("count", "Counts."),
             process: number,
@@ -471,15 +473,40 @@ fn without_trouble_every_call_succeeds() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn sessions_that_go_to_another_process_are_counted() {
+fn answered<T: Send + 'static>(value: T) -> BoxFuture<'static, T> {
+    Box::pin(std::future::ready(value))
+}
+
+/// Two processes that share leases.
+fn two_owners(has_state: bool) -> (Arc<SessionOwners>, Arc<SessionOwners>) {
     let (cluster, leases) = (MemoryCluster::default(), Arc::new(MemoryLeases::default()));
     let owners = |number| {
         let settings = OwnershipSettings { lease: LEASE, idle: Duration::from_hours(1) };
         let leases = Arc::clone(&leases) as Arc<dyn SessionLeases>;
-        SessionOwners::new(cluster.join(number) as _, leases, settings, |_| Box::pin(std::future::ready(())))
+        let (end_session, has_state) = (|_: &str| answered(()), move |_: &str| answered(has_state));
+        SessionOwners::new(cluster.join(number) as _, leases, settings, end_session, has_state)
     };
-    let (one, two) = (owners(1), owners(2));
+    (owners(1), owners(2))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_is_told_of_a_lost_session_only_if_it_had_state() {
+    for has_state in [true, false] {
+        let (one, two) = two_owners(has_state);
+        let Location::Here(fence) = one.take("session").await.unwrap() else { panic!("the session is free") };
+        let admission = one.admit("session", fence, "ada").await.unwrap();
+        assert!(matches!(admission, Admission::Admitted(_)), "{admission:?}");
+        sleep(LEASE + Duration::from_secs(1)).await;
+        let Location::Here(fence) = two.take("session").await.unwrap() else { panic!("the lease is over") };
+        let admission = two.admit("session", fence, "ada").await.unwrap();
+        assert_eq!(matches!(admission, Admission::SessionLost(_)), has_state, "{admission:?}");
+        assert_eq!(matches!(admission, Admission::Admitted(_)), !has_state, "{admission:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_that_go_to_another_process_are_counted() {
+    let (one, two) = two_owners(true);
     let statistics = |owners: &SessionOwners| {
         let OwnershipStatistics { owned, takeovers, losses } = owners.statistics();
         (owned, takeovers, losses)

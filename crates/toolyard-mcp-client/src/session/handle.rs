@@ -123,6 +123,11 @@ impl Session {
         self.inner.requests.in_flight.clients_of_abandoned_calls()
     }
 
+    /// Whether the server may remember something in this session.
+    pub(crate) fn has_state(&self) -> bool {
+        self.inner.transport.has_state()
+    }
+
     /// Whether the transport usually tells which call an input request belongs to.
     pub(crate) fn relates_requests(&self) -> bool {
         self.inner.transport.relates_requests()

@@ -26,6 +26,11 @@ pub trait Transport: Send + Sync + std::fmt::Debug {
         false
     }
 
+    /// Whether the server can tell this connection from others, and so may remember something in it.
+    fn has_state(&self) -> bool {
+        true
+    }
+
     /// Shuts the connection down gracefully. Its tasks and processes have ended when the future is ready.
     fn close(&self) -> BoxFuture<'_, ()>;
 

@@ -421,6 +421,18 @@ async fn sessions_at_a_url_are_private_and_a_server_without_sessions_is_shared()
 }
 
 #[tokio::test]
+async fn a_server_that_gives_sessions_no_id_loses_nothing_with_them() {
+    let home = TestHome::new();
+    let _server = HttpServer::start(&home, "stateless", "[isolation]\nmax_instances = 1");
+    let gateway = HttpGateway::start(&home, &[]);
+    request(&gateway, None, "tools/list", json!({})).await;
+    succeed(&gateway, Some("ada"), "login", json!({"user": "ada"})).await;
+    for user in ["eve", "ada"] {
+        assert_eq!(succeed(&gateway, Some(user), "whoami", json!({})).await, "ada", "{user}");
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_falls_back_to_sessions_is_not_shared_any_more() {
     let home = TestHome::new();
     let server = HttpServer::start(&home, "modern", "");

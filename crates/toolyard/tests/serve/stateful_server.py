@@ -1,7 +1,8 @@
 """A small MCP server that keeps state: who is logged in, and a counter.
 
-usage: stateful_server.py FILE [legacy|modern] [PORT]
-On stdio, each process has one state. Over HTTP, each session of a legacy client has one; a modern server has one in all. FILE
+usage: stateful_server.py FILE [legacy|stateless|modern] [PORT]
+On stdio, each process has one state. Over HTTP, each session of a legacy client has one; a server that gives sessions no id
+("stateless"), and a modern one, has one in all. FILE
 gets a line for each process id on stdio, and the port over HTTP.
 """
 import http.server, json, os, sys, threading, time, uuid
@@ -79,8 +80,9 @@ def serve_stdio(file):
             print(json.dumps(respond(state, request, {}, False)), flush=True)
 
 
-def serve_http(file, is_modern, port):
+def serve_http(file, revision, port):
     sessions, only = {}, State()
+    is_modern, has_sessions = revision == "modern", revision == "legacy"
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -107,18 +109,18 @@ def serve_http(file, is_modern, port):
             session = self.headers.get("Mcp-Session-Id")
             if "id" not in request:
                 return self.answer(202)
-            if request["method"] == "initialize" and not is_modern:
+            if request["method"] == "initialize" and has_sessions:
                 session = uuid.uuid4().hex
                 sessions[session] = State()
-            if not is_modern and request["method"] != "server/discover" and session not in sessions:
+            if has_sessions and request["method"] != "server/discover" and session not in sessions:
                 return self.answer(404)
-            state = only if is_modern else sessions.get(session, only)
+            state = sessions.get(session, only)
             headers = {name.lower(): value for name, value in self.headers.items()}
             status = ((request.get("params") or {}).get("arguments") or {}).get("status")
             if status:
                 return self.answer(status, json.dumps(headers).encode())
             body = json.dumps(respond(state, request, headers, is_modern)).encode()
-            self.answer(200, body, None if is_modern else session)
+            self.answer(200, body, session if has_sessions else None)
 
         def log_message(self, *arguments):
             pass
@@ -132,6 +134,6 @@ def serve_http(file, is_modern, port):
 
 
 if len(sys.argv) > 2:
-    serve_http(sys.argv[1], sys.argv[2] == "modern", int(sys.argv[3]) if len(sys.argv) > 3 else 0)
+    serve_http(sys.argv[1], sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 0)
 else:
     serve_stdio(sys.argv[1])

@@ -41,7 +41,18 @@ impl ManagedServer {
 
     /// Whether the end of an instance ends what the server remembered, as far as the settings and the protocol tell.
     pub(super) fn loses_state(&self) -> bool {
-        self.keeps_state() && !self.config.stateless
+        let has_state = || self.live_session().is_none_or(|session| session.has_state());
+        self.keeps_state() && !self.config.stateless && has_state()
+    }
+
+    /// Whether the server remembers something in its sessions with this process, so that another process cannot continue them.
+    /// Connects to find out; without a connection, it does.
+    pub async fn has_session_state(self: &Arc<Self>) -> bool {
+        // What a program remembers ends with the program, which this process starts.
+        if self.config.has_log() {
+            return true;
+        }
+        self.connect().await.map_or(true, |session| session.has_state())
     }
 
     /// The shared instance, for a call without a caller that is told apart.

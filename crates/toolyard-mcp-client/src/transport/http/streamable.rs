@@ -56,6 +56,8 @@ pub(super) struct HttpConnection {
 #[derive(Debug, Clone, Default)]
 struct HttpSession {
     id: Option<HeaderValue>,
+    /// Whether the server gave the latest session an id, even if it does not know that any more.
+    had_id: bool,
     version: Option<HeaderValue>,
     /// Modern revisions have no sessions and no resumption, and closing a stream cancels its request.
     is_modern: bool,
@@ -83,6 +85,10 @@ impl StreamableHttp {
 impl Transport for StreamableHttp {
     fn relates_requests(&self) -> bool {
         true
+    }
+
+    fn has_state(&self) -> bool {
+        lock(&self.connection.session).had_id
     }
 
     fn send(&self, message: OutgoingMessage) -> BoxFuture<'_, Result<SendOutcome, TransportError>> {
@@ -256,7 +262,9 @@ impl HttpConnection {
         if let Some(id) = &mut id {
             id.set_sensitive(true);
         }
-        lock(&self.session).id = id;
+        let mut session = lock(&self.session);
+        session.had_id = id.is_some();
+        session.id = id;
     }
 
     /// Turns an error about an unknown session into [`TransportError::SessionExpired`] and forgets the session.

@@ -148,7 +148,7 @@ async fn a_session_is_kept_expires_and_is_started_again() {
         let error = client.error("tools/list").await;
         assert_eq!(error, TransportError::SessionExpired);
         assert!(error.had_no_effect());
-        assert!(!client.transport.has_session());
+        assert!(!client.transport.has_session() && client.transport.has_state());
         client.result("initialize").await;
         assert_eq!(client.result("tools/list").await, json!("known"));
         let all = server.received();
@@ -161,6 +161,18 @@ async fn a_session_is_kept_expires_and_is_started_again() {
         assert_eq!((last.method.as_str(), last.header("mcp-session-id")), ("DELETE", Some("second")));
         assert_eq!(client.transport.send(request(99, "ping")).await, Err(TransportError::Closed));
     }
+}
+
+#[tokio::test]
+async fn a_session_without_an_id_has_no_state() {
+    let server = TestServer::start(|request, mut reply| async move {
+        reply.json(request.response(&json!({}))).await;
+        Some(reply)
+    })
+    .await;
+    let client = TestClient::new(&server.url);
+    client.result("initialize").await;
+    assert!(!client.transport.has_state());
 }
 
 #[tokio::test]

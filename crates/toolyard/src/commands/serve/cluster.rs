@@ -53,13 +53,16 @@ impl Cluster {
         let peers = peers.await.map_err(|error| connect_error(&error))?;
         let peers = Arc::new(peers);
         let servers: Arc<OnceLock<Weak<McpManager>>> = Arc::default();
-        let ended = Arc::clone(&servers);
+        let (ended, asked) = (Arc::clone(&servers), Arc::clone(&servers));
         let lease = settings.lease().map_err(|error| CliError::usage(error.to_string()))?;
         let limits = OwnershipSettings { lease, ..OwnershipSettings::default() };
-        let owners =
-            SessionOwners::new(Arc::clone(&peers) as _, Arc::new(store.clone()), limits, move |session| {
-                Box::pin(end_session(Arc::clone(&ended), session.to_owned()))
-            });
+        let owners = SessionOwners::new(
+            Arc::clone(&peers) as _,
+            Arc::new(store.clone()),
+            limits,
+            move |session| Box::pin(end_session(Arc::clone(&ended), session.to_owned())),
+            move |session| Box::pin(has_session_state(Arc::clone(&asked), session.to_owned())),
+        );
         let tools = Arc::new(OwnedTools::default());
         let service = OwnedCallService::new(Arc::clone(&owners), Arc::clone(&tools));
         peers.register(OWNED_CALL_SERVICE, Arc::new(service));
@@ -227,6 +230,17 @@ async fn end_session(servers: Arc<OnceLock<Weak<McpManager>>>, session: String) 
                 server.stop_shared().await;
             }
         }
+    }
+}
+
+/// Whether the server of a session remembers something in it.
+async fn has_session_state(servers: Arc<OnceLock<Weak<McpManager>>>, session: String) -> bool {
+    let rest = session.strip_prefix(SESSION_PREFIX).unwrap_or(&session);
+    let server = rest.split_once('/').map_or(rest, |(server, _)| server);
+    let server = servers.get().and_then(Weak::upgrade).and_then(|manager| manager.server(server));
+    match server {
+        Some(server) => server.has_session_state().await,
+        None => true,
     }
 }
 
