@@ -14,11 +14,10 @@ use super::{
 };
 
 /// Labels that have names of the operator's tools, servers, agents and models.
-const PRIVATE_LABELS: [&str; 8] = [
+const PRIVATE_LABELS: [&str; 7] = [
     "quota",
     "tool",
     "source",
-    "server",
     "gen_ai_tool_name",
     "gen_ai_agent_name",
     "gen_ai_provider_name",
@@ -171,7 +170,7 @@ fn call_families(metrics: &Metrics) -> [Family; 6] {
             ),
         Family::seconds("mcp_client_operation_duration", "Duration of requests to upstream MCP servers")
             .with_histograms(
-                ["server", "mcp_method_name", "error_type", "mcp_protocol_version", "network_transport"],
+                ["mcp_method_name", "error_type", "mcp_protocol_version", "network_transport"],
                 &metrics.client_requests,
             ),
         Family::seconds("http_server_request_duration", "Duration of requests of the HTTP API")

@@ -182,9 +182,9 @@ fn series_of_many_tools_are_limited() {
     assert_eq!(metrics.activity().calls_total, 5_000);
 }
 
-fn client_request(server: &str, error_type: &str) -> Operation {
+fn client_request(method: &'static str, server: &str, error_type: Option<&str>) -> Operation {
     let kind = OperationKind::ClientRequest {
-        method: "tools/call".into(),
+        method: method.into(),
         target: None,
         resource: None,
         revision: "2025-11-25",
@@ -193,27 +193,51 @@ fn client_request(server: &str, error_type: &str) -> Operation {
         transport: Transport::Stdio,
         address: None,
     };
-    Operation { error_type: Some(error_type.to_owned().into()), ..operation(kind, 1, None) }
+    Operation { error_type: error_type.map(|error| error.to_owned().into()), ..operation(kind, 1, None) }
 }
 
 #[test]
 fn codes_that_a_server_invents_get_no_series() {
     let metrics = Metrics::default();
+    metrics.observe(&client_request("tools/call", "good", Some("timeout")));
     for code in 0..10_000 {
-        metrics.observe(&client_request("hostile", &code.to_string()));
-        metrics.observe(&client_request("hostile", &format!("http_{code}")));
+        metrics.observe(&client_request("tools/call", "hostile", Some(&code.to_string())));
+        metrics.observe(&client_request("tools/call", "hostile", Some(&format!("http_{code}"))));
     }
-    metrics.observe(&client_request("hostile", "-32601"));
-    metrics.observe(&client_request("good", "timeout"));
+    metrics.observe(&client_request("tools/list", "hostile", Some("-32601")));
     let text = exposition(&metrics, LabelDetail::All);
     for line in [
-        r#"mcp_client_operation_duration_seconds_count{server="hostile",mcp_method_name="tools/call",error_type="_OTHER",mcp_protocol_version="2025-11-25",network_transport="pipe"} 10000"#,
-        r#"mcp_client_operation_duration_seconds_count{server="good",mcp_method_name="tools/call",error_type="timeout",mcp_protocol_version="2025-11-25",network_transport="pipe"} 1"#,
+        r#"mcp_client_operation_duration_seconds_count{mcp_method_name="tools/call",error_type="_OTHER",mcp_protocol_version="2025-11-25",network_transport="pipe"} 10000"#,
+        r#"mcp_client_operation_duration_seconds_count{mcp_method_name="tools/call",error_type="timeout",mcp_protocol_version="2025-11-25",network_transport="pipe"} 1"#,
+        r#"mcp_client_operation_duration_seconds_count{mcp_method_name="tools/list",error_type="-32601",mcp_protocol_version="2025-11-25",network_transport="pipe"} 1"#,
     ] {
         assert!(text.lines().any(|known| known == line), "{line} is missing in\n{text}");
     }
-    assert!(metrics.client_requests.all().len() <= MAX_SERIES_PER_SERVER + 2);
+    assert!(metrics.client_requests.all().len() <= MAX_SERIES_PER_METHOD + 2);
     assert!(!text.contains("toolyard_metric_series_limit_reached_total 0"), "{text}");
+}
+
+#[test]
+fn a_scrape_of_500_servers_takes_less_than_a_megabyte() {
+    let (metrics, mut gauges) = (Metrics::default(), Gauges::default());
+    for number in 0..500 {
+        let server = format!("server-{number}");
+        for method in ["initialize", "tools/list", "tools/call"] {
+            metrics.observe(&client_request(method, &server, None));
+        }
+        metrics.observe(&call("record", Some(&server), 20, None));
+        gauges.sources.push(SourceGauges {
+            source: server,
+            tools: 20,
+            in_flight: 0,
+            queued: 0,
+            breaker: BreakerGauge::Closed,
+        });
+    }
+    for format in [ExpositionFormat::OpenMetrics, ExpositionFormat::Prometheus] {
+        let bytes = metrics.exposition(&gauges, format, LabelDetail::All).len();
+        assert!(bytes < 1_000_000, "{bytes} bytes");
+    }
 }
 
 #[test]

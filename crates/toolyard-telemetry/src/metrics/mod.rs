@@ -55,8 +55,8 @@ const NO_SOURCE: &str = "none";
 /// Series of counters; a histogram has many lines per series, and so fewer series.
 const MAX_COUNTER_SERIES: usize = 2_000;
 const MAX_HISTOGRAM_SERIES: usize = 500;
-/// One upstream server leaves room for the others.
-const MAX_SERIES_PER_SERVER: usize = 40;
+/// Servers choose error types, and those of one method leave room for other methods.
+const MAX_SERIES_PER_METHOD: usize = 40;
 /// The label of JSON-RPC codes that neither JSON-RPC nor MCP has: servers choose them freely.
 const OTHER_ERROR: &str = "_OTHER";
 /// The request that stays open for as long as its session.
@@ -71,8 +71,8 @@ pub struct Metrics {
     started: Instant,
     /// Method, error type, MCP revision, transport.
     server_requests: SeriesTable<4, DurationHistogram<OperationBounds>>,
-    /// Server, method, error type, MCP revision, transport.
-    client_requests: SeriesTable<5, DurationHistogram<OperationBounds>>,
+    /// Method, error type, MCP revision, transport. A histogram for each server would take most of a scrape.
+    client_requests: SeriesTable<4, DurationHistogram<OperationBounds>>,
     /// HTTP method, route, status, error type.
     http_requests: SeriesTable<4, DurationHistogram<HttpBounds>>,
     /// Tool, source, outcome.
@@ -129,8 +129,8 @@ impl Default for Metrics {
             started: Instant::now(),
             server_requests: SeriesTable::new(MAX_HISTOGRAM_SERIES).with_open_label(1),
             client_requests: SeriesTable::new(MAX_HISTOGRAM_SERIES)
-                .with_open_label(2)
-                .with_share(0, MAX_SERIES_PER_SERVER),
+                .with_open_label(1)
+                .with_share(0, MAX_SERIES_PER_METHOD),
             http_requests: SeriesTable::new(MAX_HISTOGRAM_SERIES),
             tool_calls: SeriesTable::new(MAX_COUNTER_SERIES).with_open_label(0),
             sources: SeriesTable::new(MAX_HISTOGRAM_SERIES),
@@ -160,9 +160,8 @@ impl OperationObserver for Metrics {
                 let labels = [&**method, error_label(error), revision, transport_label(*transport)];
                 self.server_requests.update(labels, |durations| durations.observe(duration));
             }
-            OperationKind::ClientRequest { method, server, revision, transport, .. } => {
-                let error = error_label(error);
-                let labels = [server.as_str(), method, error, revision, transport_label(*transport)];
+            OperationKind::ClientRequest { method, revision, transport, .. } => {
+                let labels = [&**method, error_label(error), revision, transport_label(*transport)];
                 self.client_requests.update(labels, |durations| durations.observe(duration));
             }
             OperationKind::HttpRequest { method, route, status, .. } => {
@@ -228,9 +227,6 @@ impl Metrics {
     /// If there is no room for further sources, removes the series of those that are gone.
     pub fn make_room(&self, is_source: impl Fn(&str) -> bool) {
         let is_kept = |source: &str| source == NO_SOURCE || source == OTHER || is_source(source);
-        if self.client_requests.is_full() {
-            self.client_requests.retain(0, is_kept);
-        }
         if self.tool_calls.is_full() {
             self.tool_calls.retain(1, is_kept);
         }
