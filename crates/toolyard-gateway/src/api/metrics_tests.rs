@@ -12,7 +12,7 @@ use toolyard_core::{
     CallerIdentity,
     telemetry::{Operation, OperationKind},
 };
-use toolyard_mcp_server::{HttpRoutes as _, RouteBody, RouteRequest};
+use toolyard_mcp_server::{AccessToken, HttpRoutes as _, RouteBody, RouteRequest};
 use toolyard_telemetry::{OperationObserver as _, metrics::Metrics};
 
 use super::*;
@@ -85,6 +85,22 @@ async fn metrics_need_the_token_unless_the_operator_opens_them() {
     let (off, _) = api(MetricsAccess::Off);
     assert!(!off.is_public("/metrics"));
     assert_eq!(get(&off, "/metrics", "*/*", TOKEN_HASH).await.0, 404);
+}
+
+#[tokio::test]
+async fn the_token_of_scrapers_opens_no_other_path() {
+    let metrics_token = Some(AccessToken::new("scrape"));
+    let api = HttpApi::new(HttpApiConfig { metrics_token, ..HttpApiConfig::default() });
+    assert!(api.token_holder("/metrics", "scrape").is_some());
+    for (path, token) in [
+        ("/metrics", "scrap"),
+        ("/metrics", ""),
+        ("/metrics/", "scrape"),
+        ("/api/v1/overview", "scrape"),
+        ("/v1/models", "scrape"),
+    ] {
+        assert!(api.token_holder(path, token).is_none(), "{path} {token}");
+    }
 }
 
 #[tokio::test]

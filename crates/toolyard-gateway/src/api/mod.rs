@@ -34,7 +34,7 @@ use http::{Method, Request, StatusCode, Uri};
 use toolyard_core::{BoxFuture, CallerIdentity};
 use toolyard_hub::ToolHub;
 use toolyard_mcp_client::McpManager;
-use toolyard_mcp_server::{HttpRoutes, McpServer, RouteRequest, RouteResponse};
+use toolyard_mcp_server::{AccessToken, HttpRoutes, McpServer, RouteRequest, RouteResponse};
 use toolyard_telemetry::metrics::Metrics;
 use tower::ServiceExt as _;
 
@@ -85,6 +85,8 @@ pub struct HttpApiConfig {
     pub metrics: Option<Arc<Metrics>>,
     /// Who may read `/metrics`.
     pub metrics_access: MetricsAccess,
+    /// A token that opens `/metrics` and nothing else. Only the MCP server accepts it.
+    pub metrics_token: Option<AccessToken>,
     /// The MCP server beside this API, whose sessions and requests are in `/metrics`.
     pub mcp_server: Option<Arc<McpServer>>,
 }
@@ -106,6 +108,7 @@ pub struct HttpApi {
     unlimited_routes: Router,
     agents: Option<Arc<AgentApi>>,
     metrics_access: MetricsAccess,
+    metrics_token: Option<AccessToken>,
     pages: Vec<Pages>,
 }
 
@@ -137,7 +140,7 @@ pub(crate) struct ApiState {
 impl HttpApi {
     /// Builds the routes.
     pub fn new(config: HttpApiConfig) -> Self {
-        let metrics_access = config.metrics_access;
+        let (metrics_access, metrics_token) = (config.metrics_access, config.metrics_token);
         let agents = config.agents.map(|agents| Arc::new(AgentApi::new(agents)));
         let routes = router::build(ApiState {
             agents: agents.clone(),
@@ -156,7 +159,7 @@ impl HttpApi {
             keyed_calls: KeyedCalls::default(),
         });
         let unlimited_routes = routes.clone().layer(DefaultBodyLimit::disable());
-        Self { routes, unlimited_routes, agents, metrics_access, pages: Vec::new() }
+        Self { routes, unlimited_routes, agents, metrics_access, metrics_token, pages: Vec::new() }
     }
 
     /// Also serves pages for people, at the paths that `is_page` selects. The MCP server requires no token for them: they
@@ -206,6 +209,10 @@ impl HttpRoutes for HttpApi {
         [DOCUMENT_PATH, EVENT_SCHEMA_PATH].contains(&path)
             || self.metrics_access == MetricsAccess::Open && path == METRICS_PATH
             || self.pages(path).is_some()
+    }
+
+    fn token_holder(&self, path: &str, token: &str) -> Option<Arc<CallerIdentity>> {
+        self.metrics_token.as_ref().filter(|_| path == METRICS_PATH)?.holder(token)
     }
 
     fn ticket_holder(&self, method: &Method, path: &str, query: &str) -> Option<Arc<CallerIdentity>> {

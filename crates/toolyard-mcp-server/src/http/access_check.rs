@@ -154,7 +154,7 @@ pub(crate) async fn authenticate(
 }
 
 /// The bearer token of a request that has one; an error if the header is malformed or repeated.
-fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, AccessError> {
+pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, AccessError> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let Some(value) = values.next() else { return Ok(None) };
     // A proxy may have checked the other of two.

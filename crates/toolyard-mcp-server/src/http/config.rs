@@ -150,6 +150,11 @@ impl AccessToken {
         Self { identity: Arc::new(CallerIdentity::local_token(sha256(&text))), text }
     }
 
+    /// Whoever presents the token; `None` if it is another one.
+    pub fn holder(&self, presented: &str) -> Option<Arc<CallerIdentity>> {
+        self.matches(presented).then(|| Arc::clone(&self.identity))
+    }
+
     /// Whether a client presented the token; compared in constant time.
     pub(crate) fn matches(&self, presented: &str) -> bool {
         !self.text.is_empty() && verify_slices_are_equal(self.text.as_bytes(), presented.as_bytes()).is_ok()

@@ -15,7 +15,7 @@ use crate::{
     config::ServedRevisions,
     dispatch::served_endpoint::ServedEndpoint,
     http::{
-        access_check::{AccessError, authenticate, check_host_and_origin, check_token},
+        access_check::{AccessError, authenticate, bearer_token, check_host_and_origin, check_token},
         activity_stream::ConnectionActivity,
         body::{ResponseBody, TaskEventStream},
         config::{HttpConfig, anonymous},
@@ -90,7 +90,8 @@ impl Connection {
             response::preflight(headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS))
         } else {
             let path = request.uri().path();
-            let local = check_token(&rules.access, headers);
+            let local = check_token(&rules.access, headers)
+                .or_else(|denied| self.token_holder(path, headers).ok_or(denied));
             let authenticator = rules.authenticator.clone();
             // Held over an await, it would slow down replacing the rules.
             drop(rules);
@@ -133,6 +134,12 @@ impl Connection {
         tracing::warn!(client = %self.client_address, "access denied: {}", denied.reason());
         let body = self.routes(path).map(|routes| routes.error_body(denied.status(), &denied.message()));
         response::access_denied(denied, body)
+    }
+
+    /// Who sent a request by a token that opens this path only.
+    fn token_holder(&self, path: &str, headers: &HeaderMap) -> Option<Arc<CallerIdentity>> {
+        let token = bearer_token(headers).ok()??;
+        self.routes(path)?.token_holder(path, token)
     }
 
     /// Who sent a request by a ticket in its query. Credentials that are wrong are refused even beside a valid ticket.

@@ -18,6 +18,12 @@ pub trait HttpRoutes: Send + Sync + fmt::Debug {
         false
     }
 
+    /// Returns the identity of a token that opens this path and no other. Called for requests without the token of the server.
+    fn token_holder(&self, path: &str, token: &str) -> Option<Arc<CallerIdentity>> {
+        let _ = (path, token);
+        None
+    }
+
     /// Returns the identity of a valid ticket in the query. Called only for requests without credentials; Host and Origin are checked
     /// in any case.
     fn ticket_holder(&self, method: &Method, path: &str, query: &str) -> Option<Arc<CallerIdentity>> {

@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+/// Shorter tokens can be guessed.
+const MIN_TOKEN_LENGTH: usize = 16;
+
 /// Why settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -99,8 +102,10 @@ pub enum SettingsError {
     /// A short token can be guessed.
     ///
     /// Remedy: generate one with `openssl rand -hex 32`.
-    #[error("[serve] token: a token needs at least {min} characters")]
+    #[error("{key}: a token needs at least {min} characters")]
     ShortToken {
+        /// The setting.
+        key: &'static str,
         /// The minimum length.
         min: usize,
     },
@@ -206,6 +211,21 @@ impl SettingsError {
 /// The variable that a `${NAME}` reference names.
 pub(super) fn variable_reference(text: &str) -> Option<&str> {
     text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'))
+}
+
+/// The value of a token that clients present, if there is one.
+pub(super) fn resolve_token(
+    key: &'static str,
+    reference: Option<&str>,
+    example: &'static str,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<Option<String>, SettingsError> {
+    let Some(reference) = reference else { return Ok(None) };
+    let token = resolve_secret(key, reference, example, variable)?;
+    if token.trim().len() < MIN_TOKEN_LENGTH {
+        return Err(SettingsError::ShortToken { key, min: MIN_TOKEN_LENGTH });
+    }
+    Ok(Some(token))
 }
 
 /// The value of a secret that must be written as a reference.

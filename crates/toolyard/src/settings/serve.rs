@@ -13,11 +13,8 @@ use toolyard_hub::{Budget, CLIENT_IDLE_TIMEOUT, CLIENT_OUTPUT_BUDGET_CHARS, Prof
 
 use super::{
     CallSettings, CallerOAuthSettings, DrainPeriod, DurationSetting, ProxyIdentitySettings, SettingsError,
-    error::resolve_secret,
+    error::{resolve_secret, resolve_token},
 };
-
-/// Shorter tokens can be guessed.
-const MIN_TOKEN_LENGTH: usize = 16;
 
 const DEFAULT_MAX_RUNS: u32 = 100;
 const DEFAULT_RUN_LEASE: Duration = Duration::from_secs(30);
@@ -193,12 +190,7 @@ impl ServeSettings {
 
     /// The token, looked up by `variable`; `None` if not set.
     pub fn token(&self, variable: impl Fn(&str) -> Option<String>) -> Result<Option<String>, SettingsError> {
-        let Some(reference) = &self.token else { return Ok(None) };
-        let token = resolve_secret("[serve] token", reference, "TOOLYARD_TOKEN", variable)?;
-        if token.trim().len() < MIN_TOKEN_LENGTH {
-            return Err(SettingsError::ShortToken { min: MIN_TOKEN_LENGTH });
-        }
-        Ok(Some(token))
+        resolve_token("[serve] token", self.token.as_deref(), "TOOLYARD_TOKEN", variable)
     }
 
     /// The session keys, looked up by `variable`; `None` if not set.

@@ -222,6 +222,11 @@ fn secrets_of_serve_must_be_references() {
     assert!(token("[serve]\ntoken = \"${SHORT}\"").unwrap_err().contains("at least 16 characters"));
     assert!(token("[serve]\ntoken = \"${NOPE}\"").unwrap_err().contains("`NOPE` is not set"));
     assert!(token("[serve]\ntoken = \"hunter2\"").unwrap_err().contains("do not belong in files"));
+    let short = parse("[telemetry]\nmetrics_token = \"${SHORT}\"").unwrap().telemetry;
+    assert_eq!(
+        short.metrics_token(variable).unwrap_err().to_string(),
+        "[telemetry] metrics_token: a token needs at least 16 characters"
+    );
     let keys = |text: &str| serve(text).session_keys(variable).map_err(|error| error.to_string());
     let (current, previous) = keys("[serve]\nsession_keys = [\"${KEY}\", \"${SAME}\"]").unwrap().unwrap();
     assert_eq!(Some(current), previous);

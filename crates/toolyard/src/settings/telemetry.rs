@@ -5,12 +5,17 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::{SettingsError, error::resolve_token};
+
 /// Metrics and traces that Toolyard exports.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelemetrySettings {
     /// Who may read the metrics of `toolyard serve` at `/metrics`.
     pub metrics: MetricsSetting,
+    /// A token for scrapers, as a reference to an environment variable: `${TOOLYARD_METRICS_TOKEN}`. It opens `/metrics` and
+    /// nothing else. The gateway's token opens `/metrics`, too.
+    pub metrics_token: Option<String>,
     /// The receiver of traces over OTLP (HTTP, protobuf), such as `http://127.0.0.1:4318`; `/v1/traces` is added. Without one,
     /// and without `OTEL_EXPORTER_OTLP_ENDPOINT`, no traces are recorded. The standard variables of OpenTelemetry take
     /// precedence over these settings.
@@ -25,6 +30,17 @@ pub struct TelemetrySettings {
     pub capture_content: bool,
 }
 
+impl TelemetrySettings {
+    /// The token for scrapers, looked up by `variable`; `None` if not set.
+    pub fn metrics_token(
+        &self,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<String>, SettingsError> {
+        let reference = self.metrics_token.as_deref();
+        resolve_token("[telemetry] metrics_token", reference, "TOOLYARD_METRICS_TOKEN", variable)
+    }
+}
+
 #[cfg(feature = "otlp")]
 impl TelemetrySettings {
     /// Where traces are sent, by these settings and the standard variables of OpenTelemetry; none if neither says it.
@@ -34,7 +50,7 @@ impl TelemetrySettings {
     pub fn traces(
         &self,
         variable: impl Fn(&str) -> Option<String>,
-    ) -> Result<Option<toolyard_telemetry::traces::TraceConfig>, super::SettingsError> {
+    ) -> Result<Option<toolyard_telemetry::traces::TraceConfig>, SettingsError> {
         use toolyard_telemetry::traces::{Sampler, TraceConfig};
         let mut config = match &self.otlp_endpoint {
             Some(endpoint) => {

@@ -32,6 +32,30 @@ async fn requests_without_the_token_are_rejected() {
 }
 
 #[tokio::test]
+async fn the_token_of_scrapers_opens_metrics_only() {
+    const SCRAPE_TOKEN: &str = "scrape-scrape-scrape";
+    let home = home_with_server();
+    let settings = home.path("config/toolyard/toolyard.toml");
+    let text = std::fs::read_to_string(&settings).unwrap();
+    std::fs::write(&settings, format!("{text}\n[telemetry]\nmetrics_token = \"${{SCRAPE_TOKEN}}\"\n"))
+        .unwrap();
+    let mut command = home.command(&["serve", "--http", "127.0.0.1:0"]);
+    command.env("SCRAPE_TOKEN", SCRAPE_TOKEN);
+    let mut gateway = HttpGateway::spawn(&home, command);
+    let operator = gateway.token.replace(SCRAPE_TOKEN.to_owned());
+    for (token, status) in
+        [(Some(SCRAPE_TOKEN), 200), (operator.as_deref(), 200), (Some("guessed"), 401), (None, 401)]
+    {
+        assert_eq!(gateway.get("/metrics", token).await.0, status, "{token:?}");
+    }
+    for path in ["/metrics/", "/api/v1/overview", "/api/v1/tools", "/v1/models", "/mcp"] {
+        assert_eq!(gateway.get(path, Some(SCRAPE_TOKEN)).await.0, 401, "{path}");
+    }
+    let call = send(gateway.build_request("", "tools/list", &modern_params(json!({})))).await;
+    assert_eq!(call.status, 401, "{call:?}");
+}
+
+#[tokio::test]
 async fn foreign_hosts_and_origins_are_rejected() {
     let home = home_with_server();
     let gateway = HttpGateway::start(&home, &["--no-auth", "--allow-origin", "https://good.example"]);

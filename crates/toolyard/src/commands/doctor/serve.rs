@@ -25,7 +25,8 @@ pub(super) fn check(context: &CliContext, toolyard: &Toolyard) -> Vec<Finding> {
     let for_replicas = for_replicas
         .into_iter()
         .map(|note| Finding::new(Severity::Note, "replicas", note.detail).with_hint(note.hint));
-    if *serve == ServeSettings::default() {
+    let telemetry = &context.settings.telemetry;
+    if *serve == ServeSettings::default() && telemetry.metrics_token.is_none() {
         return for_replicas.collect();
     }
     let variable = |name: &str| std::env::var(name).ok();
@@ -33,6 +34,10 @@ pub(super) fn check(context: &CliContext, toolyard: &Toolyard) -> Vec<Finding> {
         serve.token(variable).err().map(|error| (error, "`toolyard serve --http` fails until this is fixed")),
         serve
             .session_keys(variable)
+            .err()
+            .map(|error| (error, "`toolyard serve --http` fails until this is fixed")),
+        telemetry
+            .metrics_token(variable)
             .err()
             .map(|error| (error, "`toolyard serve --http` fails until this is fixed")),
         serve.profiles().err().map(|error| (error, "the name is part of a URL: /mcp/NAME")),

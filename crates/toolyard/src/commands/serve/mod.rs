@@ -34,7 +34,8 @@ use toolyard_core::{BoxFuture, JournalError};
 use toolyard_gateway::{AgentService, GatewayConfig, HttpApi, HttpApiConfig, OrphanedRuns};
 use toolyard_hub::{Budget, Profile, Surface};
 use toolyard_mcp_server::{
-    Access, HttpConfig, McpServer, ServerConfig, SessionKeys, SharedAccessRules, serve_http, serve_stdio,
+    Access, AccessToken, HttpConfig, McpServer, ServerConfig, SessionKeys, SharedAccessRules, serve_http,
+    serve_stdio,
 };
 use toolyard_store::Store;
 use toolyard_telemetry::metrics::Metrics;
@@ -174,6 +175,7 @@ async fn run_http(
         cluster: cluster.as_ref().map(Cluster::status),
         metrics: Some(metrics),
         metrics_access: context.settings.telemetry.metrics.access(),
+        metrics_token: metrics_token(context)?,
         mcp_server: Some(Arc::clone(&server)),
         ..toolyard.http_api_config(serve.remote_approval.into())
     });
@@ -206,6 +208,12 @@ async fn run_http(
         requests,
     };
     gateway.serve(listener, http, cluster.as_ref(), (drain_period, is_interactive), output).await
+}
+
+/// The token that opens `/metrics` and nothing else.
+fn metrics_token(context: &CliContext) -> Result<Option<AccessToken>, CliError> {
+    let token = context.settings.telemetry.metrics_token(|name| std::env::var(name).ok())?;
+    Ok(token.as_deref().map(AccessToken::new))
 }
 
 /// The server of a gateway, which may be one of a cluster.
