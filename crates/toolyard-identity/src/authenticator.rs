@@ -1,6 +1,6 @@
 //! [`CallerAuthenticator`]: tells callers apart by API key, access token, or what a trusted proxy says.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use toolyard_core::{
     AuthenticationError, Authenticator, BoxFuture, CallerIdentity, CallerStore, Credentials, PersonSignIn,
@@ -83,6 +83,10 @@ impl Authenticator for CallerAuthenticator {
 
     fn person_sign_in(&self) -> Option<Arc<dyn PersonSignIn>> {
         self.person_sign_in.clone()
+    }
+
+    fn client_address(&self, connection: IpAddr, forwarded_for: &str) -> IpAddr {
+        self.proxy.as_ref().map_or(connection, |proxy| proxy.client_address(connection, forwarded_for))
     }
 
     fn challenge(&self, _: &str, error: &AuthenticationError) -> String {

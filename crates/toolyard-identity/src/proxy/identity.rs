@@ -1,6 +1,9 @@
 //! [`ProxyIdentity`]: the caller that a trusted proxy names in a header, such as after checking a client certificate.
 
-use std::sync::Arc;
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use toolyard_core::{AuthenticationError, CallerIdentity, Credentials, PROXY_ISSUER};
 
@@ -42,7 +45,7 @@ impl ProxyIdentity {
         &self,
         credentials: Credentials<'_>,
     ) -> Result<Arc<CallerIdentity>, AuthenticationError> {
-        if !self.trusted.iter().any(|range| range.contains(credentials.client_address)) {
+        if !self.is_trusted(credentials.client_address) {
             return Err(AuthenticationError::Missing);
         }
         let invalid =
@@ -59,6 +62,23 @@ impl ProxyIdentity {
         }
         self.group_access.limit(&mut identity);
         Ok(Arc::new(identity))
+    }
+
+    /// The address of the client: the last one that was not a trusted proxy. What stands before it may be invented.
+    pub(crate) fn client_address(&self, connection: IpAddr, forwarded_for: &str) -> IpAddr {
+        let mut client = connection;
+        for address in forwarded_for.rsplit(',').map(str::trim) {
+            let with_port = || address.parse::<SocketAddr>().map(|address| address.ip());
+            match address.parse::<IpAddr>().or_else(|_| with_port()) {
+                Ok(address) if self.is_trusted(client) => client = address,
+                _ => break,
+            }
+        }
+        client
+    }
+
+    fn is_trusted(&self, address: IpAddr) -> bool {
+        self.trusted.iter().any(|range| range.contains(address))
     }
 }
 
@@ -77,12 +97,12 @@ mod tests {
 
     use super::*;
 
+    fn proxy() -> ProxyIdentity {
+        let trusted = vec!["10.0.0.0/8".parse().unwrap()];
+        ProxyIdentity::new(trusted, "X-Forwarded-User", Some("X-Forwarded-Groups"))
+    }
+
     fn identify(address: &str, headers: &[(&str, &str)]) -> Result<Arc<CallerIdentity>, AuthenticationError> {
-        let proxy = ProxyIdentity::new(
-            vec!["10.0.0.0/8".parse().unwrap()],
-            "X-Forwarded-User",
-            Some("X-Forwarded-Groups"),
-        );
         let header = |name: &str| {
             let values: Vec<&str> =
                 headers.iter().filter(|(known, _)| *known == name).map(|(_, value)| *value).collect();
@@ -93,7 +113,24 @@ mod tests {
             }
         };
         let client_address = address.parse().unwrap();
-        proxy.identify(Credentials { bearer: None, header: &header, client_address })
+        proxy().identify(Credentials { bearer: None, header: &header, client_address })
+    }
+
+    #[test]
+    fn the_client_is_the_last_address_before_trusted_proxies() {
+        for (connection, forwarded_for, client) in [
+            ("10.0.0.1", "203.0.113.9", "203.0.113.9"),
+            ("10.0.0.1", "1.1.1.1, 203.0.113.9, 10.0.0.2", "203.0.113.9"),
+            ("10.0.0.1", "invented,203.0.113.9:443", "203.0.113.9"),
+            ("10.0.0.1", "[2001:db8::1]:443", "2001:db8::1"),
+            ("10.0.0.1", "10.0.0.3,10.0.0.2", "10.0.0.3"),
+            ("10.0.0.1", "203.0.113.9, unknown", "10.0.0.1"),
+            ("10.0.0.1", "", "10.0.0.1"),
+            ("192.0.2.1", "203.0.113.9", "192.0.2.1"),
+        ] {
+            let found = proxy().client_address(connection.parse().unwrap(), forwarded_for);
+            assert_eq!(found, client.parse::<IpAddr>().unwrap(), "{connection} {forwarded_for}");
+        }
     }
 
     #[test]

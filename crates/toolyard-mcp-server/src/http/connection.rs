@@ -83,7 +83,7 @@ impl Connection {
         let headers = request.headers();
         let authority = request.uri().authority().map(http::uri::Authority::as_str);
         if let Err(denied) = check_host_and_origin(&rules, headers, authority, self.local_address) {
-            return self.deny(&denied, request.uri().path());
+            return self.deny(&denied, request.uri().path(), headers);
         }
         let origin = headers.get(header::ORIGIN).cloned();
         let mut response = if request.method() == Method::OPTIONS {
@@ -111,7 +111,7 @@ impl Connection {
                     }
                     Err(denied) => match self.ticket_holder(&request, &denied) {
                         Some(identity) => self.route(request, identity).await,
-                        None => self.deny(&denied, path),
+                        None => self.deny(&denied, path, headers),
                     },
                 }
             }
@@ -130,10 +130,20 @@ impl Connection {
     }
 
     /// Refuses a request and logs who sent it; never what was presented as token.
-    fn deny(&self, denied: &AccessError, path: &str) -> Response<ResponseBody> {
-        tracing::warn!(client = %self.client_address, "access denied: {}", denied.reason());
+    fn deny(&self, denied: &AccessError, path: &str, headers: &HeaderMap) -> Response<ResponseBody> {
+        tracing::warn!(client = %self.forwarded_address(headers), "access denied: {}", denied.reason());
         let body = self.routes(path).map(|routes| routes.error_body(denied.status(), &denied.message()));
         response::access_denied(denied, body)
+    }
+
+    /// The address of the client, which may be behind a trusted proxy.
+    fn forwarded_address(&self, headers: &HeaderMap) -> IpAddr {
+        let values = headers.get_all("x-forwarded-for").iter();
+        let forwarded_for: Vec<&str> = values.map(|value| value.to_str().unwrap_or_default()).collect();
+        let rules = self.http.config.access.current();
+        rules.authenticator.as_ref().map_or(self.client_address, |authenticator| {
+            authenticator.client_address(self.client_address, &forwarded_for.join(","))
+        })
     }
 
     /// Who sent a request by a token that opens this path only.
@@ -188,7 +198,7 @@ impl Connection {
         };
         let is_for_others = endpoint.services.local_only && identity.is_distinguished();
         if is_for_others || !identity.may_use_profile(&endpoint.profile) {
-            return self.deny(&AccessError::ForbiddenProfile, path);
+            return self.deny(&AccessError::ForbiddenProfile, path, request.headers());
         }
         let serves_legacy = self.http.server.config.revisions != ServedRevisions::Modern;
         match (kind, method) {

@@ -155,6 +155,19 @@ async fn only_a_trusted_proxy_may_name_a_caller_and_settings_are_reloaded() {
 }
 
 #[tokio::test]
+async fn failed_logins_are_logged_with_the_address_that_a_trusted_proxy_names() {
+    let settings = "[serve.proxy_identity]\nsubject_header = \"X-Forwarded-User\"\ntrusted_addresses = [\"127.0.0.1\"]\n";
+    let home = home_with_settings(settings);
+    let mut gateway = HttpGateway::start(&home, &[]);
+    gateway.token = Some("wrong".to_owned());
+    let request = gateway.build_request("", "tools/list", &modern_params(json!({})));
+    let request = request.header("X-Forwarded-For", "198.51.100.7").header("X-Forwarded-For", "203.0.113.9");
+    assert_eq!(send(request).await.status, 401);
+    let log = gateway.stop().await;
+    assert!(log.contains("access denied") && log.contains("client=203.0.113.9"), "{log}");
+}
+
+#[tokio::test]
 async fn policies_for_the_main_endpoint_hold_at_the_endpoint_of_toolyard_call() {
     let home = home_with_settings("[policy]\nfiles = [\"main.cedar\"]\n");
     let policy = "forbid (principal, action, resource) when { context.profile == Profile::\"\" };";

@@ -25,6 +25,13 @@ pub trait Authenticator: Send + Sync + fmt::Debug {
         None
     }
 
+    /// The address of the client, for logs: that of the connection, unless a trusted proxy names another in `X-Forwarded-For`. Several
+    /// such headers are one, separated by commas.
+    fn client_address(&self, connection: IpAddr, forwarded_for: &str) -> IpAddr {
+        let _ = forwarded_for;
+        connection
+    }
+
     /// The value of `WWW-Authenticate` for a request to this path that was refused.
     fn challenge(&self, path: &str, error: &AuthenticationError) -> String;
 }
