@@ -29,6 +29,7 @@ pub trait RunWatcher: Send + Sync {
 
 /// A tool call that needs an approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ApprovalRequest {
     /// Id of the request in the approval store.
     pub id: i64,

@@ -210,6 +210,7 @@ pub enum Permission {
 
 /// How a step ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 #[serde(tag = "end", rename_all = "snake_case")]
 pub enum StepEnd {
     /// It succeeded. The journal holds its value under the step's journal name.
@@ -269,6 +270,7 @@ pub struct Verification {
 
 /// How a run finished, or why it is suspended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 #[serde(tag = "state", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "fields without a comment are named after what they hold")]
 pub enum RunEnd {

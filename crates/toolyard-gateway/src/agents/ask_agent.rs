@@ -219,7 +219,6 @@ fn tool_output(
             output.content.push(ContentBlock::text(receipt));
             Ok(output)
         }
-        RunEnd::Partial { answer, .. } => Err(failed(&answer)),
         RunEnd::Planned => Ok(ToolOutput::text("The run has a plan; no tool was called.")),
         RunEnd::Suspended { waiting_for } => {
             let notice = suspended_notice(run, &waiting_for);
@@ -234,8 +233,8 @@ fn tool_output(
                 None => error,
             })
         }
-        RunEnd::LimitReached { message, .. } => Err(failed(&message)),
         RunEnd::Cancelled => Err(with_receipt(format!("run {run} was cancelled"))),
+        other => Err(failed(&other.to_string())),
     }
 }
 

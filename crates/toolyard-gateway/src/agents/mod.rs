@@ -17,6 +17,7 @@
 //! unix_time.rs       Unix time as the run log stores it
 //! api/               handlers of HTTP: /v1 (OpenAI-compatible) and /api/v1/runs
 //! testing.rs         agents with a scripted model, for tests
+//! every_end.rs       all ends of runs and steps, for tests
 //! ```
 
 mod active_runs;
@@ -25,6 +26,8 @@ mod ask_agent;
 mod call_effects;
 mod config;
 mod conversation_owner;
+#[cfg(test)]
+mod every_end;
 mod idempotency;
 #[cfg(test)]
 mod orphan_crash_tests;

@@ -45,6 +45,7 @@ pub(super) fn progress_line(update: &RunUpdate) -> Option<String> {
             StepEnd::Skipped { because } => format!("{step}: skipped, because {because} failed\n"),
             StepEnd::Denied { by } => format!("{step}: denied by {by}\n"),
             StepEnd::Simulated => format!("{step}: simulated\n"),
+            _ => format!("{step}: ended\n"),
         }),
         _ => None,
     }

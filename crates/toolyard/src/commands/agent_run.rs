@@ -167,6 +167,7 @@ fn command_result(run: &RunId, end: &RunEnd, progress: &RunProgress) -> Result<(
         RunEnd::LimitReached { message, limit } => {
             Err(CliError::failed(message.clone()).with_hint(limit_hint(*limit, progress.request.as_ref())))
         }
+        other => Err(CliError::failed(other.to_string())),
     }
 }
 
@@ -202,8 +203,53 @@ fn suspended_error(run: &RunId, waiting_for: &[String], progress: &RunProgress) 
 }
 
 #[cfg(test)]
+#[path = "../../../toolyard-gateway/src/agents/every_end.rs"]
+mod every_end;
+
+#[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+    use toolyard_agent::{Plan, RunEvent, RunUpdate, Step, StepEnd};
+
+    use super::{
+        every_end::{every_run_end, every_step_end},
+        *,
+    };
+
+    #[test]
+    fn every_end_of_a_run_has_an_exit_status() {
+        for end in every_run_end() {
+            let expected = match json!(end)["state"].as_str().unwrap() {
+                "answered" | "planned" => None,
+                "partial" | "failed" | "limit_reached" => Some(ExitStatus::Failed),
+                "suspended" => Some(ExitStatus::AwaitingApproval),
+                "cancelled" => Some(ExitStatus::Interrupted),
+                new => panic!("decide on the exit status of {new}"),
+            };
+            let result = command_result(&"01J".into(), &end, &RunProgress::default());
+            assert_eq!(result.err().map(|error| error.status()), expected, "{end:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_step_with_an_unknown_outcome_is_unknown() {
+        for outcome in every_step_end() {
+            let is_unknown = matches!(outcome, StepEnd::Unknown { .. });
+            let plan = Plan { steps: vec![Step { id: "s".to_owned(), ..Step::default() }] };
+            let mut progress = RunProgress::default();
+            for event in [
+                RunEvent::Planned { plan, tools: BTreeMap::new() },
+                RunEvent::StepEnded { step: "s".to_owned(), outcome: outcome.clone(), milliseconds: 1 },
+            ] {
+                let update = RunUpdate::Event { run: "01J".into(), number: 0, event };
+                progress.apply(&update, Duration::ZERO);
+            }
+            let status = progress.row("s").map(|row| row.status);
+            assert_eq!(status == Some(StepStatus::Unknown), is_unknown, "{outcome:?}");
+        }
+    }
 
     #[test]
     fn the_time_limit_of_a_question_is_raised_with_an_option() {

@@ -280,6 +280,7 @@ impl StepRow {
             StepEnd::Denied { by } => (StepStatus::Denied, format!("denied by {by}")),
             StepEnd::Unknown { message } => (StepStatus::Unknown, message.clone()),
             StepEnd::Simulated => (StepStatus::Simulated, format!("would be called with {}", self.arguments)),
+            _ => (StepStatus::Unknown, "ended in an unknown way".to_owned()),
         };
     }
 }

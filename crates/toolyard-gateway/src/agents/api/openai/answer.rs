@@ -132,5 +132,6 @@ fn answer_text(run: &RunId, end: &RunEnd, tally: &RunTally) -> Result<(String, b
             })
         }
         RunEnd::Cancelled => Err(ApiError::failed("run_cancelled", format!("run {run} was cancelled"))),
+        other => Err(ApiError::failed("run_failed", format!("{other} (run {run})"))),
     }
 }

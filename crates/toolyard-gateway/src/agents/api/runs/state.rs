@@ -75,6 +75,7 @@ impl ApiRunState {
             (Some(RunEnd::Cancelled), _) | (None, RunState::Cancelled) => Self::Cancelled,
             (Some(RunEnd::LimitReached { .. }), _) => Self::LimitReached,
             (None, RunState::Open) => Self::Running,
+            (Some(_), _) => Self::new(record, None),
         }
     }
 

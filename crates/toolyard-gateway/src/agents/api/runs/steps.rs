@@ -6,7 +6,7 @@ use toolyard_agent::{NO_TOOL, Plan, PlannedTool, RunEnd, RunEvent, Step, StepEnd
 use toolyard_core::{Resolution, redact};
 use utoipa::ToSchema;
 
-use super::events::client_hint;
+use super::events::{UNKNOWN_END, client_hint};
 
 /// Longer texts of a step are truncated to this many characters; the log has no more than previews anyway.
 const MAX_TEXT_CHARACTERS: usize = 2_000;
@@ -239,6 +239,7 @@ impl RunStep {
                 self.notes.push("the call was not made, because the run is a dry run".to_owned());
                 (ApiStepState::Skipped, None)
             }
+            _ => (ApiStepState::Unknown, Some(UNKNOWN_END.to_owned())),
         };
         self.state = state;
         if self.is_open() {

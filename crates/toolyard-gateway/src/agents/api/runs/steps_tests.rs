@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use serde_json::json;
-use toolyard_agent::Permission;
+use toolyard_agent::{Permission, RunUpdate};
 
 use super::*;
+use crate::agents::{every_end::every_step_end, run_text::progress_line};
 
 fn object(value: &Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
@@ -223,6 +224,18 @@ fn texts_are_redacted_and_truncated() {
         assert!(!text.contains(secret), "{text}");
     }
     assert_eq!(steps_after(&events)[0].output.as_ref().unwrap().chars().count(), MAX_TEXT_CHARACTERS + 1);
+}
+
+#[test]
+fn every_end_of_a_step_has_a_state_and_a_text() {
+    for end in every_step_end() {
+        let is_unknown = matches!(end, StepEnd::Unknown { .. });
+        let event = ended("read", end);
+        let events = [planned(&[("read", "read_file", json!({}), &[])]), event.clone()];
+        assert_eq!(steps_after(&events)[0].state == ApiStepState::Unknown, is_unknown, "{event:?}");
+        let line = progress_line(&RunUpdate::Event { run: "01J".into(), number: 1, event });
+        assert_ne!(line.as_deref(), Some("read: ended\n"));
+    }
 }
 
 fn any_step() -> impl Strategy<Value = &'static str> {

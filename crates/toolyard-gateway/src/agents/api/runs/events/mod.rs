@@ -19,6 +19,8 @@ use self::body::{ApiModelTask, ApiModelTaskKind, ApiRunEnd, ApiStepOutcome};
 
 /// What a run waits for starts with this if it is a step whose outcome is unknown, and is the id of an approval otherwise.
 const UNKNOWN_STEP_PREFIX: &str = "step ";
+/// What is said of a step with an end that is no part of the API.
+pub(super) const UNKNOWN_END: &str = "the step ended in an unknown way";
 
 /// The JSON Schema (2020-12) of a run event.
 pub(super) fn run_event_schema() -> Schema {
@@ -181,6 +183,7 @@ fn step_outcome(end: StepEnd) -> ApiStepOutcome {
         StepEnd::Denied { by } => ApiStepOutcome::Denied { denied_by: by },
         StepEnd::Unknown { message } => ApiStepOutcome::Unknown { message },
         StepEnd::Simulated => ApiStepOutcome::Simulated,
+        _ => ApiStepOutcome::Unknown { message: UNKNOWN_END.to_owned() },
     }
 }
 
@@ -205,6 +208,7 @@ fn run_end(end: RunEnd, effects: Option<Vec<Effect>>, review: Option<Review>) ->
         }
         RunEnd::Cancelled => ApiRunEnd::Cancelled,
         RunEnd::LimitReached { limit, message } => ApiRunEnd::LimitReached { limit, message },
+        other => ApiRunEnd::Failed { message: other.to_string(), hint: None, error_kind: None },
     };
     ApiEventBody::RunEnded { end, effects, review: review.map(ApiReview::from) }
 }

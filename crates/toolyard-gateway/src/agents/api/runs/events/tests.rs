@@ -6,10 +6,14 @@ use serde_json::{Value, json};
 use toolyard_agent::{
     ApprovalDetails, EffectCause, EffectState, Fulfilled, Permission, PlanProblem, RunLimit, RunRequest, Step,
 };
-use toolyard_core::{ConversationId, ErrorKind, Resolution};
+use toolyard_core::{ConversationId, ErrorKind, Resolution, RunState};
 use toolyard_model::{ModelReply, Usage};
 
 use super::*;
+use crate::agents::{
+    api::runs::state::ApiRunState,
+    every_end::{every_run_end, every_step_end},
+};
 
 fn mapper() -> RunEventMapper {
     RunEventMapper { run: "01J".into(), created_at: Some(1_700_000_000_000) }
@@ -242,6 +246,22 @@ fn every_logged_event_is_in_the_api() {
         _ => None,
     };
     assert_eq!(updates.iter().filter_map(name).collect::<BTreeSet<_>>(), known);
+}
+
+/// The wildcards show a new end as unknown, failed or active.
+#[test]
+fn every_end_is_in_the_api() {
+    for end in every_step_end() {
+        assert_eq!(flat(step_ended(end.clone()))["outcome"], json!(end)["end"]);
+    }
+    for end in every_run_end() {
+        let name = json!(end)["state"].clone();
+        assert_eq!(json!(ApiRunState::new(RunState::Open, Some(&end))), name);
+        match flat(ended(end)) {
+            suspended if suspended["type"] == "run_suspended" => assert_eq!(name, "suspended"),
+            ended => assert_eq!(ended["state"], name),
+        }
+    }
 }
 
 #[test]
