@@ -108,7 +108,7 @@ pub use ports::{
     },
     runs::{
         agents::{AgentDefinitions, AgentOrigin, MemoryAgentDefinitions, StoredAgent},
-        approvals::{ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals},
+        approvals::{ApprovalId, ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals},
         conversations::{
             Conversation, ConversationId, ConversationMessage, ConversationQuery, Conversations,
             InvalidConversationName,

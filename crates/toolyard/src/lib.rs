@@ -119,6 +119,7 @@ pub mod agent {
         Effect, EffectCause, EffectState, Fulfilled, Plan, PlanProblem, Review, ReviewRule, RunEnd, RunEvent,
         RunLimit, RunLimits, RunRequest, RunUpdate, RunUsage, RunWatcher, Step, StepEnd, Verification,
     };
+    pub use toolyard_core::ApprovalId;
 }
 
 /// Tools and their calls, and the traits with which a program replaces a part of the hub: history, results, audit log,

@@ -1,6 +1,6 @@
 //! Why a run could not be started, resumed or driven to its end.
 
-use toolyard_core::{JournalError, RunId, StorageError};
+use toolyard_core::{ApprovalId, JournalError, RunId, StorageError};
 
 use crate::RunError;
 
@@ -66,7 +66,7 @@ pub enum AgentError {
     ///
     /// Remedy: list what waits for a decision: `toolyard runs list --unfinished`, then `toolyard runs show RUN`.
     #[error("no approval request has id {0}")]
-    UnknownApproval(i64),
+    UnknownApproval(ApprovalId),
 }
 
 impl AgentError {

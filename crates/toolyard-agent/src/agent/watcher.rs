@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolyard_core::{ApprovalOutcome, BoxFuture, Caller};
+use toolyard_core::{ApprovalId, ApprovalOutcome, BoxFuture, Caller};
 
 use crate::RunUpdate;
 
@@ -32,7 +32,7 @@ pub trait RunWatcher: Send + Sync {
 #[non_exhaustive]
 pub struct ApprovalRequest {
     /// Id of the request in the approval store.
-    pub id: i64,
+    pub id: ApprovalId,
     /// The step.
     pub step: String,
     /// The tool.

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use toolyard_core::{ErrorKind, Resolution, RunId, SourceId};
+use toolyard_core::{ApprovalId, ErrorKind, Resolution, RunId, SourceId};
 use toolyard_model::{ModelErrorKind, ModelReply, ModelRequest, Usage};
 
 use super::{effect::Effect, limits::RunLimit, request::RunRequest};
@@ -100,7 +100,7 @@ pub enum RunEvent {
     ApprovalRequested {
         step: String,
         /// Id of the approval request.
-        approval_id: i64,
+        approval_id: ApprovalId,
         /// The text shown to the approver.
         text: String,
         /// Hash of the tool's name, source and definition: the scope of `always`.

@@ -1,7 +1,7 @@
 //! The state of one step.
 
 use serde::{Deserialize, Serialize};
-use toolyard_core::ErrorKind;
+use toolyard_core::{ApprovalId, ErrorKind};
 
 use super::{
     data_sources::DataSources,
@@ -83,7 +83,7 @@ pub enum ApprovalState {
     /// A request is pending.
     Requested {
         /// Id of the request.
-        id: i64,
+        id: ApprovalId,
         /// Hash of the tool and the arguments it is about.
         call: String,
         /// Hash of the tool alone.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use serde_json::{Map, json};
-use toolyard_core::{ErrorKind, RawJson, Resolution, SourceId};
+use toolyard_core::{ApprovalId, ErrorKind, RawJson, Resolution, SourceId};
 use toolyard_model::ModelReply;
 
 use super::*;
@@ -470,7 +470,7 @@ fn pending_approvals_block_nothing_else() {
     let (tool, call) = ("t".to_owned(), "c".to_owned());
     let asked = RunEvent::ApprovalRequested {
         step: "w".to_owned(),
-        approval_id: 7,
+        approval_id: ApprovalId(7),
         text: String::new(),
         tool,
         call,

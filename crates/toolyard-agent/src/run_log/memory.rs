@@ -8,9 +8,10 @@ use std::{
 
 use tokio::time::Instant;
 use toolyard_core::{
-    ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals, BoxFuture, FinishedStep, Journal, JournalError,
-    JournalFuture, Lease, LoggedEvent, RawJson, Recovery, Resolution, RunId, RunLog, RunRecord, RunState,
-    StepIntent, StepRecord, StepResult, StepStart, StepState, StorageError, recovery, redact, redact_json,
+    ApprovalId, ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals, BoxFuture, FinishedStep, Journal,
+    JournalError, JournalFuture, Lease, LoggedEvent, RawJson, Recovery, Resolution, RunId, RunLog, RunRecord,
+    RunState, StepIntent, StepRecord, StepResult, StepStart, StepState, StorageError, recovery, redact,
+    redact_json,
 };
 
 /// Runs, steps, events and approval requests in memory, with the semantics of the durable store. Clones share the log.
@@ -342,9 +343,9 @@ impl Approvals for MemoryRunLog {
         step: Option<&'a str>,
         kind: ApprovalKind,
         text: &'a str,
-    ) -> BoxFuture<'a, Result<i64, StorageError>> {
+    ) -> BoxFuture<'a, Result<ApprovalId, StorageError>> {
         let mut log = self.lock();
-        let id = i64::try_from(log.approvals.len()).unwrap_or(i64::MAX).saturating_add(1);
+        let id = ApprovalId(i64::try_from(log.approvals.len()).unwrap_or(i64::MAX).saturating_add(1));
         let (run, step, text) = (run.clone(), step.map(str::to_owned), redact(text).into_owned());
         let (outcome, decided_by, requested_at) = (None, None, self.now_millis());
         log.approvals.push(ApprovalRecord { id, run, step, kind, text, outcome, decided_by, requested_at });
@@ -353,7 +354,7 @@ impl Approvals for MemoryRunLog {
 
     fn decide<'a>(
         &'a self,
-        id: i64,
+        id: ApprovalId,
         outcome: ApprovalOutcome,
         by: &'a str,
     ) -> BoxFuture<'a, Result<bool, StorageError>> {
@@ -366,7 +367,7 @@ impl Approvals for MemoryRunLog {
         Box::pin(std::future::ready(Ok(is_first)))
     }
 
-    fn approval(&self, id: i64) -> BoxFuture<'_, Result<Option<ApprovalRecord>, StorageError>> {
+    fn approval(&self, id: ApprovalId) -> BoxFuture<'_, Result<Option<ApprovalRecord>, StorageError>> {
         let found = self.lock().approvals.iter().find(|approval| approval.id == id).cloned();
         Box::pin(std::future::ready(Ok(found)))
     }

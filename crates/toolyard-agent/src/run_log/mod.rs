@@ -6,8 +6,8 @@ mod memory;
 use std::{collections::BTreeSet, time::Duration};
 
 use toolyard_core::{
-    ApprovalKind, ApprovalOutcome, Approvals, JournalError, LoggedEvent, RawJson, RunId, RunLog, RunRecord,
-    RunState,
+    ApprovalId, ApprovalKind, ApprovalOutcome, Approvals, JournalError, LoggedEvent, RawJson, RunId, RunLog,
+    RunRecord, RunState,
 };
 
 pub use memory::MemoryRunLog;
@@ -156,7 +156,7 @@ pub async fn request_cancellation(
 pub async fn decide_approval(
     log: &dyn RunLog,
     approvals: &dyn Approvals,
-    id: i64,
+    id: ApprovalId,
     decision: ApprovalDecision,
     by: &str,
 ) -> Result<bool, AgentError> {

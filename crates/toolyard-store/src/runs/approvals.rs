@@ -2,8 +2,8 @@
 
 use sqlx::{Row as _, any::AnyRow};
 use toolyard_core::{
-    ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals, AuditRecord, AuditedDecision, BoxFuture,
-    ContentHash, RunId, StorageError, redact, unix_millis,
+    ApprovalId, ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals, AuditRecord, AuditedDecision,
+    BoxFuture, ContentHash, RunId, StorageError, redact, unix_millis,
 };
 
 use crate::{
@@ -20,7 +20,7 @@ impl Approvals for Store {
         step: Option<&'a str>,
         kind: ApprovalKind,
         text: &'a str,
-    ) -> BoxFuture<'a, Result<i64, StorageError>> {
+    ) -> BoxFuture<'a, Result<ApprovalId, StorageError>> {
         let data = (run.clone(), step.map(str::to_owned), enum_to_text(&kind), redact(text).into_owned());
         Box::pin(async move {
             let inserted = self.write(Durability::Synced, data, |connection, (run, step, kind, text)| {
@@ -29,7 +29,7 @@ impl Approvals for Store {
                                VALUES ($1, $2, $3, $4, $5) RETURNING id";
                     let query = sqlx::query(sql).bind(run.as_str()).bind(step.clone()).bind(kind.as_str());
                     let row = query.bind(text.as_str()).bind(unix_millis()).fetch_one(connection).await?;
-                    Ok(row.try_get("id")?)
+                    Ok(ApprovalId(row.try_get("id")?))
                 })
             });
             Ok(inserted.await?)
@@ -38,11 +38,11 @@ impl Approvals for Store {
 
     fn decide<'a>(
         &'a self,
-        id: i64,
+        id: ApprovalId,
         outcome: ApprovalOutcome,
         by: &'a str,
     ) -> BoxFuture<'a, Result<bool, StorageError>> {
-        let data = (id, outcome, by.to_owned(), self.engine());
+        let data = (id.0, outcome, by.to_owned(), self.engine());
         Box::pin(async move {
             let decided = self.write(Durability::Synced, data, |connection, (id, outcome, by, engine)| {
                 Box::pin(async move {
@@ -69,9 +69,9 @@ impl Approvals for Store {
         })
     }
 
-    fn approval(&self, id: i64) -> BoxFuture<'_, Result<Option<ApprovalRecord>, StorageError>> {
+    fn approval(&self, id: ApprovalId) -> BoxFuture<'_, Result<Option<ApprovalRecord>, StorageError>> {
         Box::pin(async move {
-            let query = sqlx::query("SELECT * FROM approvals WHERE id = $1").bind(id);
+            let query = sqlx::query("SELECT * FROM approvals WHERE id = $1").bind(id.0);
             Ok(self.select_optional(query, approval_record).await?)
         })
     }
@@ -128,7 +128,7 @@ fn decision_record(
 fn approval_record(row: &AnyRow) -> Result<ApprovalRecord, StoreError> {
     let outcome: Option<String> = row.try_get("outcome")?;
     Ok(ApprovalRecord {
-        id: row.try_get("id")?,
+        id: ApprovalId(row.try_get("id")?),
         run: read_id(row, "run")?,
         step: row.try_get("step")?,
         kind: read_enum(row, "kind")?,

@@ -17,7 +17,7 @@ use toolyard_agent::{
     Agent, AgentError, ApprovalDecision, ApprovalRequest, CancelToken, Effect, RunEnd, RunEvent, RunUpdate,
     RunWatcher,
 };
-use toolyard_core::{BoxFuture, RunId};
+use toolyard_core::{ApprovalId, BoxFuture, RunId};
 
 use super::{AgentOutcome, Approver};
 use crate::Error;
@@ -39,9 +39,9 @@ pub struct RunHandle {
 #[derive(Default)]
 struct Approvals {
     /// Those that the run waits for, by their id.
-    waiting: BTreeMap<i64, (ApprovalRequest, oneshot::Sender<ApprovalDecision>)>,
+    waiting: BTreeMap<ApprovalId, (ApprovalRequest, oneshot::Sender<ApprovalDecision>)>,
     /// Decisions that came before the run began to wait: its event is sent a moment earlier.
-    early: BTreeMap<i64, ApprovalDecision>,
+    early: BTreeMap<ApprovalId, ApprovalDecision>,
 }
 
 type PendingApprovals = Arc<Mutex<Approvals>>;
@@ -79,7 +79,7 @@ impl RunHandle {
 
     /// Decides on a call, by the id in its event
     /// ([`RunEvent::ApprovalRequested`](toolyard_agent::RunEvent::ApprovalRequested)). The first decision counts.
-    pub fn decide(&self, approval_id: i64, decision: ApprovalDecision) {
+    pub fn decide(&self, approval_id: ApprovalId, decision: ApprovalDecision) {
         let mut approvals = lock(&self.pending);
         match approvals.waiting.remove(&approval_id) {
             // Fails only if the run ended meanwhile.

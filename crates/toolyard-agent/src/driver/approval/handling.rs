@@ -1,6 +1,6 @@
 //! Requests approvals for calls, and applies decisions made here or elsewhere.
 
-use toolyard_core::ApprovalRecord;
+use toolyard_core::{ApprovalId, ApprovalRecord};
 
 use super::{
     super::{
@@ -19,7 +19,7 @@ impl RunDriver<'_> {
         step: StepRun,
         prepared: &PreparedCall,
         view: &ArgumentView,
-        pending: Option<i64>,
+        pending: Option<ApprovalId>,
     ) {
         let id = step.step.id.clone();
         let tool = &prepared.tool;
@@ -32,7 +32,8 @@ impl RunDriver<'_> {
             ));
         }
         let request = ApprovalRequest {
-            id: pending.unwrap_or_default(),
+            // Set once the request is stored.
+            id: pending.unwrap_or(ApprovalId(0)),
             step: id.clone(),
             tool: step.step.tool_type.clone(),
             source: tool.source.as_ref().map(ToString::to_string).unwrap_or_default(),

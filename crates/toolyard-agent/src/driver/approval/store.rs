@@ -1,7 +1,7 @@
 //! Reads and writes approval requests and decisions.
 
 use toolyard_core::{
-    ApprovalKind, ApprovalOutcome, ApprovalRecord, Resolution, RunId, StepState, StorageError,
+    ApprovalId, ApprovalKind, ApprovalOutcome, ApprovalRecord, Resolution, RunId, StepState, StorageError,
 };
 
 use super::super::{
@@ -49,7 +49,7 @@ impl Decision {
 #[derive(Debug, Default)]
 pub(in crate::driver) struct PendingDecisions {
     /// Steps, and the ids of their approval requests.
-    pub(super) approvals: Vec<(String, i64)>,
+    pub(super) approvals: Vec<(String, ApprovalId)>,
     /// Steps whose outcome is unknown, and their journal names.
     unknown: Vec<(String, String)>,
 }
@@ -92,7 +92,7 @@ async fn find_or_store(
     step: &StepRun,
     text: &str,
     look_up: bool,
-) -> Result<i64, StorageError> {
+) -> Result<ApprovalId, StorageError> {
     let (approvals, run) = (&context.parts.approvals, &context.lease.run);
     let name = step.journal_name();
     if look_up {
@@ -152,14 +152,19 @@ pub(in crate::driver) async fn poll_decisions(
 }
 
 /// Denies a request that no longer needs a decision, so that no approver sees it.
-pub(super) async fn close(context: &Context<'_>, id: i64, by: &str) {
+pub(super) async fn close(context: &Context<'_>, id: ApprovalId, by: &str) {
     settle(context, id, ApprovalOutcome::Denied, by).await;
 }
 
 /// Stores how a request was decided without an approver.
-pub(in crate::driver) async fn settle(context: &Context<'_>, id: i64, outcome: ApprovalOutcome, by: &str) {
+pub(in crate::driver) async fn settle(
+    context: &Context<'_>,
+    id: ApprovalId,
+    outcome: ApprovalOutcome,
+    by: &str,
+) {
     if let Err(error) = context.parts.approvals.decide(id, outcome, by).await {
-        tracing::warn!(run = %context.lease.run, id, %error, "failed to close an obsolete approval request");
+        tracing::warn!(run = %context.lease.run, id = id.0, %error, "failed to close an obsolete approval request");
     }
 }
 

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Map, Value};
 use toolyard_core::{
-    CallerIdentity, ContentHash, ErrorKind, RawJson, SourceId, StepRecord, StepResult, StepState,
+    ApprovalId, CallerIdentity, ContentHash, ErrorKind, RawJson, SourceId, StepRecord, StepResult, StepState,
     ToolCallRequest, ToolError, ToolOutput, params, redact_json,
 };
 
@@ -111,7 +111,7 @@ pub(in crate::driver) enum CallDecision {
     Deny,
     Simulate,
     /// Request an approval; the id is that of a request that is already pending.
-    RequestApproval(Option<i64>),
+    RequestApproval(Option<ApprovalId>),
 }
 
 /// Decides by the stricter of the permissions now and when the plan was accepted.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use toolyard_core::{
-    ApprovalOutcome, Approvals as _, Audit, AuditRecord, Journal as _, Resolution, RunState,
+    ApprovalId, ApprovalOutcome, Approvals as _, Audit, AuditRecord, Journal as _, Resolution, RunState,
 };
 use toolyard_hub::{HubConfig, ToolHub};
 
@@ -148,8 +148,8 @@ async fn a_suspended_run_resumes_with_the_stored_decision() {
     }
     let log = crate::MemoryRunLog::new();
     assert_eq!(
-        decide_approval(&log, &log, 7, ApprovalDecision::Allow, "ada").await,
-        Err(AgentError::UnknownApproval(7))
+        decide_approval(&log, &log, ApprovalId(7), ApprovalDecision::Allow, "ada").await,
+        Err(AgentError::UnknownApproval(ApprovalId(7)))
     );
 }
 

@@ -9,8 +9,9 @@ use std::{
 };
 
 use toolyard_core::{
-    ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals, BoxFuture, FinishedStep, Journal as _,
-    JournalError, JournalFuture, Lease, RawJson, RunId, RunLog as _, RunState, StepState, StorageError,
+    ApprovalId, ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals, BoxFuture, FinishedStep,
+    Journal as _, JournalError, JournalFuture, Lease, RawJson, RunId, RunLog as _, RunState, StepState,
+    StorageError,
 };
 
 use super::wrapped_log::{LogInterceptor, WrappedLog};
@@ -133,7 +134,7 @@ impl Approvals for FlakyLog {
         step: Option<&'a str>,
         kind: ApprovalKind,
         text: &'a str,
-    ) -> BoxFuture<'a, Result<i64, StorageError>> {
+    ) -> BoxFuture<'a, Result<ApprovalId, StorageError>> {
         if let Fault::ApprovalRequestFails { times } = self.0.fault
             && self.0.writes.fetch_add(1, Ordering::SeqCst) < times
         {
@@ -144,14 +145,14 @@ impl Approvals for FlakyLog {
 
     fn decide<'a>(
         &'a self,
-        id: i64,
+        id: ApprovalId,
         outcome: ApprovalOutcome,
         by: &'a str,
     ) -> BoxFuture<'a, Result<bool, StorageError>> {
         self.0.log.decide(id, outcome, by)
     }
 
-    fn approval(&self, id: i64) -> BoxFuture<'_, Result<Option<ApprovalRecord>, StorageError>> {
+    fn approval(&self, id: ApprovalId) -> BoxFuture<'_, Result<Option<ApprovalRecord>, StorageError>> {
         self.0.log.approval(id)
     }
 

@@ -1,8 +1,21 @@
 //! Approvals: requests that wait for a decision of the user, and the decisions, in a store that every front end shares.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{BoxFuture, RunId, StorageError};
+
+/// The id of a request for approval. Later requests have greater ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ApprovalId(pub i64);
+
+impl fmt::Display for ApprovalId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
 
 /// What is to be approved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,7 +31,7 @@ pub enum ApprovalKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ApprovalRecord {
     /// Identifies the request.
-    pub id: i64,
+    pub id: ApprovalId,
     /// The run it belongs to.
     pub run: RunId,
     /// The step, if it is about one.
@@ -63,18 +76,18 @@ pub trait Approvals: Send + Sync {
         step: Option<&'a str>,
         kind: ApprovalKind,
         text: &'a str,
-    ) -> BoxFuture<'a, Result<i64, StorageError>>;
+    ) -> BoxFuture<'a, Result<ApprovalId, StorageError>>;
 
     /// Decides a request. Returns false if it was already decided.
     fn decide<'a>(
         &'a self,
-        id: i64,
+        id: ApprovalId,
         outcome: ApprovalOutcome,
         by: &'a str,
     ) -> BoxFuture<'a, Result<bool, StorageError>>;
 
     /// One request.
-    fn approval(&self, id: i64) -> BoxFuture<'_, Result<Option<ApprovalRecord>, StorageError>>;
+    fn approval(&self, id: ApprovalId) -> BoxFuture<'_, Result<Option<ApprovalRecord>, StorageError>>;
 
     /// All requests without a decision, oldest first.
     fn pending_approvals(&self) -> BoxFuture<'_, Result<Vec<ApprovalRecord>, StorageError>>;
@@ -84,4 +97,15 @@ pub trait Approvals: Send + Sync {
         &'a self,
         run: &'a RunId,
     ) -> BoxFuture<'a, Result<Vec<ApprovalRecord>, StorageError>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_a_number_in_json_and_text() {
+        let id: ApprovalId = serde_json::from_str("7").unwrap();
+        assert_eq!((serde_json::to_string(&id).unwrap(), id.to_string()), ("7".to_owned(), "7".to_owned()));
+    }
 }

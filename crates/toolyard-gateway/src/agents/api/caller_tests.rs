@@ -197,7 +197,7 @@ async fn a_pending_approval_of_another_caller_is_like_one_that_does_not_exist() 
     let (ada, eve) = (caller("ada", None), caller("eve", None));
     let run = RunId::from(start(&api, &ada, "hello").await);
     let requested = agents.parts.approvals.request_approval(&run, Some("pay"), ApprovalKind::ToolCall, "pay");
-    let approval = requested.await.unwrap();
+    let approval = requested.await.unwrap().0;
     let decide = async |identity: &Arc<CallerIdentity>, approval: i64| {
         let path = format!("/api/v1/approvals/{approval}");
         send(&api, identity, Method::POST, &path, json!({"allow": false})).await

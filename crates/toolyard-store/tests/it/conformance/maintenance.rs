@@ -39,7 +39,7 @@ pub(crate) async fn export_and_import_preserve_everything(engine: Engine) {
     let copied = StoredPastRequests::with_clock(&copy, Arc::new(|| 1)).await.unwrap();
     assert_eq!(copied.recent(9), requests.recent(9));
     copy.append_audit(vec![record(1)]).await.unwrap();
-    assert!(copy.request_approval(&lease.run, None, ApprovalKind::ToolCall, "?").await.unwrap() > 1);
+    assert!(copy.request_approval(&lease.run, None, ApprovalKind::ToolCall, "?").await.unwrap().0 > 1);
     assert!(copy.import(&mut export.as_slice()).await.is_err(), "only into an empty store");
     let fresh_store = TestStore::new(engine).await;
     let fresh = fresh_store.open().await;

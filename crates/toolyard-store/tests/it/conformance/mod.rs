@@ -23,13 +23,13 @@ use std::{
 
 use sqlx::{Connection as _, Executor as _};
 use toolyard_core::{
-    AgentDefinitions as _, ApprovalKind, ApprovalOutcome, Approvals, ArgumentExample, ArgumentExamples as _,
-    Audit, AuditRecord, CallRecord, CallerStore as _, ContentHash, ConversationId, ConversationMessage,
-    Conversations, DataOwner, ErrorKind, ExampleRequests as _, FinishedStep, History, Journal, JournalError,
-    PastRequest, PastRequests, PolicyStore as _, RawJson, Resolution, ResultRef, ResultShape,
-    ResultShapes as _, Results, ResultsError, RevisionFamily, RunId, RunLog, RunState, ServerRecord, Servers,
-    SkillDescriptionCache, SourceId, StepStart, StepState, StoredCaller, StoredDefinition, StoredKey,
-    StoredSettings as _, ToolExampleRequests, TrustDecision,
+    AgentDefinitions as _, ApprovalId, ApprovalKind, ApprovalOutcome, Approvals, ArgumentExample,
+    ArgumentExamples as _, Audit, AuditRecord, CallRecord, CallerStore as _, ContentHash, ConversationId,
+    ConversationMessage, Conversations, DataOwner, ErrorKind, ExampleRequests as _, FinishedStep, History,
+    Journal, JournalError, PastRequest, PastRequests, PolicyStore as _, RawJson, Resolution, ResultRef,
+    ResultShape, ResultShapes as _, Results, ResultsError, RevisionFamily, RunId, RunLog, RunState,
+    ServerRecord, Servers, SkillDescriptionCache, SourceId, StepStart, StepState, StoredCaller,
+    StoredDefinition, StoredKey, StoredSettings as _, ToolExampleRequests, TrustDecision,
 };
 use toolyard_store::{
     AuditConfig, AuditQuery, AuditVerification, Engine, Location, ResultRetention, Retention, Store,

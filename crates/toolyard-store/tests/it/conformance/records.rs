@@ -41,7 +41,7 @@ pub(crate) async fn approvals_are_decided_once(engine: Engine) {
     assert_eq!(entry.record.outcome, format!("decided: tool_call of run {run} of editor, step write"));
     assert!(matches!(store.verify_audit(None).await.unwrap(), AuditVerification::Intact { .. }));
     assert_eq!(store.pending_approvals().await.unwrap()[0].id, stop);
-    assert_eq!(store.approval(stop + 100).await.unwrap(), None);
+    assert_eq!(store.approval(ApprovalId(stop.0 + 100)).await.unwrap(), None);
 }
 
 pub(crate) async fn servers_and_definitions_are_stored(engine: Engine) {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use toolyard_agent::RunUpdate;
+use toolyard_core::ApprovalId;
 
 use super::*;
 
@@ -173,7 +174,7 @@ fn the_name_of_a_tool_cannot_change_the_effects_that_an_approver_sees() {
         "text": format!("may `{name}` of evil be called (destructive, definition 01234567, arguments 89abcdef)? {{}}"),
         "details": {"effects": "destructive", "arguments": "{}", "notes": []}});
     progress.apply(&event(1, &requested), Duration::ZERO);
-    let details = progress.approval_details(7).unwrap();
+    let details = progress.approval_details(ApprovalId(7)).unwrap();
     assert_eq!((details.effects.as_str(), details.arguments.as_str()), ("destructive", "{}"));
     assert_eq!(progress.row("a").unwrap().detail, "destructive: {}");
 }

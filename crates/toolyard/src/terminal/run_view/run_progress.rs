@@ -6,7 +6,7 @@ use toolyard_agent::{
     ApprovalDetails, Effect, Language, ModelTask, NO_TOOL, Plan, PlannedTool, Review, RunEnd, RunEvent,
     RunRequest, RunUpdate, Step, StepEnd, Verification, receipt_lines, review_line,
 };
-use toolyard_core::{Resolution, RunId};
+use toolyard_core::{ApprovalId, Resolution, RunId};
 use toolyard_model::Usage;
 
 use super::plan_outline::plan_outline;
@@ -54,7 +54,7 @@ pub(crate) struct StepRow {
     pub(crate) milliseconds: Option<u64>,
     pub(crate) verification: Option<Verification>,
     /// Id of its last approval request, and what it is about; logs of older versions have only the text.
-    approval: Option<(i64, Box<ApprovalDetails>)>,
+    approval: Option<(ApprovalId, Box<ApprovalDetails>)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,7 +161,7 @@ impl RunProgress {
     }
 
     /// What the approval request with this id is about.
-    pub(crate) fn approval_details(&self, request: i64) -> Option<&ApprovalDetails> {
+    pub(crate) fn approval_details(&self, request: ApprovalId) -> Option<&ApprovalDetails> {
         let approvals = self.rows.iter().filter_map(|row| row.approval.as_ref());
         approvals.rev().find(|(id, _)| *id == request).map(|(_, details)| &**details)
     }

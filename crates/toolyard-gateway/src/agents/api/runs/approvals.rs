@@ -6,7 +6,7 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use toolyard_agent::{ApprovalDecision, ApprovalState, Run, StepRun, decide_approval, load_run};
-use toolyard_core::{ApprovalKind, ApprovalRecord, CallerIdentity, RunId};
+use toolyard_core::{ApprovalId, ApprovalKind, ApprovalRecord, CallerIdentity, RunId};
 use toolyard_mcp_server::RouteResponse;
 use utoipa::ToSchema;
 
@@ -108,7 +108,7 @@ async fn read_pending(
     pending.retain(|record| record.kind == ApprovalKind::ToolCall);
     // Ids grow with time.
     pending.sort_by_key(|record| record.id);
-    pending.retain(|record| query.after.is_none_or(|after| record.id > after));
+    pending.retain(|record| query.after.is_none_or(|after| record.id.0 > after));
     if identity.is_distinguished() {
         let mut own = Vec::new();
         for approval in pending {
@@ -134,7 +134,7 @@ pub(in crate::agents::api) async fn check_access(
     let pending =
         async { runs.config.approvals.pending_approvals().await.map_err(ApiError::store_unavailable) };
     let pending = before(Instant::now() + READ_TIMEOUT, pending).await?;
-    let Some(pending) = pending.iter().find(|pending| pending.id == approval) else {
+    let Some(pending) = pending.iter().find(|pending| pending.id.0 == approval) else {
         return Err(approval_not_found(approval));
     };
     let access = access::check_access(runs, identity, &pending.run).await;
@@ -207,7 +207,7 @@ impl PendingApproval {
             None => (None, None, Vec::new()),
         };
         Self {
-            approval: record.id,
+            approval: record.id.0,
             run: record.run.to_string(),
             step: step.map(|step| step.step.id.clone()).or(record.step),
             tool: step.map(|step| step.step.tool_type.clone()),
@@ -228,8 +228,9 @@ pub(in crate::agents::api) async fn decide(
     body: DecisionBody,
     requester: &Requester,
 ) -> Result<RouteResponse, ApiError> {
-    let reading =
-        async { runs.config.approvals.approval(approval).await.map_err(ApiError::store_unavailable) };
+    let reading = async {
+        runs.config.approvals.approval(ApprovalId(approval)).await.map_err(ApiError::store_unavailable)
+    };
     let record = before(Instant::now() + READ_TIMEOUT, reading).await?;
     let is_pending =
         |record: &ApprovalRecord| record.outcome.is_none() && record.kind == ApprovalKind::ToolCall;
@@ -272,7 +273,7 @@ pub(in crate::agents::api) async fn decide_of_run(
     let (state, agent) = run_to_resume(runs, run).await?;
     let mut matching = pending_approvals(runs, run).await?;
     matching.retain(|record| {
-        approval.is_none_or(|id| record.id == id)
+        approval.is_none_or(|id| record.id.0 == id)
             && step.as_deref().is_none_or(|step| is_of_step(&state, record, step))
     });
     let approval = match matching.as_slice() {
@@ -291,6 +292,7 @@ pub(in crate::agents::api) async fn decide_of_run(
     decide_approval(log, approvals, approval, decision, &requester.audit_name()).await?;
     runs.notify_decision(run);
     let resumed = agent.map(|agent| runs.spawn(agent, run)).is_some();
-    let decided = DecidedApproval { run: run.to_string(), approval, allowed: allow, scope, resumed };
+    let decided =
+        DecidedApproval { run: run.to_string(), approval: approval.0, allowed: allow, scope, resumed };
     Ok(json_of(StatusCode::ACCEPTED, &decided))
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use serde_json::json;
 use toolyard_agent::{Permission, RunUpdate};
+use toolyard_core::ApprovalId;
 
 use super::*;
 use crate::agents::{every_end::every_step_end, run_text::progress_line};
@@ -62,7 +63,7 @@ fn failed(message: &str) -> StepEnd {
 fn approval_requested(step: &str) -> RunEvent {
     RunEvent::ApprovalRequested {
         step: step.to_owned(),
-        approval_id: 1,
+        approval_id: ApprovalId(1),
         text: String::new(),
         tool: String::new(),
         call: String::new(),

@@ -123,7 +123,7 @@ impl RunEventMapper {
                 ApiEventBody::StepVerified { step, verified, confidence, issues }
             }
             RunEvent::ApprovalRequested { step, approval_id, text, .. } => {
-                ApiEventBody::ApprovalRequested { step, approval: approval_id, text }
+                ApiEventBody::ApprovalRequested { step, approval: approval_id.0, text }
             }
             RunEvent::ApprovalDecided { step, allowed, always, by } => {
                 let scope = if always { ApiApprovalScope::Run } else { ApiApprovalScope::Once };

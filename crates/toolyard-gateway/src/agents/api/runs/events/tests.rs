@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolyard_agent::{
     ApprovalDetails, EffectCause, EffectState, Fulfilled, Permission, PlanProblem, RunLimit, RunRequest, Step,
 };
-use toolyard_core::{ConversationId, ErrorKind, Resolution, RunState};
+use toolyard_core::{ApprovalId, ConversationId, ErrorKind, Resolution, RunState};
 use toolyard_model::{ModelReply, Usage};
 
 use super::*;
@@ -151,7 +151,7 @@ fn step_events() -> Vec<RunUpdate> {
         logged(RunEvent::Verified { step: step(), verification }),
         logged(RunEvent::ApprovalRequested {
             step: step(),
-            approval_id: 4,
+            approval_id: ApprovalId(4),
             text: text(),
             tool: text(),
             call: text(),
