@@ -54,7 +54,7 @@ impl OAuthVerifier {
     }
 
     /// Fails if the keys of the issuer cannot be read now.
-    pub async fn check_issuer(&self) -> Result<(), DiscoveryError> {
+    pub async fn check_issuer_keys(&self) -> Result<(), DiscoveryError> {
         self.keys.check().await
     }
 

@@ -41,7 +41,7 @@ pub(super) async fn run(config: Option<&Path>, output: &Output) -> Result<(), Cl
             findings.extend(check_skills(&toolyard));
             findings.extend(servers::check(&context, &toolyard));
             findings.extend(serve::check(&context, &toolyard));
-            findings.extend(serve::check_issuer(&context).await);
+            findings.extend(serve::check_access_tokens(&context).await);
             findings.extend(models::check(&context));
             findings.extend(check_cluster(&context).await);
         }

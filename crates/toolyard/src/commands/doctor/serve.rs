@@ -11,9 +11,9 @@ use crate::{
 };
 
 /// Whether the issuer of access tokens can be used.
-pub(super) async fn check_issuer(context: &CliContext) -> Option<Finding> {
+pub(super) async fn check_access_tokens(context: &CliContext) -> Option<Finding> {
     let settings = context.settings.serve.oauth.as_ref()?;
-    Some(match callers::check_issuer(settings).await {
+    Some(match callers::check_oauth(settings).await {
         Ok(()) => Finding::ok("serve", format!("access tokens of {}", settings.issuer)),
         Err(error) => Finding::problem("serve", error.message()).with_hint(error.hint().unwrap_or_default()),
     })

@@ -74,10 +74,10 @@ impl CallerAuthentication {
     }
 }
 
-/// Reports an issuer that cannot be used: otherwise the first caller with an access token would notice. Never completes.
-pub(super) async fn report_issuer(verifier: Option<Arc<OAuthVerifier>>) {
+/// Warns of an issuer that cannot be used: otherwise the first caller with an access token would notice. Never completes.
+pub(super) async fn warn_of_unusable_issuer(verifier: Option<Arc<OAuthVerifier>>) {
     if let Some(verifier) = verifier
-        && let Err(error) = Box::pin(verifier.check_issuer()).await
+        && let Err(error) = Box::pin(verifier.check_issuer_keys()).await
     {
         tracing::warn!(%error, "access tokens cannot be checked: the keys of the issuer cannot be read");
     }
@@ -85,9 +85,9 @@ pub(super) async fn report_issuer(verifier: Option<Arc<OAuthVerifier>>) {
 }
 
 /// Fails if the settings are wrong, or the keys of the issuer cannot be read now.
-pub(in crate::commands) async fn check_issuer(settings: &CallerOAuthSettings) -> Result<(), CliError> {
+pub(in crate::commands) async fn check_oauth(settings: &CallerOAuthSettings) -> Result<(), CliError> {
     let verifier = CallerAuthentication::default().verifier(settings)?;
-    verifier.check_issuer().await.map_err(|error| {
+    verifier.check_issuer_keys().await.map_err(|error| {
         CliError::unreachable(format!("{OAUTH_TABLE} access tokens cannot be checked: {error}"))
             .with_hint("check `issuer`, and that this machine reaches it")
     })

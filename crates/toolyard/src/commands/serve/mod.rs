@@ -299,7 +299,7 @@ impl RunningGateway<'_> {
             () = cluster::keep(cluster) => Ok(()),
             () = retention::keep(toolyard) => Ok(()),
             () = readiness::watch_store(toolyard) => Ok(()),
-            () = callers::report_issuer(issuer) => Ok(()),
+            () = callers::warn_of_unusable_issuer(issuer) => Ok(()),
             () = catalogue::follow(toolyard, context, cluster) => Ok(()),
         };
         if let Some(cluster) = cluster {

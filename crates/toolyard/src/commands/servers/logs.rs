@@ -47,8 +47,8 @@ fn append(file: &Path, lines: &[String]) -> std::io::Result<()> {
     log.write_all(text.as_bytes())
 }
 
-/// Whether a server has a log: lines in its file, or lines of this command that are not appended yet.
-pub(super) fn has_log(server: &ManagedServer, context: &CliContext) -> bool {
+/// Whether there are lines in the log of a server: in its file, or lines of this command that are not appended yet.
+pub(super) fn has_log_lines(server: &ManagedServer, context: &CliContext) -> bool {
     let config = server.config();
     let is_written = fs::metadata(file(context, config.id.as_str())).is_ok_and(|metadata| metadata.len() > 0);
     config.has_log() && (is_written || !server.stderr_tail().lines_after(0).1.is_empty())

@@ -12,7 +12,7 @@ use toolyard_mcp_client::{ConnectError, ManagedServer, McpManager, Session, Tool
 use super::{
     describe_failure,
     failure_cache::{ServerFailure, ServerFailures},
-    logs::has_log,
+    logs::has_log_lines,
     pending_servers::PendingServers,
     print_approve_hint, print_unusable_tools, server_json, tool_names, tools_not_offered,
 };
@@ -86,7 +86,7 @@ pub(super) async fn test(
 fn failure_hint(server: &ManagedServer, context: &CliContext) -> Option<String> {
     let config = server.config();
     let log = || format!("show the log: toolyard servers logs {}", config.id);
-    check_start(config, context).or_else(|| has_log(server, context).then(log))
+    check_start(config, context).or_else(|| has_log_lines(server, context).then(log))
 }
 
 fn outcome_json(TestOutcome { server, outcome, duration }: &TestOutcome) -> Value {
