@@ -75,8 +75,8 @@ impl Toolyard {
 
     /// The configuration of a gateway to all tools and servers, without profiles and agents.
     pub fn gateway_config(&self) -> GatewayConfig {
-        let mut config = GatewayConfig::new(self.shared_hub());
-        config.servers = self.shared_servers();
+        let mut config = GatewayConfig::new(Arc::clone(self.hub()));
+        config.servers = self.servers().cloned();
         if !self.content.is_empty() {
             config.content.push(Arc::clone(&self.content) as _);
         }
@@ -86,9 +86,9 @@ impl Toolyard {
     /// What the HTTP API of a gateway serves, without agents and tool calls ([`GatewayConfig::main_tools`]).
     pub fn http_api_config(&self, approval: RemoteApproval) -> HttpApiConfig {
         HttpApiConfig {
-            hub: Some(self.shared_hub()),
+            hub: Some(Arc::clone(self.hub())),
             main_tools: None,
-            servers: self.shared_servers(),
+            servers: self.servers().cloned(),
             admin: Some(Arc::new(self.admin())),
             settings: None,
             clients_may_change_agents: approval == RemoteApproval::Allowed,

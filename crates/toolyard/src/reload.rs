@@ -136,7 +136,7 @@ impl Toolyard {
         }
         let needs_restart = needs_restart(&self.reloadable.initial_settings, &settings);
         self.reloadable.current_settings.store(settings.into());
-        if let Some(manager) = self.shared_servers() {
+        if let Some(manager) = self.servers().cloned() {
             manager.set_isolation_limits(self.reloadable.current_settings.load().isolation.limits());
             tokio::spawn(async move { manager.discover().await });
         }

@@ -80,13 +80,8 @@ impl Toolyard {
     }
 
     /// The hub.
-    pub fn hub(&self) -> &ToolHub {
+    pub fn hub(&self) -> &Arc<ToolHub> {
         &self.hub
-    }
-
-    /// A shared handle to the hub.
-    pub fn shared_hub(&self) -> Arc<ToolHub> {
-        Arc::clone(&self.hub)
     }
 
     /// The default options of a call.
@@ -139,13 +134,8 @@ impl Toolyard {
     }
 
     /// The MCP servers, if any were configured.
-    pub fn servers(&self) -> Option<&toolyard_mcp_client::McpManager> {
-        self.servers.as_deref()
-    }
-
-    /// A shared handle to the MCP servers, if any were configured.
-    pub fn shared_servers(&self) -> Option<Arc<toolyard_mcp_client::McpManager>> {
-        self.servers.clone()
+    pub fn servers(&self) -> Option<&Arc<toolyard_mcp_client::McpManager>> {
+        self.servers.as_ref()
     }
 
     /// Replaces the MCP servers. Unchanged servers and their in-flight calls are not disturbed; none is started.

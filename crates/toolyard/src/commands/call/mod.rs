@@ -286,7 +286,7 @@ fn with_server_hint(error: ToolError, toolyard: &Toolyard) -> ToolError {
     if !matches!(error.kind(), ErrorKind::UnknownTool | ErrorKind::UnknownSource) {
         return error;
     }
-    let servers = toolyard.servers().map(McpManager::servers).unwrap_or_default();
+    let servers = toolyard.servers().map(|manager| manager.servers()).unwrap_or_default();
     let lacks_tools = |server: &&Arc<ManagedServer>| {
         server.config().enabled
             && server.tool_approvals().approved().is_empty()

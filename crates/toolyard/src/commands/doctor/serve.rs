@@ -1,5 +1,7 @@
 //! Checks `[serve]`: secrets, profiles, and what replicas need.
 
+use std::sync::Arc;
+
 use toolyard::{Toolyard, settings::ServeSettings};
 use toolyard_gateway::HubService;
 
@@ -62,7 +64,7 @@ pub(super) fn check(context: &CliContext, toolyard: &Toolyard) -> Vec<Finding> {
             findings.push(Finding::problem("serve", detail).with_hint("list sources: toolyard tools list"));
         }
         let Ok(profile) = serve.profile(name) else { continue };
-        let (severity, offered) = match HubService::new(toolyard.shared_hub(), profile).tool_count() {
+        let (severity, offered) = match HubService::new(Arc::clone(toolyard.hub()), profile).tool_count() {
             0 => (Severity::Note, "no tools".to_owned()),
             count => (Severity::Ok, pluralize(count, "tool")),
         };

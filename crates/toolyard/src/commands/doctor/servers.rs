@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use toolyard::Toolyard;
 use toolyard_core::SourceId;
 use toolyard_mcp_client::{
-    ManagedServer, McpManager, ServerState,
+    ManagedServer, ServerState,
     config::{ConfigError, McpServerConfig, TransportConfig, is_private_reference},
 };
 
@@ -21,7 +21,7 @@ const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Checks definitions, variables, commands and tools that await approval; one finding per kind of trouble.
 pub(super) fn check(context: &CliContext, toolyard: &Toolyard) -> Vec<Finding> {
-    let servers = toolyard.servers().map(McpManager::servers).unwrap_or_default();
+    let servers = toolyard.servers().map(|manager| manager.servers()).unwrap_or_default();
     let failures = ServerFailures::read(context);
     let mut findings = Vec::new();
     if !servers.is_empty() {

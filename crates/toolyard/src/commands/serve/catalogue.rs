@@ -36,7 +36,7 @@ pub(super) fn share(toolyard: &Toolyard, context: &CliContext, cluster: Option<&
 
 /// Puts changes of servers into effect that other processes store, and tells others of those of this one. Never completes.
 pub(super) async fn follow(toolyard: &Toolyard, context: &CliContext, cluster: Option<&Cluster>) {
-    let Some(manager) = toolyard.shared_servers().filter(|_| context.store.is_some()) else {
+    let Some(manager) = toolyard.servers().filter(|_| context.store.is_some()) else {
         return std::future::pending().await;
     };
     let (sender, mut messages) = mpsc::channel(MAX_PENDING_MESSAGES);
@@ -45,7 +45,7 @@ pub(super) async fn follow(toolyard: &Toolyard, context: &CliContext, cluster: O
     }
     let peers = cluster.map(Cluster::peers);
     let mut events = manager.events();
-    let mut polling = Polling::new(manager);
+    let mut polling = Polling::new(Arc::clone(manager));
     // Without a cluster, nobody sends; the channel stays open.
     let _sender = sender;
     loop {

@@ -76,9 +76,9 @@ impl Cluster {
 
     /// Sets whose sessions are ended when another gateway owns them.
     pub(super) fn set_servers(&self, toolyard: &Toolyard) {
-        if let Some(servers) = toolyard.shared_servers() {
+        if let Some(servers) = toolyard.servers() {
             // Set once, right after the servers were made.
-            let _ = self.servers.set(Arc::downgrade(&servers));
+            let _ = self.servers.set(Arc::downgrade(servers));
         }
     }
 
@@ -88,13 +88,17 @@ impl Cluster {
         toolyard: &Toolyard,
         settings: &ClusterSettings,
     ) -> Result<(), CliError> {
-        let Some(servers) = toolyard.shared_servers().filter(|_| !settings.workers.is_empty()) else {
+        let Some(servers) = toolyard.servers().filter(|_| !settings.workers.is_empty()) else {
             return Ok(());
         };
         let network = Arc::clone(&self.peers) as Arc<dyn WorkerNetwork>;
-        let workers =
-            WorkerSources::load(toolyard.shared_hub(), servers.cache().clone(), network, settings.clone())
-                .await?;
+        let workers = WorkerSources::load(
+            Arc::clone(toolyard.hub()),
+            servers.cache().clone(),
+            network,
+            settings.clone(),
+        )
+        .await?;
         self.peers.watch_workers(workers.observer()).await.map_err(|error| connect_error(&error))?;
         // Set once, right after the servers were made.
         let _ = self.workers.set(workers);

@@ -40,7 +40,7 @@ impl GatewayReadiness {
     pub(super) fn new(toolyard: &Toolyard, required_servers: Vec<String>) -> Self {
         Self {
             store: toolyard.store().cloned(),
-            servers: toolyard.shared_servers(),
+            servers: toolyard.servers().cloned(),
             required_servers: Mutex::new(required_servers),
             cached: tokio::sync::Mutex::default(),
         }

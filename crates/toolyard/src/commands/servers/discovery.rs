@@ -84,7 +84,7 @@ pub(crate) async fn discover(
 
 /// Names the servers whose tools are not known yet, for commands that start none, and those of them that failed.
 pub(crate) fn note_undiscovered(toolyard: &Toolyard, context: &CliContext, output: &Output) {
-    let servers = toolyard.servers().map(McpManager::servers).unwrap_or_default();
+    let servers = toolyard.servers().map(|manager| manager.servers()).unwrap_or_default();
     let failures = ServerFailures::read(context);
     let (mut failed, mut not_started) = (Vec::new(), Vec::new());
     for server in servers.iter().filter(|server| server.state() == ServerState::Configured) {

@@ -11,7 +11,6 @@ use toolyard::Toolyard;
 use toolyard_core::{ErrorKind, Param, RawJson, SourceId, StoredDefinition, ToolCallRequest, ToolError};
 use toolyard_hub::{NameTarget, Snapshot, ToolCandidate, route};
 use toolyard_mcp::definition::diff_definitions;
-use toolyard_mcp_client::McpManager;
 
 use self::experience::Experience;
 use crate::{
@@ -122,7 +121,7 @@ pub(super) fn split_qualified_name(name: &str, toolyard: &Toolyard) -> Option<(S
         NameTarget::Unknown => {}
     }
     let sources = toolyard.hub().sources();
-    let servers = toolyard.servers().map(McpManager::servers).unwrap_or_default();
+    let servers = toolyard.servers().map(|manager| manager.servers()).unwrap_or_default();
     let is_source = |id: &str| {
         sources.iter().any(|source| source.info.id.as_str() == id)
             || servers.iter().any(|server| server.config().id.as_str() == id)
@@ -199,7 +198,7 @@ fn definition(tool: &ToolCandidate) -> Value {
 /// Shows every definition that servers have sent under a name, the oldest first, each with its difference to the previous.
 async fn show_history(toolyard: &Toolyard, name: &str, output: &Output) -> Result<(), CliError> {
     let mut all = Vec::new();
-    for server in toolyard.servers().map(McpManager::servers).unwrap_or_default() {
+    for server in toolyard.servers().map(|manager| manager.servers()).unwrap_or_default() {
         let id = &server.config().id;
         let definitions = server.definitions().await?;
         let mut before: Option<StoredDefinition> = None;
