@@ -298,11 +298,12 @@ fn unavailable(error: &ConnectError, config: &McpServerConfig) -> ToolError {
     let unavailable = ToolError::new(kind, error.to_string()).with_operator_hint(hint);
     let unavailable = match error {
         ConnectError::Transport(error) if error.is_unauthorized() => {
-            unavailable.with_caller_hint(LOGIN_CALLER_HINT)
+            unavailable.with_caller_hint(LOGIN_CALLER_HINT).with_retryable(false)
         }
-        ConnectError::Configuration(_) | ConnectError::Disabled => {
-            unavailable.with_caller_hint("the operator must change the settings of the server")
-        }
+        ConnectError::Configuration(_) | ConnectError::Disabled => unavailable
+            .with_caller_hint("the operator must change the settings of the server")
+            .with_retryable(false),
+        ConnectError::NotConfigured => unavailable.with_retryable(false),
         ConnectError::Displaced(_) => {
             unavailable.with_caller_hint("begin anew: the next call starts a new session with the server")
         }
@@ -444,5 +445,23 @@ mod tests {
         }
         let failed = ConnectError::TimedOut { after: Duration::from_secs(1), stderr: String::new() };
         assert!(unavailable(&failed, &excel).is_source_fault());
+    }
+
+    #[test]
+    fn a_start_that_needs_the_operator_is_not_retried() {
+        let excel = McpServerConfig::stdio("excel", "excel-server", [""; 0]);
+        let unauthorized = TransportError::Status {
+            status: 401,
+            error: None,
+            excerpt: None,
+            challenge: None,
+            retry_after_seconds: None,
+        };
+        let unset = ConnectError::Configuration("the variable EXCEL_KEY is not set".to_owned());
+        let unauthorized = ConnectError::Transport(unauthorized);
+        for error in [unauthorized, unset, ConnectError::Disabled, ConnectError::NotConfigured] {
+            assert!(!unavailable(&error, &excel).retryable(), "{error}");
+        }
+        assert!(unavailable(&ConnectError::Cancelled, &excel).retryable());
     }
 }
