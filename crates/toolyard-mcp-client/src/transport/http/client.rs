@@ -145,7 +145,14 @@ impl HttpClient {
                 request.headers.insert(header.name, header.value);
             }
             self.add_proof(&mut request, token.as_ref());
-            let response = self.send_once(&request).await?;
+            let is_first = redirects == 0 && handled_statuses.is_empty() && !nonce_retried;
+            let response = match self.send_once(&request).await {
+                // The server has received the request before, although it did not accept it.
+                Err(TransportError::Unreachable(reason)) if !is_first => {
+                    return Err(TransportError::ConnectionLost(reason));
+                }
+                outcome => outcome?,
+            };
             let (status, has_nonce) = (response.status(), self.store_nonce(&response));
             if status.is_redirection() {
                 redirects += 1;

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
     sync::{mpsc, oneshot},
     time::timeout,
 };
@@ -114,6 +115,22 @@ async fn unreachable_and_lost_connections_are_distinguished() {
     })
     .await;
     let error = TestClient::new(&server.url).error("tools/call").await;
+    assert!(matches!(&error, TransportError::ConnectionLost(_)) && !error.had_no_effect(), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_redirects_and_disappears_has_received_the_request() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        drop(listener);
+        let received = stream.read(&mut [0; 16 << 10]).await.unwrap();
+        assert!(received > 0);
+        let head = "HTTP/1.1 307 Moved\r\nLocation: /mcp/\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+        stream.write_all(head.as_bytes()).await.unwrap();
+    });
+    let error = TestClient::new(&url).error("tools/call").await;
     assert!(matches!(&error, TransportError::ConnectionLost(_)) && !error.had_no_effect(), "{error:?}");
 }
 
