@@ -115,7 +115,7 @@ impl Call<'_> {
         extended.map_or(self.deadline, |extended| extended.max(self.deadline))
     }
 
-    /// Calls one candidate; retries if that is safe, useful, and within retry budget and deadline.
+    /// Calls one candidate; retries if that is safe or nothing was sent, and if it is useful and within retry budget and deadline.
     pub(crate) async fn call_with_retries(
         &self,
         candidate: &ToolCandidate,
@@ -131,14 +131,20 @@ impl Call<'_> {
             let backoff = self.retry.backoff_after(attempt, fastrand::f64());
             let retry_after = failure.error.retry_after().unwrap_or_default().min(MAX_RETRY_AFTER);
             let backoff = backoff.max(retry_after);
-            if let Err(reason) = self.may_retry(candidate, &failure.error, attempt, backoff) {
-                self.log_decision("retry", None, || {
-                    (candidate.source_id().to_string(), format!("no: {reason}"))
-                });
-                return Err(match failure_with_effect {
-                    Some(earlier) if failure.had_no_effect => failure.after(earlier),
-                    _ => failure,
-                });
+            let reason = match self.may_retry(candidate, &failure, attempt, backoff) {
+                Ok(reason) => reason,
+                Err(reason) => {
+                    self.log_decision("retry", None, || {
+                        (candidate.source_id().to_string(), format!("no: {reason}"))
+                    });
+                    return Err(match failure_with_effect {
+                        Some(earlier) if failure.had_no_effect => failure.after(earlier),
+                        _ => failure,
+                    });
+                }
+            };
+            if failure.never_sent {
+                self.pending_effect.inspect(|effect| effect.retract());
             }
             if !failure.had_no_effect {
                 failure_with_effect = Some(failure);
@@ -147,23 +153,24 @@ impl Call<'_> {
             self.log_decision("retry", Some(backoff), || {
                 (
                     candidate.source_id().to_string(),
-                    format!("attempt {attempt} of {} after a pause", self.retry.max_attempts),
+                    format!("attempt {attempt} of {} after a pause: {reason}", self.retry.max_attempts),
                 )
             });
             sleep(backoff).await;
         }
     }
 
+    /// Why the candidate may be called again, or why not.
     fn may_retry(
         &self,
         candidate: &ToolCandidate,
-        error: &ToolError,
+        failure: &CandidateFailure,
         attempt: u32,
         backoff: Duration,
-    ) -> Result<(), &'static str> {
-        if !candidate.hints.repeatable() {
+    ) -> Result<&'static str, &'static str> {
+        if !failure.never_sent && !candidate.hints.repeatable() {
             Err("not known to be idempotent")
-        } else if !error.retryable() {
+        } else if !failure.error.retryable() {
             Err("another attempt would not help")
         } else if attempt >= self.retry.max_attempts {
             Err("no attempts left")
@@ -171,8 +178,10 @@ impl Call<'_> {
             Err("no time left")
         } else if !candidate.health.retry_budget.withdraw() {
             Err("the retry budget is used up")
+        } else if failure.never_sent {
+            Ok("nothing was sent")
         } else {
-            Ok(())
+            Ok("the tool is safe to repeat")
         }
     }
 

@@ -10,13 +10,17 @@ pub(crate) struct CandidateFailure {
     pub(crate) error: ToolError,
     /// Whether it is certain that no attempt had an effect.
     pub(crate) had_no_effect: bool,
+    /// Whether nothing of the attempt left this process.
+    pub(crate) never_sent: bool,
     repeatable: bool,
 }
 
 impl CandidateFailure {
-    pub(crate) fn of(candidate: &ToolCandidate, error: ToolError) -> Self {
+    pub(crate) fn of(candidate: &ToolCandidate, mut error: ToolError) -> Self {
+        // Taken, because a tool that itself calls the hub may fail with this error after other calls that were sent.
+        let never_sent = error.take_never_sent() && error.had_no_effect();
         let had_no_effect = candidate.hints.read_only || error.had_no_effect();
-        Self { error, had_no_effect, repeatable: candidate.hints.repeatable() }
+        Self { error, had_no_effect, never_sent, repeatable: candidate.hints.repeatable() }
     }
 
     /// Whether this candidate may be called after this failure: the failure had no effect, or neither of the two tools does harm if

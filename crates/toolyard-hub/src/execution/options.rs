@@ -193,6 +193,11 @@ impl PendingEffect {
             self.has_started.store(true, Ordering::Relaxed);
         }
     }
+
+    /// Forgets that the call has started, because nothing of it was sent.
+    pub(crate) fn retract(&self) {
+        self.has_started.store(false, Ordering::Relaxed);
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-/// How calls that are safe to repeat are retried.
+/// How calls are retried that are safe to repeat, or of which nothing was sent.
 #[derive(Debug, Clone, Copy)]
 pub struct RetryPolicy {
     /// Total attempts, including the first.

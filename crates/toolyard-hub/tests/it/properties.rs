@@ -9,7 +9,7 @@ use std::{
 use proptest::prelude::*;
 use tokio::time::Instant;
 use toolyard_core::{Capability, ErrorKind, RawJson, ToolCallRequest, ToolError, ToolHints, ToolOutput};
-use toolyard_hub::{CallOptions, ToolHub};
+use toolyard_hub::{CallOptions, DecisionLog, PendingEffect, ToolHub};
 
 use crate::common::{Behavior, CallLog, TestTool, register, request, test_tool};
 
@@ -249,6 +249,19 @@ proptest! {
     }
 
     #[test]
+    fn a_write_is_repeated_only_while_nothing_of_it_was_sent(
+        unsent in 0_usize..5, kind in proptest::sample::select(FAILURES.to_vec()), trusted: bool
+    ) {
+        let mut test_tool = test_tool("store", "a").writes().with_behavior(Behavior::NeverSent(unsent, kind));
+        test_tool.trusted = trusted;
+        let observed = run(&[test_tool], DEFAULT_TIMEOUT);
+        // Three attempts at most, and none after the one that was sent.
+        prop_assert_eq!(observed.call_log.calls().len(), (unsent + 1).min(3));
+        let mut error = observed.outcome.unwrap_err();
+        prop_assert!(!error.take_never_sent(), "the mark is about one attempt: {error:?}");
+    }
+
+    #[test]
     fn untrusted_hints_never_cause_a_second_call(test_tools in any_tools(any_hints())) {
         silence_panics();
         let untrusted: Vec<TestTool> = test_tools.into_iter().map(TestTool::untrusted).collect();
@@ -397,6 +410,33 @@ fn a_retry_happens_only_where_it_is_safe() {
         1,
         "the tool itself failed: a repetition would not help"
     );
+}
+
+#[test]
+fn a_write_with_equivalents_is_tried_once_at_each_until_it_is_sent() {
+    let unsent = |source: &str| {
+        test_tool("store", source).writes().with_behavior(Behavior::NeverSent(9, ErrorKind::Failed))
+    };
+    let observed = run(&[unsent("a"), unsent("b")], DEFAULT_TIMEOUT);
+    assert_eq!(observed.call_log.calls(), ["a", "b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn why_a_write_is_repeated_is_explained_and_dropping_it_then_changes_nothing() {
+    let hub = ToolHub::default();
+    let store = test_tool("store", "a").writes().with_behavior(Behavior::NeverSent(9, ErrorKind::Failed));
+    register(&hub, &[store]);
+    let (decisions, effect) = (Arc::new(DecisionLog::default()), Arc::new(PendingEffect::default()));
+    let options = CallOptions::default()
+        .with_decision_log(Arc::clone(&decisions))
+        .with_pending_effect(Arc::clone(&effect));
+    // The first attempt takes 10 ms, and the pause after it at least 100 ms.
+    let request = request("store");
+    let dropped = tokio::time::timeout(Duration::from_millis(50), hub.execute(&request, &options)).await;
+    assert!(dropped.is_err() && !effect.has_started());
+    let decisions = decisions.decisions();
+    let retry = decisions.iter().find(|decision| decision.stage == "retry").unwrap();
+    assert_eq!(retry.detail, "attempt 2 of 3 after a pause: nothing was sent");
 }
 
 #[test]

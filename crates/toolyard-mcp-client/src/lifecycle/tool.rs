@@ -66,10 +66,12 @@ impl McpTool {
         }
     }
 
+    /// Sets `was_sent` unless nothing of the call left this process.
     async fn execute(
         &self,
         request: &ToolCallRequest,
         context: &CallContext,
+        was_sent: &mut bool,
     ) -> Result<ToolOutput, ToolError> {
         // Where headers are used, a tool with invalid header parameters is quarantined; elsewhere they have no meaning.
         let mirrored = self
@@ -88,7 +90,7 @@ impl McpTool {
         let instance = self.instance(context).await?;
         let server = &instance.server;
         let mut place = self.session(server, context).await?;
-        let mut result = call_in(server, &place.session, call, context).await;
+        let mut result = call_in(server, &place.session, call, context, was_sent).await;
         // The call was not processed, so it may be sent again in a new session.
         if let Err(error) = &result
             && (error.is_session_expired() || (error.had_no_effect() && place.session.closed().is_some()))
@@ -96,7 +98,7 @@ impl McpTool {
             server.expire_session(&place.session);
             drop(place);
             place = self.session(server, context).await?;
-            result = call_in(server, &place.session, call, context).await;
+            result = call_in(server, &place.session, call, context, was_sent).await;
         }
         if call_needs_modern_session(&result) && server.note_modern_tool(&self.tool.spec.name, &place.session)
         {
@@ -235,10 +237,12 @@ async fn call_in(
     session: &Arc<Session>,
     call: ToolCall<'_>,
     context: &CallContext,
+    was_sent: &mut bool,
 ) -> Result<CallResult, RequestError> {
     let unfinished = UnfinishedCall::new(server, session, context);
     let result = session.call_tool(call).await;
     unfinished.finish();
+    *was_sent |= !result.as_ref().is_err_and(RequestError::was_never_sent);
     server.replace_if_unreachable(session, result.as_ref().err());
     if server.is_private() {
         let is_fault = result
@@ -340,7 +344,12 @@ impl Tool for McpTool {
         request: &'a ToolCallRequest,
         context: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(self.execute(request, context))
+        Box::pin(async move {
+            let mut was_sent = false;
+            let outcome = self.execute(request, context, &mut was_sent).await;
+            // What was done here decides, and not what the error says: a server can choose that.
+            outcome.map_err(|error| if was_sent { error } else { error.never_sent() })
+        })
     }
 
     fn name_claim(&self) -> Option<&NameClaim> {

@@ -107,6 +107,11 @@ impl RequestError {
         matches!(self, Self::Transport(error) if error.had_no_effect())
     }
 
+    /// Whether nothing of the request left this process.
+    pub(crate) fn was_never_sent(&self) -> bool {
+        matches!(self, Self::Transport(TransportError::Unreachable(_)))
+    }
+
     /// Whether the session expired before the request was processed; it may be sent again in a new one.
     pub fn is_session_expired(&self) -> bool {
         matches!(self, Self::Transport(TransportError::SessionExpired))
@@ -288,7 +293,7 @@ mod tests {
         assert!(RequestError::Transport(unreachable()).had_no_effect());
         for failure in [unreachable(), TransportError::SessionExpired] {
             let later = RequestError::Transport(failure).into_interrupted();
-            assert!(!later.had_no_effect() && !later.is_session_expired());
+            assert!(!later.had_no_effect() && !later.was_never_sent() && !later.is_session_expired());
             assert_eq!(later.into_tool_error(&excel()).kind(), ErrorKind::ResponseLost);
         }
     }

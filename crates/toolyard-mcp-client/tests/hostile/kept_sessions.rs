@@ -18,6 +18,8 @@ use toolyard_mcp_client::config::{HttpKind, McpServerConfig, TransportConfig};
 use crate::test_host::TestHost;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// With a session of this name, the server begins no other one.
+const LAST_SESSION: &str = "last";
 
 /// A legacy server that counts the calls of each of its sessions.
 struct CountingServer {
@@ -118,6 +120,9 @@ fn answer(
     let mut counts = counts.lock().unwrap();
     let response = |result: Value| json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
     if message["method"] == "initialize" {
+        if counts.contains_key(LAST_SESSION) {
+            return (503, None, Value::Null);
+        }
         let id = format!("session-{}", fastrand::u64(..));
         counts.insert(id.clone(), 0);
         let about = json!({
@@ -216,5 +221,31 @@ async fn a_server_that_is_stopped_while_it_cannot_be_reached_begins_a_new_sessio
     host.manager.server("counter").unwrap().stop().await;
     server.accept_again().await;
     assert_eq!(count_when_reached(&host).await, "1");
+    host.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_could_not_be_sent_is_marked() {
+    let (host, mut server) = started().await;
+    server.refuse().await;
+    // The first call may be lost with an open connection.
+    for must_be_unsent in [false, true, true] {
+        let mut error = host.call("counter", "", TIMEOUT).await.unwrap_err();
+        assert!(error.had_no_effect() || !must_be_unsent, "{error}");
+        assert_eq!(error.take_never_sent(), error.had_no_effect(), "{error}");
+    }
+    host.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_in_an_expired_session_was_sent_although_no_new_one_begins() {
+    let (host, server) = started().await;
+    *server.counts.lock().unwrap() = HashMap::from([(LAST_SESSION.to_owned(), 0)]);
+    // The first call is answered with 404; the second one has no session to be sent in.
+    for is_unsent in [false, true] {
+        let mut error = host.call("counter", "", TIMEOUT).await.unwrap_err();
+        assert!(error.had_no_effect(), "{error}");
+        assert_eq!(error.take_never_sent(), is_unsent, "{error}");
+    }
     host.close().await;
 }

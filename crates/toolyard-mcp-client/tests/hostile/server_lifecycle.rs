@@ -134,6 +134,21 @@ async fn a_removed_server_is_never_started_again() {
     host.close().await;
 }
 
+/// The hub repeats calls that are marked as never sent, whatever their tools do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_a_server_received_is_never_marked_as_not_sent() {
+    let host = TestHost::new();
+    let cases = ["status-404", "status-429", "status-503", "challenge-strange", "nothing"];
+    let servers = cases.map(|case| host.server(case, ServerTransport::Http, case));
+    host.manager.apply(Vec::from(servers)).await.unwrap();
+    for case in cases {
+        host.manager.connect(case).await.unwrap();
+        let mut error = host.call(case, "received", TIMEOUT).await.unwrap_err();
+        assert!(!error.take_never_sent(), "{case}: {error}");
+    }
+    host.close().await;
+}
+
 /// The exit must be noticed among many other messages.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash_during_a_flood_of_requests_is_noticed() {

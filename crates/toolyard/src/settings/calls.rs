@@ -19,7 +19,7 @@ pub struct CallSettings {
     /// and `--timeout` override it. By default, 2 minutes for agents and for clients of `toolyard serve`, 30 seconds
     /// otherwise.
     pub timeout: Option<DurationSetting>,
-    /// The maximum number of attempts of a call that is safe to repeat.
+    /// The maximum number of attempts of a call that is safe to repeat, or of which nothing was sent.
     pub attempts: u32,
     /// Consecutive failures of a source after which calls to it fail at once for a while; 0: never.
     pub breaker_failures: u32,

@@ -195,9 +195,10 @@ proptest! {
         prop_assert_eq!(*outcome, Ok(output));
     }
 
+    /// The mark of a call that was never sent does not cross: another process cannot claim it.
     #[test]
     fn errors_cross_unchanged(error in error()) {
-        let wire = Box::new(WireError::from(error.clone()));
+        let wire = Box::new(WireError::from(error.clone().never_sent()));
         let ExecutorMessage::Outcome(outcome) = cross(&OutgoingMessage::Failure(wire)) else {
             panic!("another message")
         };

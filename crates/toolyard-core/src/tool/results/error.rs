@@ -29,6 +29,8 @@ pub(super) struct Inner {
     pub(super) attempts: u32,
     pub(super) raw: Option<RawToolError>,
     pub(super) sign_in: Option<SignInLink>,
+    /// See [`ToolError::never_sent`].
+    pub(super) never_sent: bool,
 }
 
 /// A failure exactly as the server sent it, to pass on to a client.
@@ -156,6 +158,7 @@ impl ToolError {
             attempts: 0,
             raw: None,
             sign_in: None,
+            never_sent: false,
         }))
     }
 
@@ -265,6 +268,19 @@ impl ToolError {
             " (the call may have taken effect: it is not known to be idempotent, so it was not repeated)",
         );
         self
+    }
+
+    /// Marks a call of which nothing left this process, so that it may be made again whatever its tool does. Only the code that
+    /// would have sent it knows that: the mark is neither serialized nor among the [`ToolErrorParts`](crate::ToolErrorParts), so
+    /// no server and no other process can set it.
+    pub fn never_sent(mut self) -> Self {
+        self.0.never_sent = true;
+        self
+    }
+
+    /// Removes the mark of [`Self::never_sent`], which is about one attempt only. Returns whether it was set.
+    pub fn take_never_sent(&mut self) -> bool {
+        std::mem::take(&mut self.0.never_sent)
     }
 
     /// The class of failure.

@@ -8,7 +8,8 @@ use super::{
 };
 use crate::SourceId;
 
-/// All parts of a [`ToolError`]. `ToolError::from(ToolErrorParts::from(error))` equals `error`.
+/// All parts of a [`ToolError`]. `ToolError::from(ToolErrorParts::from(error))` equals `error`, without the mark of
+/// [`ToolError::never_sent`], which holds in one process only.
 ///
 /// Unlike the serialized form of an error, which is for people and models, the parts are complete: they contain what the server
 /// sent and the link of a sign-in. They are for transfer between processes of one operator, not for logs or stores.
@@ -58,6 +59,7 @@ impl From<ToolError> for ToolErrorParts {
             attempts,
             raw,
             sign_in,
+            never_sent: _,
         } = *error.0;
         Self {
             kind,
@@ -109,6 +111,7 @@ impl From<ToolErrorParts> for ToolError {
             attempts,
             raw,
             sign_in,
+            never_sent: false,
         }))
     }
 }
@@ -137,6 +140,16 @@ mod tests {
         assert_eq!(parts.caller_hint.as_deref(), Some("for all · for the caller"));
         assert!(!format!("{parts:?}").contains("0123"));
         assert_eq!(ToolError::from(parts), error);
+    }
+
+    #[test]
+    fn the_mark_of_a_call_that_was_never_sent_stays_in_the_process() {
+        let unmarked = ToolError::new(ErrorKind::Unavailable, "connection refused");
+        let marked = unmarked.clone().never_sent();
+        assert!(marked.clone().take_never_sent());
+        let serialized = |error: &ToolError| serde_json::to_string(error).unwrap();
+        assert_eq!(serialized(&marked), serialized(&unmarked));
+        assert!(!ToolError::from(ToolErrorParts::from(marked)).take_never_sent());
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub(crate) enum Behavior {
     RequireInput,
     /// Fails with these errors in turn, and with the last one from then on.
     FailInTurn(Vec<ErrorKind>),
+    /// Sends nothing in so many attempts, and fails with the error in every attempt from then on.
+    NeverSent(usize, ErrorKind),
     /// Panics in `call`, before it returns a future.
     PanicBeforeFuture,
 }
@@ -101,6 +103,11 @@ impl Tool for ScriptedTool {
                 Behavior::FailInTurn(kinds) => {
                     let next_failure = self.next_failure.fetch_add(1, Ordering::SeqCst).min(kinds.len() - 1);
                     Err(ToolError::new(*kinds.get(next_failure).unwrap(), "as scripted"))
+                }
+                Behavior::NeverSent(attempts, kind) => {
+                    let is_sent = self.next_failure.fetch_add(1, Ordering::SeqCst) >= *attempts;
+                    let unsent = || ToolError::new(ErrorKind::Unavailable, "as scripted").never_sent();
+                    Err(if is_sent { ToolError::new(*kind, "as scripted") } else { unsent() })
                 }
                 Behavior::RequireInput => Ok(ToolOutput { input_required: true, ..ToolOutput::default() }),
                 Behavior::Echo => Ok(ToolOutput::text(request.arguments.get())),

@@ -114,13 +114,12 @@ impl CheckedCall<'_> {
         for candidate in &self.call.route.candidates {
             let of_candidate = |entry: &&&LedgerEntry| entry.source == candidate.source;
             let attempts: Vec<&&LedgerEntry> = self.entries.iter().filter(of_candidate).collect();
-            let limit = match candidate.effect {
-                KnownEffect::Unknown => 1,
-                KnownEffect::ReadOnly | KnownEffect::Idempotent => self.call.retry.max_attempts as usize,
-            };
+            let limit = self.call.retry.max_attempts as usize;
             ensure(attempts.len() <= limit, || format!("more than {limit} attempts: {attempts:?}"))?;
             for pair in attempts.windows(2) {
                 let [one, next] = pair else { continue };
+                let may_repeat = candidate.effect != KnownEffect::Unknown || one.ending == Ending::NotSent;
+                ensure(may_repeat, || format!("repeated although it was sent: {one:?}, {next:?}"))?;
                 let Ending::RateLimited(delay) = one.ending else { continue };
                 let earliest = one.ended_at.map(|at| u128::from(at) + delay.as_millis());
                 ensure(earliest.is_some_and(|earliest| u128::from(next.begun_at) >= earliest), || {

@@ -1,7 +1,7 @@
 //! Tools that are known before their server was seen, and tools that are not offered.
 
 use std::{
-    net::TcpListener,
+    net::{SocketAddr, TcpListener},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -83,26 +83,41 @@ fn testing_a_server_names_only_the_tools_that_are_offered() {
     ");
 }
 
+/// A home with a server at the address, and these settings.
+fn home_with_server_at(address: SocketAddr, settings: &str) -> TestHome {
+    let home = TestHome::new();
+    let server = json!({"url": format!("http://{address}/mcp"), "cached_tools": [named_tool("look")]});
+    home.write("config/toolyard/mcp.json", &json!({"mcpServers": {"down": server}}).to_string());
+    home.write("config/toolyard/toolyard.toml", settings);
+    home
+}
+
 #[test]
 fn every_attempt_after_a_failed_connection_contacts_the_server() {
-    let home = TestHome::new();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let server = json!({
-        "url": format!("http://{}/mcp", listener.local_addr().unwrap()),
-        "cached_tools": [named_tool("look")],
-    });
-    home.write("config/toolyard/mcp.json", &json!({"mcpServers": {"down": server}}).to_string());
-    home.write("config/toolyard/toolyard.toml", "[hints.down.look]\nread_only = true\n");
-    let contacts = Arc::new(AtomicUsize::new(0));
-    let counter = Arc::clone(&contacts);
-    // Accepts every connection and closes it.
-    std::thread::spawn(move || {
-        for connection in listener.incoming() {
-            counter.fetch_add(1, Ordering::Relaxed);
-            drop(connection);
-        }
-    });
-    let failed = home.run(&["call", "look", "--args", "{}"]);
-    assert!(failed.contains("--- exit 3"), "{failed}");
-    assert_eq!(contacts.load(Ordering::Relaxed), 3, "{failed}");
+    // Without hints, the tool is not known to be safe to repeat.
+    for settings in ["[hints.down.look]\nread_only = true\n", ""] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let home = home_with_server_at(listener.local_addr().unwrap(), settings);
+        let contacts = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&contacts);
+        // Accepts every connection and closes it.
+        std::thread::spawn(move || {
+            for connection in listener.incoming() {
+                counter.fetch_add(1, Ordering::Relaxed);
+                drop(connection);
+            }
+        });
+        let failed = home.run(&["call", "look", "--args", "{}"]);
+        assert!(failed.contains("--- exit 3"), "{failed}");
+        assert_eq!(contacts.load(Ordering::Relaxed), 3, "{settings}{failed}");
+    }
+}
+
+#[test]
+fn a_refused_connection_is_tried_again_because_nothing_was_sent() {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let home = home_with_server_at(address, "");
+    let failed = home.run(&["call", "look", "--args", "{}", "--explain"]);
+    assert!(failed.contains("attempt 3 of 3 after a pause: nothing was sent"), "{failed}");
+    assert!(failed.contains("no: no attempts left") && failed.contains("--- exit 3"), "{failed}");
 }
