@@ -119,8 +119,10 @@ impl McpTool {
                 return Err(Box::pin(self.sign_in_error(server, failure)).await);
             }
             Err(error) => {
-                let caller_token_error = server.caller_token_error(&error);
-                return Err(caller_token_error.unwrap_or_else(|| error.into_tool_error(&self.server.config)));
+                let (caller_token_error, is_unsent) =
+                    (server.caller_token_error(&error), error.was_never_sent());
+                let error = caller_token_error.unwrap_or_else(|| error.into_tool_error(&self.server.config));
+                return Err(if is_unsent { server.until_next_start(error) } else { error });
             }
         };
         result.into_output().map_err(|error| error.on_source(&self.server.config.id))
@@ -193,8 +195,7 @@ impl McpTool {
 }
 
 impl ManagedServer {
-    /// The error of a call whose server did not start. A retry of the same call waits for the next start if that is near:
-    /// before it, the server would not even be contacted.
+    /// The error of a call whose server did not start.
     fn unavailable_error(&self, error: &ConnectError) -> ToolError {
         let unavailable = unavailable(error, &self.config);
         let may_pass = match error {
@@ -202,14 +203,15 @@ impl ManagedServer {
             ConnectError::TemporarilyUnavailable { .. } => true,
             other => connect_signal(other) == SourceSignal::Faulty,
         };
-        match self.state() {
-            ServerState::Down { retry_at, .. } if may_pass => {
-                let delay = retry_at.saturating_duration_since(Instant::now());
-                let is_near = !delay.is_zero() && delay <= MAX_AWAITED_RETRY_DELAY;
-                if is_near { unavailable.with_retry_after(delay) } else { unavailable }
-            }
-            _ => unavailable,
-        }
+        if may_pass { self.until_next_start(unavailable) } else { unavailable }
+    }
+
+    /// Lets a retry of the same call wait for the next start if that is near: before it, the server would not even be contacted.
+    fn until_next_start(&self, error: ToolError) -> ToolError {
+        let ServerState::Down { retry_at, .. } = self.state() else { return error };
+        let delay = retry_at.saturating_duration_since(Instant::now());
+        let is_near = !delay.is_zero() && delay <= MAX_AWAITED_RETRY_DELAY;
+        if is_near { error.with_retry_after(delay) } else { error }
     }
 }
 

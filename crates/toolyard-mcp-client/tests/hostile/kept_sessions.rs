@@ -225,7 +225,7 @@ async fn a_server_that_is_stopped_while_it_cannot_be_reached_begins_a_new_sessio
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_that_could_not_be_sent_is_marked() {
+async fn a_call_that_could_not_be_sent_is_marked_and_says_when_to_retry() {
     let (host, mut server) = started().await;
     server.refuse().await;
     // The first call may be lost with an open connection.
@@ -233,6 +233,11 @@ async fn a_call_that_could_not_be_sent_is_marked() {
         let mut error = host.call("counter", "", TIMEOUT).await.unwrap_err();
         assert!(error.had_no_effect() || !must_be_unsent, "{error}");
         assert_eq!(error.take_never_sent(), error.had_no_effect(), "{error}");
+        assert_eq!(
+            error.retry_after().is_some(),
+            error.had_no_effect(),
+            "the server is contacted again then"
+        );
     }
     host.close().await;
 }
