@@ -39,7 +39,7 @@ mod trust;
 mod worker;
 
 use self::{
-    servers::discovery::{discover, note_undiscovered},
+    servers::discovery::{discover, discover_for_list, note_undiscovered},
     setup::{build, close, open, require_store, searching_builder},
 };
 #[cfg(feature = "embedding")]
@@ -175,12 +175,14 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
 
 async fn run_tools(command: ToolsCommand, context: &CliContext, output: &Output) -> Result<(), CliError> {
     let toolyard = open(context).await?;
-    if matches!(command, ToolsCommand::Search(_)) {
-        note_undiscovered(&toolyard, context, output);
-        #[cfg(feature = "embedding")]
-        search_model::wait_for_model(&toolyard, context, output);
-    } else {
-        discover(&toolyard, context, output).await?;
+    match command {
+        ToolsCommand::Search(_) => {
+            note_undiscovered(&toolyard, context, output);
+            #[cfg(feature = "embedding")]
+            search_model::wait_for_model(&toolyard, context, output);
+        }
+        ToolsCommand::List { .. } => discover_for_list(&toolyard, context, output).await?,
+        _ => discover(&toolyard, context, output).await?,
     }
     let outcome = tools::run(command, &toolyard, output).await;
     close(&toolyard, context).await?;

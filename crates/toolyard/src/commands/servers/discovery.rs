@@ -7,6 +7,7 @@ use std::{
 };
 
 use futures_util::{StreamExt as _, stream};
+use tokio::time::timeout;
 use toolyard::Toolyard;
 use toolyard_mcp_client::{ConnectError, ManagedServer, McpManager, ServerState, ToolOffer};
 
@@ -23,6 +24,8 @@ use crate::{
 };
 
 const MAX_CONCURRENT_STARTS: usize = 8;
+/// How long a list waits for the start of each server. A first start that downloads packages takes longer.
+const MAX_LISTING_WAIT: Duration = Duration::from_secs(10);
 
 struct StartOutcome {
     server: Arc<ManagedServer>,
@@ -45,6 +48,24 @@ pub(crate) async fn discover(
     context: &CliContext,
     output: &Output,
 ) -> Result<(), CliError> {
+    discover_within(Duration::MAX, toolyard, context, output).await
+}
+
+/// Like [`discover`], for a list of what is known: names servers that take long to start instead of waiting for them.
+pub(crate) async fn discover_for_list(
+    toolyard: &Toolyard,
+    context: &CliContext,
+    output: &Output,
+) -> Result<(), CliError> {
+    discover_within(MAX_LISTING_WAIT, toolyard, context, output).await
+}
+
+async fn discover_within(
+    max_wait: Duration,
+    toolyard: &Toolyard,
+    context: &CliContext,
+    output: &Output,
+) -> Result<(), CliError> {
     let Some(manager) = toolyard.servers() else { return Ok(()) };
     let mut failures = ServerFailures::read(context);
     let undiscovered =
@@ -54,22 +75,35 @@ pub(crate) async fn discover(
     let (skipped, selected): (Vec<_>, Vec<_>) = undiscovered.partition(is_skipped);
     let mut skipped: Vec<String> = skipped.iter().map(|server| server.config().id.to_string()).collect();
     if !selected.is_empty() {
-        let (outcomes, result) = start(&selected, manager).await;
+        let started = Instant::now();
+        let (outcomes, result) = start(&selected, manager, max_wait).await;
         for outcome in &outcomes {
             skipped.extend(report(outcome, &failures, output));
             failures.record(outcome.server.config(), outcome.failure());
         }
-        if let Err((_, duration)) = &result {
-            let is_unfinished = |server: &&Arc<ManagedServer>| {
-                !outcomes.iter().any(|outcome| Arc::ptr_eq(&outcome.server, server))
-            };
-            for server in selected.iter().filter(is_unfinished) {
-                let failure = ServerFailure::new("interrupted while starting", *duration);
-                failures.record(server.config(), Some(failure));
-            }
+        // A start that took too long goes on while others are awaited.
+        let is_unfinished = |server: &&Arc<ManagedServer>| {
+            !server.has_known_tools() && !outcomes.iter().any(|outcome| Arc::ptr_eq(&outcome.server, server))
+        };
+        let unfinished: Vec<_> = selected.iter().filter(is_unfinished).collect();
+        let reason = match &result {
+            Ok(()) => format!("no answer within {} s", max_wait.as_secs()),
+            Err(_interrupted) => "interrupted while starting".to_owned(),
+        };
+        for server in &unfinished {
+            failures.record(server.config(), Some(ServerFailure::new(&reason, started.elapsed())));
         }
         failures.write(context);
-        result.map_err(|(interrupted, _)| interrupted)?;
+        result?;
+        if !unfinished.is_empty() {
+            let names: Vec<&str> = unfinished.iter().map(|server| server.config().id.as_str()).collect();
+            output.message(&format!(
+                "note: still starting after {} s: {}. To wait for a first start: toolyard servers test {}",
+                max_wait.as_secs(),
+                names.join(", "),
+                names.join(" ")
+            ));
+        }
     }
     if !skipped.is_empty() {
         skipped.sort();
@@ -107,25 +141,28 @@ pub(crate) fn note_undiscovered(toolyard: &Toolyard, context: &CliContext, outpu
     }
 }
 
-/// Starts servers concurrently until all have answered or the user interrupts, which is an error with the time waited.
+/// Starts servers concurrently until all have answered or took longer than `max_wait`, or the user interrupts, which is an
+/// error. The others have no outcome.
 async fn start(
     servers: &[Arc<ManagedServer>],
     manager: &McpManager,
-) -> (Vec<StartOutcome>, Result<(), (CliError, Duration)>) {
-    let (outcomes, started): (RefCell<Vec<StartOutcome>>, _) = (RefCell::default(), Instant::now());
+    max_wait: Duration,
+) -> (Vec<StartOutcome>, Result<(), CliError>) {
+    let outcomes: RefCell<Vec<StartOutcome>> = RefCell::default();
     let pending = PendingServers::for_all(servers);
     let starts = stream::iter(servers).for_each_concurrent(MAX_CONCURRENT_STARTS, |server| {
         let (outcomes, pending) = (&outcomes, &pending);
         async move {
             let started = Instant::now();
-            let error = manager.connect(server.config().id.as_str()).await.err();
+            let connected = timeout(max_wait, manager.connect(server.config().id.as_str())).await;
             pending.remove(server);
-            let server = Arc::clone(server);
+            let Ok(connected) = connected else { return };
+            let (server, error) = (Arc::clone(server), connected.err());
             outcomes.borrow_mut().push(StartOutcome { server, error, duration: started.elapsed() });
         }
     });
     let waited = with_live_progress(|| pending.names(), starts).await;
-    (outcomes.into_inner(), waited.map_err(|interrupted| (interrupted, started.elapsed())))
+    (outcomes.into_inner(), waited)
 }
 
 /// Reports an outcome. A failure that was reported before is returned as the server's name instead.

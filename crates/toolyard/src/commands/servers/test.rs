@@ -1,12 +1,14 @@
 //! `toolyard servers test`: starts servers, a few at a time, and reports each outcome as soon as it is known.
 
 use std::{
+    pin::pin,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 use toolyard_mcp_client::{ConnectError, ManagedServer, McpManager, Session, ToolOffer};
 
 use super::{
@@ -25,6 +27,8 @@ use crate::{
 
 /// Most people have fewer servers, so that one that hangs delays no other.
 const MAX_CONCURRENT_TESTS: usize = 16;
+/// After this time, the servers that are still starting are named.
+const SLOW_START: Duration = Duration::from_secs(10);
 
 struct TestOutcome {
     server: Arc<ManagedServer>,
@@ -52,12 +56,29 @@ pub(super) async fn test(
         let outcome = manager.connect(server.config().id.as_str()).await;
         let tested = TestOutcome { server: Arc::clone(server), outcome, duration: started.elapsed() };
         report(&tested);
-        server.stop().await;
         pending.remove(server);
+        server.stop().await;
         tested
     });
-    let all = stream::iter(tests).buffer_unordered(MAX_CONCURRENT_TESTS).collect::<Vec<_>>();
-    let mut all = with_live_progress(|| pending.names(), all).await?;
+    let all = async {
+        let mut all = pin!(stream::iter(tests).buffer_unordered(MAX_CONCURRENT_TESTS).collect::<Vec<_>>());
+        if let Ok(all) = timeout(SLOW_START, all.as_mut()).await {
+            return all;
+        }
+        let names = pending.names();
+        if !names.is_empty() {
+            output.message(&format!(
+                "still starting after {} s: {names}. A first start may download packages; `startup_timeout` limits it",
+                SLOW_START.as_secs()
+            ));
+        }
+        all.await
+    };
+    let subject = || match pending.names() {
+        names if names.is_empty() => "servers to stop".to_owned(),
+        names => names,
+    };
+    let mut all = with_live_progress(subject, all).await?;
     all.sort_by(|one, other| one.server.config().id.cmp(&other.server.config().id));
     let mut failures = ServerFailures::read(context);
     for TestOutcome { server, outcome, duration } in &all {
