@@ -1,7 +1,5 @@
 //! [`SourceScope`]: what distinguishes the instances of one program, from the operator's settings.
 
-use std::collections::BTreeSet;
-
 /// Labels of one source that are shown together.
 const MAX_SHOWN_LABELS: usize = 3;
 /// Characters of all shown labels.
@@ -42,21 +40,44 @@ impl SourceScope {
         self.program.is_some() && self.program == other.program && self.labels != other.labels
     }
 
-    /// The labels that not all of the others have too, as one short text; `None` if nothing distinguishes the source.
-    pub fn distinction<'a>(&self, others: impl Iterator<Item = &'a Self>) -> Option<String> {
-        let mut common: BTreeSet<&str> = self.labels.iter().map(String::as_str).collect();
-        for other in others {
-            common.retain(|label| other.labels.iter().any(|known| known == label));
+    /// What distinguishes the source from the others, as one short text: its labels that not all of them have too, files
+    /// without their folders, or else its `name` if these labels only name options or variables. `None` if nothing does.
+    pub fn distinction<'a>(&self, name: &str, others: impl Iterator<Item = &'a Self>) -> Option<String> {
+        let others: Vec<&Self> = others.collect();
+        let is_common = |label: &String| others.iter().all(|other| other.labels.contains(label));
+        let own: Vec<&String> = self.labels.iter().filter(|label| !is_common(label)).collect();
+        if own.is_empty() {
+            return None;
         }
-        let own = self.labels.iter().filter(|label| !common.contains(label.as_str()));
-        let shown: Vec<&str> = own.take(MAX_SHOWN_LABELS).map(String::as_str).collect();
-        let text = shown.join(", ");
-        match text.chars().nth(MAX_SHOWN_CHARS) {
-            _ if text.is_empty() => None,
-            None => Some(text),
-            Some(_) => Some(text.chars().take(MAX_SHOWN_CHARS - 1).chain(['…']).collect()),
-        }
+        let other_labels: Vec<&String> = others.iter().flat_map(|other| &other.labels).collect();
+        let short = |label: &String| {
+            let file = file_name(label);
+            let is_shared = other_labels.iter().any(|other| *other != label && file_name(other) == file);
+            if is_shared { label.clone() } else { file.to_owned() }
+        };
+        let shown = own.into_iter().filter(|label| says_what(label)).take(MAX_SHOWN_LABELS).map(short);
+        let text = shown.collect::<Vec<String>>().join(", ");
+        Some(match text.chars().nth(MAX_SHOWN_CHARS) {
+            _ if text.is_empty() => name.to_owned(),
+            None => text,
+            Some(_) => text.chars().take(MAX_SHOWN_CHARS - 1).chain(['…']).collect(),
+        })
     }
+}
+
+/// Whether a label says what the source acts on, rather than only the name of an option, variable or secret.
+fn says_what(label: &str) -> bool {
+    let is_name_char = |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_';
+    let is_bare_option = label.starts_with('-') && !label.contains(' ');
+    let is_hidden = label.starts_with("${") || label.contains("[redacted:");
+    !is_hidden && !is_bare_option && !label.chars().all(is_name_char)
+}
+
+/// The name of a file, if the label is a path of one. Of a folder the whole path is needed: callers choose by it.
+fn file_name(label: &str) -> &str {
+    let name = label.rsplit('/').next().unwrap_or(label);
+    let has_extension = name.rsplit_once('.').is_some_and(|(stem, _)| !stem.is_empty());
+    if is_absolute_path(label) && has_extension { name } else { label }
 }
 
 /// Whether the text is an absolute path, or one in the home folder.
@@ -94,10 +115,23 @@ mod tests {
     #[test]
     fn only_what_differs_is_shown() {
         let (data, docs) = (scope(&["/data", "--read-only"]), scope(&["~/docs", "--read-only"]));
-        assert_eq!(data.distinction([&docs].into_iter()).as_deref(), Some("/data"));
-        assert_eq!(docs.distinction([&data].into_iter()).as_deref(), Some("~/docs"));
-        assert_eq!(data.distinction([&data].into_iter()), None);
+        assert_eq!(data.distinction("data", [&docs].into_iter()).as_deref(), Some("/data"));
+        assert_eq!(docs.distinction("docs", [&data].into_iter()).as_deref(), Some("~/docs"));
+        assert_eq!(data.distinction("data", [&data].into_iter()), None);
         assert!(data.is_other_instance(&docs) && !data.is_other_instance(&data));
+    }
+
+    #[test]
+    fn labels_that_say_nothing_are_not_shown() {
+        let other = scope(&["/b/other.json", "--local-timezone UTC"]);
+        let shown =
+            |labels: &[&str]| scope(labels).distinction("my-notes", [&other].into_iter()).unwrap_or_default();
+        assert_eq!(shown(&["${B_API_KEY}", "/tmp/a/notes.json"]), "notes.json");
+        assert_eq!(shown(&["/a/other.json"]), "/a/other.json", "the other file has the same name");
+        assert_eq!(shown(&["--local-timezone Europe/Berlin"]), "--local-timezone Europe/Berlin");
+        for hidden in ["${secret:API_KEY}", "API_KEY=[redacted:assignment]", "API_KEY", "--verbose"] {
+            assert_eq!(shown(&[hidden]), "my-notes");
+        }
     }
 
     #[test]

@@ -106,7 +106,7 @@ impl Snapshot {
         if others.is_empty() {
             return None;
         }
-        tool.source.info.scope.distinction(others.into_iter())
+        tool.source.info.scope.distinction(tool.source_id().as_str(), others.into_iter())
     }
 }
 
