@@ -7,6 +7,8 @@ use super::{fit_line, sanitize};
 const GAP: usize = 2;
 /// A column is not made narrower than this, if it is wider.
 const MIN_COLUMN_WIDTH: usize = 8;
+/// The last column, which describes the row, keeps this part of the width.
+const MIN_LAST_COLUMN_SHARE: usize = 4;
 
 /// The heading and the rows, sanitized, one line each. With a `width`, columns are shortened so that every line fits.
 pub(super) fn table_lines<const N: usize>(
@@ -25,13 +27,19 @@ pub(super) fn table_lines<const N: usize>(
     rows.iter().map(|row| line(row, &widths)).collect()
 }
 
-/// Column widths that fit into `total`: the widest column is shortened first; the first one, which names the row, last.
+/// Column widths that fit into `total`: the widest column is shortened first; the first one, which names the row, last. None is
+/// shortened below its minimum.
 fn fit_columns(natural: &[usize], total: usize) -> Vec<usize> {
     let room = total.saturating_sub(GAP * natural.len().saturating_sub(1));
     let mut widths: Vec<usize> = natural.iter().map(|width| *width.min(&room)).collect();
+    let last = natural.len().saturating_sub(1);
+    let minimum = |column: usize| match column == last {
+        true => MIN_COLUMN_WIDTH.max(total / MIN_LAST_COLUMN_SHARE),
+        false => MIN_COLUMN_WIDTH,
+    };
     while widths.iter().sum::<usize>() > room {
         let widest = |columns: &mut dyn Iterator<Item = (usize, &usize)>| {
-            let shortenable = columns.filter(|(_, width)| **width > MIN_COLUMN_WIDTH);
+            let shortenable = columns.filter(|(column, width)| **width > minimum(*column));
             shortenable.max_by_key(|(_, width)| **width).map(|(column, _)| column)
         };
         let column = widest(&mut widths.iter().enumerate().skip(1))
@@ -80,6 +88,12 @@ mod tests {
         NAME    STATE   NOTE                                                ENDPOINT
         memory  failed  the server exited (exit code 1): no module named x  npx -y @modelcontextprotocol/server-memory
         ");
+    }
+
+    #[test]
+    fn long_names_leave_room_for_the_description() {
+        let natural = ["everything-2.trigger-long-running-operation".len(), 19, 10, 90];
+        assert_eq!(fit_columns(&natural, 80), [38, 8, 8, 20]);
     }
 
     proptest! {

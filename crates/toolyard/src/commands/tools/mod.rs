@@ -77,10 +77,7 @@ fn list(toolyard: &Toolyard, tools: &[Arc<ToolCandidate>], output: &Output) {
         return;
     }
     let row = |(name, tool): (Arc<str>, &Arc<ToolCandidate>)| {
-        let description = match snapshot.distinction(tool, None) {
-            Some(distinction) => format!("[{distinction}] {}", tool.spec().description),
-            None => tool.spec().description.to_string(),
-        };
+        let description = tool.spec().description.to_string();
         [name.to_string(), tool.source_id().to_string(), effect(tool).to_owned(), description]
     };
     let rows: Vec<_> = named.map(row).collect();
