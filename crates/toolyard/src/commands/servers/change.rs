@@ -18,6 +18,9 @@ use crate::{
     terminal::{Output, confirm, read_secret},
 };
 
+/// A setting that is less similar to what was typed is not suggested.
+const MIN_SIMILARITY: f32 = 0.7;
+
 /// Sets whether a server is used.
 pub(super) async fn set_enabled(
     (name, is_stored): (&str, bool),
@@ -180,6 +183,9 @@ fn set_key(settings: &ServerSettings, key: &str, value: &str) -> Result<ServerSe
             Err(error) => error.message().clone_into(&mut problem),
         }
     }
+    if let Some(error) = unknown_setting(key, &problem) {
+        return Err(error);
+    }
     // What was found may be a secret; what is expected is not.
     let expected = problem.rsplit_once("expected ").map(|(_, expected)| format!("expected {expected}"));
     let quoted = [format!("\"{value}\""), format!("`{value}`")];
@@ -187,6 +193,22 @@ fn set_key(settings: &ServerSettings, key: &str, value: &str) -> Result<ServerSe
     let problem = expected.unwrap_or_else(|| quoted.iter().fold(problem, hide));
     Err(CliError::usage(format!("`{key}` cannot have this value: {problem}"))
         .with_hint("settings of a server: docs/guide/settings.md, `[servers.NAME]`"))
+}
+
+/// The error for a setting that does not exist; `problem` names those that do.
+fn unknown_setting(key: &str, problem: &str) -> Option<CliError> {
+    let (name, known) = problem.strip_prefix("unknown field `")?.split_once("`, expected ")?;
+    // A name within the value may be a secret.
+    if !key.split('.').any(|part| part == name) {
+        return None;
+    }
+    let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+    let similar = similar::get_close_matches(name, &known, 1, MIN_SIMILARITY);
+    let error = CliError::usage(format!("unknown setting `{name}`"));
+    Some(match similar.first() {
+        Some(similar) => error.with_hint(format!("did you mean `{similar}`?")),
+        None => error.with_hint("settings of a server: docs/guide/settings.md, `[servers.NAME]`"),
+    })
 }
 
 fn remove_key(table: &mut Table, key: &str) -> Result<(), CliError> {
@@ -262,6 +284,17 @@ mod tests {
             let error = edit(set, unset).unwrap_err();
             assert!(!format!("{error:?}").contains("Swordfish"), "{error:?}");
         }
+    }
+
+    #[test]
+    fn a_misspelt_setting_is_answered_with_the_right_one() {
+        let answer = |set: &str| {
+            let error = edit(&[set], &[]).unwrap_err();
+            format!("{}; {}", error.message(), error.hint().unwrap_or_default())
+        };
+        assert_eq!(answer("comand=npx"), "unknown setting `comand`; did you mean `command`?");
+        assert!(answer("colour=red").starts_with("unknown setting `colour`; settings of a server"));
+        assert!(!answer("oauth={ Swordfish = 1 }").contains("Swordfish"));
     }
 
     #[test]
