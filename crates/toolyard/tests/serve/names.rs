@@ -128,7 +128,7 @@ fn a_server_that_announces_the_tool_of_another_does_not_get_its_calls() {
     let refused = call(&mut hub, "pay");
     assert!(refused.to_string().contains("the name belongs to source `bank`"), "{refused}");
     assert!(hub.close());
-    assert!(home.run(&["doctor"]).contains("`pay` belongs to bank, which does not offer it"));
+    assert!(home.run(&["doctor"]).contains("`pay` is reserved for bank; call aweather.pay"));
     assert_eq!(home.calls("aweather").len(), 2);
     let taken = home.run(&["servers", "approve", "aweather", "pay", "--take-names", "--yes"]);
     assert!(taken.contains("pay now reaches aweather"), "{taken}");

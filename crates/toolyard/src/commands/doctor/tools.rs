@@ -84,10 +84,9 @@ fn check_name_owners(snapshot: &Snapshot) -> Option<Finding> {
     let finding = |(name, found): (&Arc<str>, NameMatches<'_>)| {
         let first = found.all().next()?;
         let (source, owner) = (first.source_id(), first.yields_to.as_ref()?);
-        let line =
-            format!("`{name}` belongs to {owner}, which does not offer it; {source} has a tool of this name");
+        let line = format!("`{name}` is reserved for {owner}; call {source}.{name}");
         let decision = format!("toolyard servers approve {source} {name} --take-names");
-        Some((line, format!("call it as {source}.{name}, or give it the name: {decision}")))
+        Some((line, format!("give the name to {source}: {decision}")))
     };
     let mut found: Vec<(String, String)> = unowned.filter_map(finding).collect();
     found.sort();
