@@ -512,6 +512,6 @@ impl ManagedServer {
 
     /// Fails unless the definition with the hash `pin` is still the approved one.
     pub(super) fn check_tool(&self, tool: &str, pin: ContentHash) -> Result<(), ToolError> {
-        self.tool_approvals().check(tool, pin).map_err(|error| error.on_source(&self.config.id))
+        self.tool_approvals().check(&self.config.id, tool, pin)
     }
 }

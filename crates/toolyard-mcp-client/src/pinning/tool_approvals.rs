@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
-use toolyard_core::{ContentHash, ErrorKind, NameClaim, QuarantineNotice, RawJson, ToolError, ToolSpec};
+use toolyard_core::{
+    ContentHash, ErrorKind, NameClaim, QuarantineNotice, RawJson, SourceId, ToolError, ToolSpec,
+};
 use toolyard_mcp::definition::{PinDecision, ValidTool, diff_definitions, parse_validated_spec};
 
 /// A tool that may be called.
@@ -98,14 +100,14 @@ impl ToolApprovals {
         (!all.is_empty()).then(|| all.join(", "))
     }
 
-    /// Fails unless the definition with the hash `pin` is approved.
-    pub(crate) fn check(&self, tool: &str, pin: ContentHash) -> Result<(), ToolError> {
+    /// Fails unless the definition with the hash `pin` is approved. `source` is the server of these tools.
+    pub(crate) fn check(&self, source: &SourceId, tool: &str, pin: ContentHash) -> Result<(), ToolError> {
         if self.find(tool).is_some_and(|approved| approved.pin == pin) {
             return Ok(());
         }
         let error = match self.quarantined.iter().find(|quarantined| quarantined.name == tool) {
             Some(quarantined) => ToolError::new(ErrorKind::Quarantined, quarantined.reason.clone())
-                .with_operator_hint("see what changed, then approve it: toolyard servers approve NAME")
+                .with_operator_hint(format!("review the change: toolyard servers show {source}"))
                 .with_caller_hint("only the operator can approve it"),
             None => ToolError::new(
                 ErrorKind::Refused,
@@ -113,7 +115,7 @@ impl ToolApprovals {
             )
             .with_operator_hint("list the available tools: toolyard tools list"),
         };
-        Err(error.on_tool(tool))
+        Err(error.on_tool(tool).on_source(source))
     }
 
     /// The tools that await approval, by name and reason.
@@ -222,4 +224,23 @@ struct StoredTool {
     /// The definition without unsafe characters, where it differs from the one in the list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sanitized: Option<RawJson>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_operator_is_told_which_server_to_review() {
+        let pin = ContentHash::of(b"definition");
+        let held = QuarantinedTool {
+            name: "greet".to_owned(),
+            pin,
+            reason: "the definition changed".to_owned(),
+            difference: Vec::new(),
+        };
+        let approvals = ToolApprovals { quarantined: vec![held], ..ToolApprovals::default() };
+        let error = approvals.check(&"fake".into(), "greet", pin).unwrap_err();
+        assert_eq!(error.hint(), Some("review the change: toolyard servers show fake"));
+    }
 }
