@@ -62,6 +62,8 @@ function inspect({ language, width }) {
     if (english.length) problems.push(`navigation in English: ${english.slice(0, 4).join(", ")}`);
   }
   if (root.scrollWidth > width + 1) problems.push(`scrolls sideways: ${root.scrollWidth} px of ${width}`);
+  const cut = [...document.querySelectorAll(".sidebar a, .sidebar button")].find((control) => control.getBoundingClientRect().right > width);
+  if (cut) problems.push(`beyond the edge of the screen: ${cut.textContent.trim()}`);
   const [composer, earlier] = [".composer", ".chat-earlier"].map((part) => document.querySelector(part)?.getBoundingClientRect().top);
   if (width <= 980 && composer > earlier) problems.push("earlier conversations are above the question");
   const squeezed = [...document.querySelectorAll("main td, main dd, main li")].find((cell) => {
