@@ -86,10 +86,13 @@ pub(super) struct ServerRow {
     /// The class that colours the state.
     pub(super) state_class: &'static str,
     pub(super) problem: Option<String>,
+    /// Whether the problem is in English, whatever the language of the page.
+    pub(super) is_english_problem: bool,
 }
 
 impl ServerRow {
     pub(super) fn of(server: ServerView, text: &ServersText) -> Self {
+        let counts_held = counts_held_tools(&server);
         Self {
             path: format!("/console/servers/{}", url_encode(&server.name)),
             tools_path: format!("/console/tools?source={}", url_encode(&server.name)),
@@ -101,7 +104,12 @@ impl ServerRow {
                 "down" => "state-down",
                 _ => "state-idle",
             },
-            problem: server.problem.as_ref().map(|problem| shorten(problem, MAX_PROBLEM_CHARS).into_owned()),
+            problem: match &server.problem {
+                Some(_) if counts_held => Some(fill(text.held_count, server.awaiting_approval)),
+                Some(problem) => Some(shorten(problem, MAX_PROBLEM_CHARS).into_owned()),
+                None => None,
+            },
+            is_english_problem: !counts_held,
             server,
         }
     }
@@ -112,6 +120,15 @@ impl ServerRow {
     fn is_running(&self) -> bool {
         ["ready", "degraded", "starting"].contains(&self.server.state.as_str())
     }
+}
+
+/// Whether the problem of a server is only that tools await approval. Other problems are texts of the gateway, in English.
+fn counts_held_tools(server: &ServerView) -> bool {
+    let text = match server.awaiting_approval {
+        1 => "1 tool awaits approval".to_owned(),
+        count => format!("{count} tools await approval"),
+    };
+    server.problem.as_deref() == Some(text.as_str())
 }
 
 pub(super) fn routes() -> Router<ConsoleState> {

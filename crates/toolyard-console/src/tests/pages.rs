@@ -519,6 +519,24 @@ async fn the_overview_lists_all_servers_with_problems_and_few_others() {
     assert!(page.contains("另有 12 个没有问题"), "{page}");
 }
 
+fn held_tools_api(method: &Method, path: &str) -> (StatusCode, Value) {
+    if path != "/api/v1/servers" {
+        return hostile_api(method, path);
+    }
+    let held = json!({"name": "one", "state": "degraded", "problem": "4 tools await approval", "awaiting_approval": 4});
+    let down = json!({"name": "two", "state": "down", "problem": "the server exited"});
+    (StatusCode::OK, json!({"servers": [held, down]}))
+}
+
+#[tokio::test]
+async fn tools_that_await_approval_are_counted_in_the_language_of_the_visitor() {
+    let fixture = Fixture::new(false, held_tools_api);
+    let session = fixture.operator().await;
+    let page = fixture.get("/console/overview/fragment?lang=zh", &session).await.body;
+    assert!(page.contains("等待批准的工具：4") && !page.contains("await approval"), "{page}");
+    assert!(page.contains("lang=\"en\">the server exited"), "{page}");
+}
+
 #[tokio::test]
 async fn pagers_keep_the_filter() {
     let fixture = Fixture::new(false, large_api);

@@ -10,6 +10,7 @@ texts! { FailureText {
     call_denied: "The policy of the gateway denies this call.", "网关策略拒绝了此次调用。";
     change_not_permitted: "Only the operator may make this change.", "只有管理员可以进行此项更改。";
     circuit_open: "Calls to this server are paused after repeated failures.", "该服务器多次失败，已暂停调用。";
+    context_length_exceeded: "The conversation is too long for the model.", "对话过长，超出模型的限制。";
     definition_changed: "The definition has changed since it was shown. Read it again.", "定义在显示之后发生了变化，请重新查看。";
     forbidden: "The gateway refused the request.", "网关拒绝了该请求。";
     input_required: "The tool needs further input, which the console cannot give.", "该工具需要更多输入，控制台无法提供。";
@@ -25,8 +26,10 @@ texts! { FailureText {
     not_offered: "This gateway does not offer this.", "此网关不提供该功能。";
     operator_only: "Only the operator may do this.", "只有管理员可以执行此操作。";
     outcome_unknown: "The call was interrupted; it may or may not have taken effect.", "调用被中断，无法确定是否已生效。";
+    quota_exceeded: "A quota is used up; nothing was called.", "配额已用尽，未执行任何调用。";
     request_too_large: "The form is too large.", "提交的内容过大。";
     response_lost: "The response of the server was lost.", "服务器的响应已丢失。";
+    result_not_found: "This result is not stored any more.", "该结果已不再保存。";
     run_active: "The run is active.", "该运行正在进行。";
     run_finished: "The run is over.", "该运行已结束。";
     run_interrupted: "The run was interrupted.", "该运行已中断。";
@@ -38,6 +41,7 @@ texts! { FailureText {
     server_not_found: "There is no server with this name.", "没有该名称的服务器。";
     server_unreachable: "The server cannot be reached or started.", "无法连接或启动该服务器。";
     settings_not_changed: "The settings could not be changed.", "无法更改设置。";
+    settings_unreadable: "Settings, or files of other clients, cannot be read.", "无法读取设置或其他客户端的文件。";
     session_lost: "The server no longer has its session with you; the next call begins a new one.", "服务器与您的会话已丢失；下一次调用将开始新的会话。";
     shutting_down: "The gateway is shutting down.", "网关正在关闭。";
     sign_in_not_offered: "The gateway has no page to sign in to this server.", "网关没有登录此服务器的页面。";
@@ -67,6 +71,7 @@ impl FailureText {
             "call_denied" => self.call_denied,
             "change_not_permitted" => self.change_not_permitted,
             "circuit_open" => self.circuit_open,
+            "context_length_exceeded" => self.context_length_exceeded,
             "definition_changed" => self.definition_changed,
             "forbidden" => self.forbidden,
             "input_required" => self.input_required,
@@ -81,8 +86,10 @@ impl FailureText {
             "no_store" => self.no_store,
             "operator_only" => self.operator_only,
             "outcome_unknown" => self.outcome_unknown,
+            "quota_exceeded" => self.quota_exceeded,
             "request_too_large" => self.request_too_large,
             "response_lost" => self.response_lost,
+            "result_not_found" => self.result_not_found,
             "route_not_found" => self.not_offered,
             "run_active" => self.run_active,
             "run_finished" => self.run_finished,
@@ -95,6 +102,7 @@ impl FailureText {
             "server_not_found" => self.server_not_found,
             "server_unreachable" => self.server_unreachable,
             "settings_not_changed" => self.settings_not_changed,
+            "settings_unreadable" => self.settings_unreadable,
             "session_lost" => self.session_lost,
             "shutting_down" => self.shutting_down,
             "sign_in_not_offered" => self.sign_in_not_offered,
@@ -113,5 +121,20 @@ impl FailureText {
             _ => return None,
         };
         Some(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::Language;
+
+    #[test]
+    fn failures_that_pages_show_are_translated() {
+        let text = FailureText::of(Language::Chinese);
+        for code in ["context_length_exceeded", "quota_exceeded", "result_not_found", "settings_unreadable"] {
+            assert!(text.by_code(code).is_some(), "{code}");
+        }
+        assert_eq!(text.by_code("no_such_code"), None);
     }
 }

@@ -31,6 +31,7 @@ texts! { ServersText {
     saved: "The settings are changed. The gateway applies them within seconds.", "设置已更改，数秒内生效。";
     approved: "The definitions are approved.", "定义已批准。";
     held: "Tools that await your approval", "等待您批准的工具";
+    held_count: "Tools that await approval: {}", "等待批准的工具：{}";
     held_text: "These definitions are new, or have changed since you approved them. Models read these texts. Read each definition whole before you approve it; long texts are shortened in what is new.", "这些定义是新的，或在您批准后有变化；模型会读到这些文字。批准前请阅读完整的定义；变化部分中较长的文字有省略。";
     held_more: "{} more tools await approval whose definitions are too long for this page: toolyard servers approve.", "另有 {} 个工具等待批准，其定义太长，无法在此页显示：toolyard servers approve。";
     whole: "The whole definition", "完整的定义";
