@@ -91,7 +91,7 @@ await check("ask", async () => {
 await check("suspended run", async () => {
   const error = await client.ask(question.replace("PURPOSE", "leave"), { agent, timeoutMs }).catch((error) => error);
   assert.ok(error instanceof RunIsSuspended, String(error));
-  await error.run.approve({ allow: false });
+  await client.approvals.decide(error.approvals[0], { allow: false });
   const { state } = await error.run.wait({ timeoutMs });
   assert.notEqual(state, "suspended");
   return `suspended, denied, then ${state}`;

@@ -234,7 +234,7 @@ class Trial:
         for run, step in unknown:
             entry = f"{self.names[run]}.{step['step'].split('#')[0]}"
             outcome = "done" if entry in self.entries() else "not_done"
-            status, answer = call(random.choice(survivors), "POST", f"/runs/{run}/resolve", {"step": step["step"], "outcome": outcome})
+            status, answer = call(random.choice(survivors), "POST", "/unknown-steps", {"run": run, "step": step["step"], "outcome": outcome})
             if status != 202:
                 print(f"  resolve: {status} {answer}")
         # A run whose step was decided stays suspended until a gateway resumes it.

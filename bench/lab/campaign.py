@@ -178,10 +178,10 @@ async def read_runs(operator, ids):
 
 
 async def resolve_unknown(operator, executed):
-    status, page = await operator.request("GET", "/runs/unknown")
+    status, page = await operator.request("GET", "/unknown-steps")
     for step in page["steps"]:
         outcome = "done" if effect_of(step) in executed else "not_done"
-        await operator.request("POST", f"/runs/{step['run']}/resolve", {"step": step["step"], "outcome": outcome})
+        await operator.request("POST", "/unknown-steps", {"run": step["run"], "step": step["step"], "outcome": outcome})
     return len(page["steps"])
 
 

@@ -195,12 +195,14 @@ async def steal_run(caller, word):
         for path in ("", "/events", "/log"):
             status, content = await caller.api("GET", f"/api/v1/runs/{run}{path}")
             expect_refused(status == 404, f"{caller.name} reads the run of another: {content}")
-        for path, body in (("cancel", {}), ("resume", {}), ("approve", {"allow": True})):
+        for path, body in (("cancel", {}), ("resume", {})):
             status, content = await caller.api("POST", f"/api/v1/runs/{run}/{path}", body)
             expect_refused(status == 404, f"{caller.name} changes the run of another: {content}")
+        status, content = await caller.api("POST", "/api/v1/unknown-steps", {"run": run, "step": "x", "outcome": "done"})
+        expect_refused(status == 404, f"{caller.name} resolves a step of another: {content}")
         status, content = await caller.api("POST", f"/api/v1/approvals/{approval}", {"allow": True})
         expect_refused(status in (403, 404), f"{caller.name} decides for another: {content}")
-    for path in ("/api/v1/runs", "/api/v1/runs/unknown", "/api/v1/approvals"):
+    for path in ("/api/v1/runs", "/api/v1/unknown-steps", "/api/v1/approvals"):
         await caller.api("GET", path)
 
 

@@ -63,12 +63,12 @@ class Runs:
         unknown = [step for step in await self.yard.cli_json("runs", "unknown") if step["run"] in self.ids]
         for step in unknown:
             is_done = json.loads(step["redacted_arguments"])["entry"] in self.yard.entries(self.name + "-")
-            body = {"step": step["step"], "outcome": "done" if is_done else "not_done"}
+            body = {"run": step["run"], "step": step["step"], "outcome": "done" if is_done else "not_done"}
             connection = Connection(survivor.port)
-            status, _, answer = await connection.request("POST", f"/runs/{step['run']}/resolve", [("Connection", "close")], body)
+            status, _, answer = await connection.request("POST", "/api/v1/unknown-steps", [("Connection", "close")], body)
             if status != 202:
                 # A client may not permit that a call is made again; the operator at the machine may.
-                print(f"  POST /runs/ID/resolve: {status} {answer[:200]}")
+                print(f"  POST /api/v1/unknown-steps: {status} {answer[:200]}")
                 await self.yard.cli("runs", "resolve", step["run"], step["step"], body["outcome"].replace("_", "-"))
                 await self.yard.cli("runs", "resume", "--yes", step["run"])
         return len(unknown)

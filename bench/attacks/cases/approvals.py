@@ -140,22 +140,24 @@ def waiting_run(trial, extra=""):
 @attack("client-approves-its-own-run", "an HTTP client with the token cannot approve the call of a run", RULE)
 def approves_own_run(trial):
     box, bank, base, run, state = waiting_run(trial)
-    ids = re.findall(r'"(?:approval|id)":\s*"([^"]+)"', json.dumps(state))
-    bodies = [{"allow": True}, {"allow": True, "step": "p"}, {"allow": "true"}, {"allow": 1}, {"allow": [True]}, {"ALLOW": True}]
+    approval = state["pending_approvals"][0]["approval"]
+    bodies = [{"allow": True}, {"allow": True, "approval": approval}, {"allow": "true"}, {"allow": 1}, {"allow": [True]}, {"ALLOW": True}]
     bodies += [{"approve": True}, {"allow": True, "remote_approval": True}]
-    bodies += [{"allow": True, "approval": item} for item in ids]
     # A denial ends the run, so requests that contain one come last.
     bodies += [b'{"allow": true, "allow": false}', b'{"allow": false, "allow": true}', {"allow": False, "Allow": True}]
     local = {"X-Forwarded-For": "127.0.0.1", "X-Real-IP": "127.0.0.1"}
-    for path in ("resume", "resolve", "continue"):
-        http_request(base, "POST", f"/runs/{run}/{path}", {"step": "p", "outcome": "done", "allow": True}, authorized())
-        trial.must(not bank.calls(), f"/runs/ID/{path} made the payment")
+    for path in (f"/runs/{run}/resume", f"/runs/{run}/continue", f"/runs/{run}/approve"):
+        http_request(base, "POST", path, {"step": "p", "allow": True}, authorized())
+        trial.must(not bank.calls(), f"{path} made the payment")
+    for outcome in ("done", "not_done"):
+        http_request(base, "POST", "/api/v1/unknown-steps", {"run": run, "step": "p", "outcome": outcome}, authorized())
+        trial.must(not bank.calls(), f"/unknown-steps made the payment as {outcome}")
     for body in bodies:
         for path in (
-            f"/runs/{run}/approve?allow=true",
-            f"/runs/{run}/approve/",
-            f"/runs/./{run}/approve",
-            f"/runs/{run}/approve",
+            f"/api/v1/approvals/{approval}?allow=true",
+            f"/api/v1/approvals/{approval}/",
+            f"/api/v1/approvals/./{approval}",
+            f"/api/v1/approvals/{approval}",
         ):
             http_request(base, "POST", path, body, authorized(**local))
             trial.must(not bank.calls(), f"{body} made the payment")
@@ -177,7 +179,8 @@ def says_how(trial):
         ).text,
         "/runs": json.dumps(state),
     }
-    refused = http_request(base, "POST", f"/runs/{run}/approve", {"allow": True}, authorized())
+    approval = state["pending_approvals"][0]["approval"]
+    refused = http_request(base, "POST", f"/api/v1/approvals/{approval}", {"allow": True}, authorized())
     trial.must(refused.status == 403, f"approval over HTTP: {refused}")
     for name, text in texts.items():
         trial.must("runs approve" not in text and "remote_approval" not in text, f"{name}: {text[:200]}")

@@ -76,7 +76,11 @@ class RequestTest(ClientTest):
         self.assertTrue(self.client.audit.verify()["valid"])
         self.assertEqual(self.client.approvals.list()[0]["approval"], 7)
         self.assertEqual([run["run"] for run in self.client.runs.iterate(state="running")], [RUN])
-        self.assertEqual(self.client.runs.unknown(), [])
+
+    def test_an_unknown_step_is_resolved_by_its_name(self) -> None:
+        (unknown,) = self.client.runs.unknown()
+        resolved = self.client.runs.open(unknown["run"]).resolve(unknown["step"], "done")
+        self.assertEqual(resolved, {"run": RUN, "step": "write#2", "outcome": "done", "resumed": True})
 
     def test_a_wrong_token_and_unknown_names_raise_errors_with_codes(self) -> None:
         with self.assertRaises(ApiError) as raised:

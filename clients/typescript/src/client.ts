@@ -238,7 +238,7 @@ export class Runs extends Group {
 
   /** The steps of all runs whose outcome is unknown. */
   async unknown(): Promise<UnknownStep[]> {
-    return page<UnknownStep>(await this.http.request("GET", "/runs/unknown"), "steps").items;
+    return page<UnknownStep>(await this.http.request("GET", "/unknown-steps"), "steps").items;
   }
 }
 
@@ -311,14 +311,9 @@ export class Run {
     return await this.#http.request("POST", "/runs/{run}/cancel", { path: { run: this.id }, body: {} });
   }
 
-  /** Allows or denies a call of this run; `step` and `approval` may be absent if only one waits. */
-  async approve(decision: { allow: boolean; scope?: Scope; step?: string; approval?: number }): Promise<unknown> {
-    return await this.#http.request("POST", "/runs/{run}/approve", { path: { run: this.id }, body: decision });
-  }
-
   /** Records whether a step with an unknown outcome took effect (`done`) or not (`not_done`), and resumes the run. */
   async resolve(step: string, outcome: "done" | "not_done"): Promise<unknown> {
-    return await this.#http.request("POST", "/runs/{run}/resolve", { path: { run: this.id }, body: { step, outcome } });
+    return await this.#http.request("POST", "/unknown-steps", { body: { run: this.id, step, outcome } });
   }
 }
 

@@ -74,7 +74,12 @@ test("other lists", async () => {
   assert.equal((await client.audit.verify()).valid, true);
   assert.equal((await client.approvals.list())[0].approval, 7);
   assert.deepEqual((await collect(client.runs.iterate({ state: "running" }))).map(({ run }) => run), [RUN]);
-  assert.deepEqual(await client.runs.unknown(), []);
+});
+
+test("an unknown step is resolved by its name", async () => {
+  const [unknown] = await client.runs.unknown();
+  const resolved = await client.runs.open(unknown.run).resolve(unknown.step, "done");
+  assert.deepEqual(resolved, { run: RUN, step: "write#2", outcome: "done", resumed: true });
 });
 
 test("a wrong token and unknown names throw errors with codes", async () => {

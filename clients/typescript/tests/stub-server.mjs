@@ -85,6 +85,7 @@ export class StubServer {
         json(200, {});
         this.#onDecision();
       },
+      "unknown-steps": () => (request.method === "GET" ? json(200, { steps: [{ run: RUN, step: "write#2" }] }) : json(202, { ...body, resumed: true })),
       runs: () => this.#runs(request, response, rest, json, error),
     };
     await (handlers[group] ?? (() => error(404, "not_found", "no such route")))();
@@ -98,7 +99,6 @@ export class StubServer {
       return request.socket.destroy();
     }
     if (rest.length === 0) return json(200, { runs: [{ run: RUN, state: "running" }], next: null });
-    if (rest[0] === "unknown") return json(200, { steps: [] });
     if (rest[0] !== RUN) return error(404, "run_not_found", `no run \`${rest[0]}\``);
     if (rest[1] === "events") return await this.#events(request, response, error);
     if (rest[1] === "cancel") this.isCancelled = true;

@@ -329,7 +329,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .route("/api/v1/runs/{run}", get(show))
         .route("/api/v1/runs/{run}/log", get(log))
         .route("/api/v1/runs/{run}/events", get(events))
-        .route("/api/v1/runs/{run}/approve", post(refuse))
+        .route("/api/v1/approvals/{approval}", post(refuse))
         .with_state(runs);
     let console = Console::new(ConsoleConfig::new(api, Arc::new(OpenAccess), [0; 32]));
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7399".to_owned());

@@ -158,7 +158,7 @@ class Runs(_Group):
 
     def unknown(self) -> Page[UnknownStep]:
         """The steps of all runs whose outcome is unknown."""
-        return _page(self._http.request("GET", "/runs/unknown"), "steps")
+        return _page(self._http.request("GET", "/unknown-steps"), "steps")
 
 
 class Approvals(_Group):
@@ -256,17 +256,9 @@ class Run:
     def cancel(self) -> Any:
         return self._http.request("POST", "/runs/{run}/cancel", path={"run": self.id}, body={})
 
-    def approve(
-        self, allow: bool, *, scope: Optional[Scope] = None, step: Optional[str] = None, approval: Optional[int] = None
-    ) -> Any:
-        """Allows or denies a call of this run; `step` and `approval` may be absent if only one waits."""
-        body = _decision(allow, scope)
-        body.update({name: value for name, value in (("step", step), ("approval", approval)) if value is not None})
-        return self._http.request("POST", "/runs/{run}/approve", path={"run": self.id}, body=body)
-
     def resolve(self, step: str, outcome: str) -> Any:
         """Records whether a step with an unknown outcome took effect (`done`) or not (`not_done`), and resumes the run."""
-        return self._http.request("POST", "/runs/{run}/resolve", path={"run": self.id}, body={"step": step, "outcome": outcome})
+        return self._http.request("POST", "/unknown-steps", body={"run": self.id, "step": step, "outcome": outcome})
 
 
 class Toolyard:

@@ -76,12 +76,12 @@ impl Decision {
         self != Self::Deny
     }
 
-    /// The body of `POST /runs/RUN/approve`.
-    pub(crate) fn body(self, approval: i64) -> Value {
+    /// The body of `POST /approvals/APPROVAL`.
+    pub(crate) fn body(self) -> Value {
         match self {
-            Self::AllowOnce => json!({"approval": approval, "allow": true, "scope": "once"}),
-            Self::AllowRun => json!({"approval": approval, "allow": true, "scope": "run"}),
-            Self::Deny => json!({"approval": approval, "allow": false}),
+            Self::AllowOnce => json!({"allow": true, "scope": "once"}),
+            Self::AllowRun => json!({"allow": true, "scope": "run"}),
+            Self::Deny => json!({"allow": false}),
         }
     }
 }

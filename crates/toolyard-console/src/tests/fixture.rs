@@ -245,6 +245,7 @@ pub(super) fn hostile_api(method: &Method, path: &str) -> (StatusCode, Value) {
         (&Method::GET, "/runs/01RUN") => {
             json!({"run": "01RUN", "state": "suspended", "pending_approvals": [{"approval": 7, "run": "01RUN", "text": ATTACK}]})
         }
+        (&Method::POST, "/approvals/7" | "/unknown-steps") => json!({"run": "01RUN"}),
         (&Method::POST, path) if path.starts_with("/runs/01RUN/") => json!({"run": "01RUN"}),
         _ => {
             return (

@@ -64,8 +64,9 @@ impl Fixture {
             .route("/api/v1/runs/{run}/events", get(events))
             .route("/api/v1/runs/{run}/cancel", recorder("cancel", resolved.clone()))
             .route("/api/v1/runs/{run}/resume", recorder("resume", resolved.clone()))
-            .route("/api/v1/runs/{run}/resolve", recorder("resolve", resolved.clone()))
-            .route("/api/v1/runs/{run}/approve", recorder("approve", resolved));
+            .route("/api/v1/unknown-steps", recorder("unknown-steps", resolved.clone()))
+            .route("/api/v1/approvals/7", recorder("approval 7", resolved.clone()))
+            .route("/api/v1/approvals/8", recorder("approval 8", resolved));
         let console = Console::new(ConsoleConfig::new(api, Arc::new(OpenAccess), [3; 32])).router();
         let first = console
             .clone()
@@ -169,7 +170,9 @@ async fn a_run_shows_its_plan_steps_approvals_and_actions() {
 
 #[tokio::test]
 async fn decisions_reach_the_api_and_lead_back() {
-    let fixture = Fixture::new(run_with(&json!([]))).await;
+    let mut details = run_with(&json!([]));
+    details["pending_approvals"] = json!([{"approval": 7, "run": "01RUN", "text": "short"}]);
+    let fixture = Fixture::new(details).await;
     let run = "/console/runs/01RUN";
     assert_eq!(fixture.submit(&format!("{run}/approve"), "approval=7&decision=allow-run").await, run);
     assert_eq!(
@@ -181,9 +184,9 @@ async fn decisions_reach_the_api_and_lead_back() {
     fixture.submit(&format!("{run}/resume"), "").await;
     let received = fixture.received.lock().unwrap().clone();
     let expected = [
-        ("approve", json!({"approval": 7, "allow": true, "scope": "run"})),
-        ("approve", json!({"approval": 8, "allow": false})),
-        ("resolve", json!({"step": "pay", "outcome": "not_done"})),
+        ("approval 7", json!({"allow": true, "scope": "run"})),
+        ("approval 8", json!({"allow": false})),
+        ("unknown-steps", json!({"run": "01RUN", "step": "pay", "outcome": "not_done"})),
         ("cancel", json!({})),
         ("resume", json!({})),
     ];
@@ -218,6 +221,17 @@ async fn a_call_that_cannot_be_read_whole_can_only_be_denied() {
     fixture.submit(approve, "approval=7&decision=deny").await;
     fixture.submit(approve, "approval=8&decision=allow").await;
     assert_eq!(fixture.received.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_call_that_the_page_of_the_run_does_not_show_cannot_be_allowed() {
+    let fixture = Fixture::new(run_with(&json!([]))).await;
+    for decision in ["allow", "allow-run"] {
+        let fields = format!("approval=7&decision={decision}");
+        let status = fixture.submit_any("/console/runs/01RUN/approve", &fields).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{decision}");
+    }
+    assert!(fixture.received.lock().unwrap().is_empty(), "no decision reached the API");
 }
 
 #[tokio::test]

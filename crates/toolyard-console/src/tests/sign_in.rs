@@ -166,8 +166,8 @@ async fn requests_to_the_api_have_the_role_of_the_session() {
         let page = fixture.post("/console/runs/01RUN/approve", &session, &body).await;
         assert_eq!(page.location(), "/console/approvals?decided=allow-run");
         let (sent, _, path, body) = fixture.changes().pop().unwrap();
-        assert_eq!((sent, path.as_str()), (role, "/api/v1/runs/01RUN/approve"));
-        assert_eq!(body, serde_json::json!({"approval": 7, "allow": true, "scope": "run"}));
+        assert_eq!((sent, path.as_str()), (role, "/api/v1/approvals/7"));
+        assert_eq!(body, serde_json::json!({"allow": true, "scope": "run"}));
     }
 }
 

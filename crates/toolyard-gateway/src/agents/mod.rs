@@ -58,7 +58,7 @@ pub use service::AgentService;
 pub(crate) use {
     api::{
         AgentApi, ApiError, DEFAULT_RETRY_AFTER, approval_routes, json_of, openai_routes, run_routes,
-        schema_routes,
+        schema_routes, unknown_step_routes,
     },
     ask_agent::AskAgent,
     idempotency::{IdempotencyError, RequestIdentity},

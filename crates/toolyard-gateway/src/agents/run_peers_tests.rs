@@ -260,13 +260,16 @@ async fn an_approval_at_another_process_reaches_the_one_that_drives_the_run() {
     let run = driving.start_run("hold and write").await;
     let approvals = &agents.parts.approvals;
     let pending = async {
-        while approvals.pending_approvals().await.unwrap().is_empty() {
+        loop {
+            if let Some(pending) = approvals.pending_approvals().await.unwrap().first() {
+                return pending.id;
+            }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(Duration::from_secs(5), pending).await.expect("no approval is requested");
+    let approval = timeout(Duration::from_secs(5), pending).await.expect("no approval is requested");
     let (status, decided) =
-        other.post(&format!("/runs/{run}/approve"), &json!({"step": "write", "allow": true})).await;
+        other.post(&format!("/api/v1/approvals/{approval}"), &json!({"allow": true})).await;
     assert_eq!(status, 202, "{decided}");
     let began = Instant::now();
     let written = async {

@@ -39,9 +39,9 @@ impl RequestScope {
             (["v1", ..], _) if rest == path => Self::MainEndpoint,
             (["tools"] | ["tools", _] | ["results", _], &Method::GET)
             | (["tools", _, "call"], &Method::POST) => Self::MainEndpoint,
-            (["runs", ..], _) | (["approvals"], &Method::GET) | (["approvals", _], &Method::POST) => {
-                Self::MainEndpoint
-            }
+            (["runs", ..] | ["unknown-steps"], _)
+            | (["approvals"], &Method::GET)
+            | (["approvals", _], &Method::POST) => Self::MainEndpoint,
             _ => Self::Gateway,
         }
     }
@@ -98,7 +98,8 @@ mod tests {
             (Method::POST, "/api/v1/runs"),
             (Method::POST, "/runs"),
             (Method::GET, "/api/v1/runs"),
-            (Method::GET, "/runs/unknown"),
+            (Method::GET, "/api/v1/unknown-steps"),
+            (Method::POST, "/api/v1/unknown-steps"),
             (Method::GET, "/api/v1/runs/01J/events"),
             (Method::POST, "/api/v1/runs/01J/stream-ticket"),
             (Method::POST, "/runs/01J/cancel"),

@@ -31,7 +31,9 @@ use super::{
     request_id::RequestNumbers,
     trace::{RequestTelemetry, span_of, trace_request},
 };
-use crate::agents::{ApiError, approval_routes, openai_routes, run_routes, schema_routes};
+use crate::agents::{
+    ApiError, approval_routes, openai_routes, run_routes, schema_routes, unknown_step_routes,
+};
 
 /// All routes with their state and layers.
 pub(super) fn build(state: ApiState) -> Router {
@@ -45,6 +47,7 @@ pub(super) fn build(state: ApiState) -> Router {
         .merge(agents::routes())
         .merge(run_routes())
         .merge(approval_routes())
+        .merge(unknown_step_routes())
         .merge(schema_routes())
         .merge(audit::routes())
         .merge(settings::routes())

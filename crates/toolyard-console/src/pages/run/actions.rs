@@ -23,29 +23,18 @@ pub(super) async fn decide(
     Path(run): Path<String>,
     form: SignedForm,
 ) -> Response {
-    let (Some(decision), Ok(approval)) = (Decision::parse(&form.fields), form.fields.get("approval").parse())
+    let (Some(decision), Ok(approval)) =
+        (Decision::parse(&form.fields), form.fields.get("approval").parse::<i64>())
     else {
         return form.render_invalid(Section::Approvals);
     };
-    let role = form.visitor.role();
-    let run_path = format!("/runs/{}", url_encode(&run));
-    if decision.is_allowed() {
-        // The page does not offer it, but another client of the form may.
-        let is_unreadable = match console.api.get::<RunDetails>(role, &run_path).await {
-            Ok(details) => {
-                let mut pending = details.pending_approvals.iter();
-                pending.any(|pending| pending.approval == approval && is_too_long(pending))
-            }
-            Err(failure) => return render_failure(&form.visitor, Section::Approvals, &failure),
-        };
-        if is_unreadable {
-            let text = ApprovalsText::of(form.visitor.language());
-            let failure = ApiFailure::translated(StatusCode::FORBIDDEN, text.too_long, None);
-            return render_failure(&form.visitor, Section::Approvals, &failure);
-        }
+    if decision.is_allowed()
+        && let Err(failure) = check_shown(&console, &form, &run, approval).await
+    {
+        return render_failure(&form.visitor, Section::Approvals, &failure);
     }
-    let path = format!("{run_path}/approve");
-    if let Err(failure) = console.api.post::<Value>(role, &path, &decision.body(approval)).await {
+    let path = format!("/approvals/{approval}");
+    if let Err(failure) = console.api.post::<Value>(form.visitor.role(), &path, &decision.body()).await {
         return render_failure(&form.visitor, Section::Approvals, &failure);
     }
     match ReturnTo::parse(&form.fields) {
@@ -53,6 +42,30 @@ pub(super) async fn decide(
             Redirect::to(&format!("/console/approvals?decided={}", decision.name())).into_response()
         }
         ReturnTo::Run | ReturnTo::Chat => lead_back(&console, &form, &run).await,
+    }
+}
+
+/// Whether the page of the run shows the whole call. The page does not let anybody allow another one, but another client of the
+/// form may try.
+async fn check_shown(
+    console: &ConsoleState,
+    form: &SignedForm,
+    run: &str,
+    approval: i64,
+) -> Result<(), ApiFailure> {
+    let path = format!("/runs/{}", url_encode(run));
+    let details: RunDetails = console.api.get(form.visitor.role(), &path).await?;
+    match details.pending_approvals.iter().find(|pending| pending.approval == approval) {
+        Some(pending) if is_too_long(pending) => {
+            let text = ApprovalsText::of(form.visitor.language());
+            Err(ApiFailure::translated(StatusCode::FORBIDDEN, text.too_long, None))
+        }
+        Some(_) => Ok(()),
+        None => Err(ApiFailure::of_console(
+            StatusCode::NOT_FOUND,
+            "approval_not_found",
+            format!("the run has no pending approval with the id {approval}"),
+        )),
     }
 }
 
@@ -66,8 +79,8 @@ pub(super) async fn resolve(
     if !["done", "not_done"].contains(&outcome) {
         return form.render_invalid(Section::Runs);
     }
-    let body = json!({"step": form.fields.get("step"), "outcome": outcome});
-    post_and_redirect(&console, &form, &run, "resolve", &body).await
+    let body = json!({"run": run, "step": form.fields.get("step"), "outcome": outcome});
+    post_and_redirect(&console, &form, &run, "/unknown-steps", &body).await
 }
 
 pub(super) async fn cancel(
@@ -75,7 +88,8 @@ pub(super) async fn cancel(
     Path(run): Path<String>,
     form: SignedForm,
 ) -> Response {
-    post_and_redirect(&console, &form, &run, "cancel", &json!({})).await
+    let path = format!("/runs/{}/cancel", url_encode(&run));
+    post_and_redirect(&console, &form, &run, &path, &json!({})).await
 }
 
 pub(super) async fn resume(
@@ -83,7 +97,8 @@ pub(super) async fn resume(
     Path(run): Path<String>,
     form: SignedForm,
 ) -> Response {
-    post_and_redirect(&console, &form, &run, "resume", &json!({})).await
+    let path = format!("/runs/{}/resume", url_encode(&run));
+    post_and_redirect(&console, &form, &run, &path, &json!({})).await
 }
 
 /// Sends a request to the API, then leads back to the page of the form.
@@ -91,11 +106,10 @@ async fn post_and_redirect(
     console: &ConsoleState,
     form: &SignedForm,
     run: &str,
-    action: &str,
+    path: &str,
     body: &Value,
 ) -> Response {
-    let path = format!("/runs/{}/{action}", url_encode(run));
-    let done: Result<Value, ApiFailure> = console.api.post(form.visitor.role(), &path, body).await;
+    let done: Result<Value, ApiFailure> = console.api.post(form.visitor.role(), path, body).await;
     match done {
         Ok(_) => lead_back(console, form, run).await,
         Err(failure) => render_failure(&form.visitor, Section::Runs, &failure),

@@ -188,15 +188,15 @@ async fn an_unknown_outcome_is_listed_and_resolved_over_http() {
     let authority = Some(Box::new(agents.service().0.agent("assistant").unwrap().authority()));
     let run = run_with_unknown_step(&agents, RunRequest { authority, ..RunRequest::default() }).await;
     let api = api(&agents);
-    for path in ["/runs/unknown".to_owned(), format!("/runs/{run}")] {
+    for path in ["/api/v1/unknown-steps".to_owned(), format!("/runs/{run}")] {
         let request = RouteRequest { method: Method::GET, ..post(&path, &[], &json!({})) };
         let (_, found) = parse(api.handle(request).await);
         let steps = found.get("unknown_steps").or(found.get("steps")).unwrap();
         assert_eq!((&steps[0]["run"], &steps[0]["step"]), (&json!(run), &json!("pay")), "{found}");
     }
     let resolve = async |run: &RunId, step: &str, outcome: &str| {
-        let body = json!({"step": step, "outcome": outcome});
-        parse(api.handle(post(&format!("/runs/{run}/resolve"), &[], &body)).await)
+        let body = json!({"run": run, "step": step, "outcome": outcome});
+        parse(api.handle(post("/api/v1/unknown-steps", &[], &body)).await)
     };
     // To say that a call did not happen permits it, as an approval does.
     let (status, error) = resolve(&run, "pay", "not_done").await;
@@ -243,9 +243,8 @@ async fn a_resolved_run_of_a_command_is_left_to_its_user() {
     let folder = tempfile::tempdir().unwrap();
     let agents = TestAgents::in_folder(&folder).await;
     let run = run_with_unknown_step(&agents, RunRequest::default()).await;
-    let body = json!({"step": "pay", "outcome": "done"});
-    let (status, resolved) =
-        parse(api(&agents).handle(post(&format!("/runs/{run}/resolve"), &[], &body)).await);
+    let body = json!({"run": run, "step": "pay", "outcome": "done"});
+    let (status, resolved) = parse(api(&agents).handle(post("/api/v1/unknown-steps", &[], &body)).await);
     assert_eq!((status, &resolved["resumed"]), (202, &json!(false)), "{resolved}");
     assert_eq!(agents.log().events(&run, 0).await.unwrap().len(), 1, "nobody drove it");
 }
@@ -263,11 +262,15 @@ async fn a_decision_resumes_a_run_only_under_the_rules_it_was_started_with() {
             let run = run_with_unknown_step(&agents, request).await;
             let approvals = &agents.parts.approvals;
             let approval = approvals.request_approval(&run, Some("pay"), ApprovalKind::ToolCall, "pay").await;
-            let body = match decision {
-                "approve" => json!({"approval": approval.unwrap(), "allow": false}),
-                _ => json!({"step": "pay", "outcome": "done"}),
+            let request = match decision {
+                "approve" => {
+                    post(&format!("/api/v1/approvals/{}", approval.unwrap()), &[], &json!({"allow": false}))
+                }
+                _ => {
+                    let body = json!({"run": run, "step": "pay", "outcome": "done"});
+                    post("/api/v1/unknown-steps", &[], &body)
+                }
             };
-            let request = post(&format!("/runs/{run}/{decision}"), &[], &body);
             let (status, decided) = parse(api(other).handle(request).await);
             assert_eq!((status, &decided["resumed"]), (202, &json!(is_resumed)), "{decision}: {decided}");
             if !is_resumed {
@@ -279,7 +282,7 @@ async fn a_decision_resumes_a_run_only_under_the_rules_it_was_started_with() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pending_step_is_decided_by_the_name_that_clients_were_given() {
+async fn a_pending_approval_names_its_step_without_the_attempt() {
     let folder = tempfile::tempdir().unwrap();
     let agents = TestAgents::in_folder(&folder).await;
     let (log, api) = (agents.log(), api(&agents));
@@ -299,25 +302,24 @@ async fn a_pending_step_is_decided_by_the_name_that_clients_were_given() {
     let requested = RunEvent::Requested { request: RunRequest::default() };
     let events = [requested, planned, failed, repaired, suspended];
     let events: Vec<RawJson> = events.iter().map(|event| RawJson::from_serialize(event).unwrap()).collect();
-    for by_stored_name in [false, true] {
-        let run = log.create_run(AGENT_RUN_KIND, &RawJson::empty_object()).await.unwrap();
-        let lease = log.claim(&run, "another", Duration::from_millis(1)).await.unwrap();
-        log.append_all(&lease, 0, &events).await.unwrap();
-        let approvals = &agents.parts.approvals;
-        approvals.request_approval(&run, Some("write#2"), ApprovalKind::ToolCall, "write").await.unwrap();
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        let request = RouteRequest { method: Method::GET, ..post(&format!("/runs/{run}"), &[], &json!({})) };
-        let (_, shown) = parse(api.handle(request).await);
-        let step = shown["pending_approvals"][0]["step"].as_str().unwrap_or_default();
-        assert_eq!(step, "write", "{shown}");
-        let decide = async |step: &str| {
-            let body = json!({"step": step, "allow": false});
-            parse(api.handle(post(&format!("/runs/{run}/approve"), &[], &body)).await)
-        };
-        assert_eq!(decide("other").await.0, 404);
-        let (status, decided) = decide(if by_stored_name { "write#2" } else { step }).await;
-        assert_eq!(status, 202, "{decided}");
-    }
+    let run = log.create_run(AGENT_RUN_KIND, &RawJson::empty_object()).await.unwrap();
+    let lease = log.claim(&run, "another", Duration::from_millis(1)).await.unwrap();
+    log.append_all(&lease, 0, &events).await.unwrap();
+    let approvals = &agents.parts.approvals;
+    approvals.request_approval(&run, Some("write#2"), ApprovalKind::ToolCall, "write").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let (_, shown) = parse(api.handle(get(&format!("/runs/{run}"))).await);
+    let pending = &shown["pending_approvals"][0];
+    assert_eq!(pending["step"], "write", "{shown}");
+    let decide = async |approval: i64| {
+        let path = format!("/api/v1/approvals/{approval}");
+        parse(api.handle(post(&path, &[], &json!({"allow": false}))).await)
+    };
+    let approval = pending["approval"].as_i64().unwrap();
+    assert_eq!(decide(approval + 1).await.0, 404);
+    let (status, decided) = decide(approval).await;
+    assert_eq!(status, 202, "{decided}");
+    assert_eq!(decide(approval).await.0, 404, "it is decided");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -340,7 +342,7 @@ async fn long_lists_are_read_in_pages() {
     for (path, list, id, count) in [
         (format!("/api/v1/runs/{run}/log"), "events", "number", 2),
         ("/api/v1/approvals".to_owned(), "approvals", "approval", 3),
-        ("/api/v1/runs/unknown".to_owned(), "steps", "run", 3),
+        ("/api/v1/unknown-steps".to_owned(), "steps", "run", 3),
     ] {
         let (_, whole) = get(&path, String::new()).await;
         assert_eq!(
@@ -609,15 +611,13 @@ async fn a_caller_sees_its_own_runs_only() {
         let (status, error) = parse(api.handle(as_caller("bob", get(&format!("/runs/{run}{path}")))).await);
         assert_eq!((status, &error["error"]["code"]), (404, &json!("run_not_found")), "{path}");
     }
-    for (action, body) in [
-        ("approve", json!({"allow": true})),
-        ("resolve", json!({"step": "x", "outcome": "done"})),
-        ("resume", json!({})),
-        ("cancel", json!({})),
+    for (path, body) in [
+        ("/api/v1/unknown-steps".to_owned(), json!({"run": run, "step": "x", "outcome": "done"})),
+        (format!("/runs/{run}/resume"), json!({})),
+        (format!("/runs/{run}/cancel"), json!({})),
     ] {
-        let request = as_caller("bob", post(&format!("/runs/{run}/{action}"), &[], &body));
-        let (status, error) = parse(api.handle(request).await);
-        assert_eq!(status, 404, "{action}: {error}");
+        let (status, error) = parse(api.handle(as_caller("bob", post(&path, &[], &body))).await);
+        assert_eq!((status, &error["error"]["code"]), (404, &json!("run_not_found")), "{path}: {error}");
     }
     let (status, shown) = parse(api.handle(as_caller("alice", get(&format!("/runs/{run}")))).await);
     assert_eq!(status, 200, "{shown}");

@@ -228,7 +228,6 @@ async fn a_run_exists_for_its_caller_only() {
         (Method::GET, format!("/api/v1/runs/{run}/events")),
         (Method::GET, format!("/api/v1/runs/{run}/log")),
         (Method::POST, format!("/api/v1/runs/{run}/cancel")),
-        (Method::POST, format!("/api/v1/runs/{run}/approve")),
         (Method::POST, format!("/api/v1/runs/{run}/resume")),
     ] {
         let (status, answer) = send(&api, &eve, method, &path, json!({})).await;

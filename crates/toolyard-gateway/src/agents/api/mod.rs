@@ -16,7 +16,7 @@ use toolyard_mcp_server::RouteRequest;
 use self::{error::before, runs::stream_ticket::StreamTickets};
 pub(crate) use self::{
     error::{ApiError, DEFAULT_RETRY_AFTER, json_of},
-    routes::{approval_routes, openai_routes, run_routes, schema_routes},
+    routes::{approval_routes, openai_routes, run_routes, schema_routes, unknown_step_routes},
 };
 use super::{
     active_runs::ActiveRuns, conversation_owner::http_conversation, idempotency::RequestCache,

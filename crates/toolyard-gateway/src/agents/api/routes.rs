@@ -9,7 +9,7 @@ use super::{
     runs::{
         self,
         access::OwnedRun,
-        approvals::{ApprovalList, DecidedApproval, DecisionBody, RunDecisionBody},
+        approvals::{ApprovalList, DecidedApproval, DecisionBody},
         bodies::{
             CancelledRun, ResolutionBody, ResolvedStep, RunDetails, RunEventLog, StartRunBody, StartedRun,
             UnknownSteps,
@@ -29,13 +29,10 @@ use crate::api::{
 pub(crate) fn run_routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .routes(routes!(list_runs, start_run))
-        .routes(routes!(unknown_steps))
         .routes(routes!(show_run))
         .routes(routes!(run_events))
         .routes(routes!(create_stream_ticket))
         .routes(routes!(run_log))
-        .routes(routes!(decide_of_run))
-        .routes(routes!(resolve_step))
         .routes(routes!(resume_run))
         .routes(routes!(cancel_run))
 }
@@ -48,6 +45,11 @@ pub(crate) fn schema_routes() -> OpenApiRouter<ApiState> {
 /// Approvals of all runs.
 pub(crate) fn approval_routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(list_approvals)).routes(routes!(decide))
+}
+
+/// Steps of all runs whose outcome is unknown.
+pub(crate) fn unknown_step_routes() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(list_unknown_steps, resolve_step))
 }
 
 /// The API of OpenAI, in which models are agents.
@@ -80,17 +82,6 @@ async fn list_runs(
         (status = 429, body = ErrorBody), (status = 503, body = ErrorBody)))]
 async fn start_run(Agents(api): Agents, requester: Requester, request: RouteRequest) -> ApiResult {
     Ok(runs::handlers::start(&api.runs, &api.requests, &request, &requester).await?.into())
-}
-
-/// Lists all steps whose outcome is unknown.
-#[utoipa::path(get, path = "/runs/unknown", tag = "runs", params(UnknownStepQuery),
-    responses((status = 200, body = UnknownSteps)))]
-async fn unknown_steps(
-    Agents(api): Agents,
-    caller: AuthenticatedCaller,
-    ApiQuery(query): ApiQuery<UnknownStepQuery>,
-) -> ApiResult {
-    Ok(runs::handlers::unknown(&api.runs, &caller.0, &query).await?.into())
 }
 
 /// Shows a run.
@@ -158,33 +149,27 @@ async fn create_response(Agents(api): Agents, requester: Requester, request: Rou
     Ok(openai::handlers::respond(&api.runs, &api.requests, &request, &requester).await?.into())
 }
 
-/// Decides on a pending approval of a run.
-#[utoipa::path(post, path = "/runs/{run}/approve", tag = "approvals", params(("run" = String, Path)),
-    request_body = RunDecisionBody,
-    responses((status = 202, body = DecidedApproval), (status = 400, body = ErrorBody),
-        (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody, description = "the run is over")))]
-async fn decide_of_run(
+/// Lists all steps whose outcome is unknown.
+#[utoipa::path(get, path = "/unknown-steps", tag = "runs", params(UnknownStepQuery),
+    responses((status = 200, body = UnknownSteps)))]
+async fn list_unknown_steps(
     Agents(api): Agents,
-    requester: Requester,
-    OwnedRun(run): OwnedRun,
-    JsonBody(body): JsonBody<RunDecisionBody>,
+    caller: AuthenticatedCaller,
+    ApiQuery(query): ApiQuery<UnknownStepQuery>,
 ) -> ApiResult {
-    Ok(runs::approvals::decide_of_run(&api.runs, &run, body, &requester).await?.into())
+    Ok(runs::handlers::unknown(&api.runs, &caller.0, &query).await?.into())
 }
 
-/// Records whether a step with an unknown outcome took effect, and continues the run.
-#[utoipa::path(post, path = "/runs/{run}/resolve", tag = "runs", params(("run" = String, Path)),
-    request_body = ResolutionBody,
+/// Records whether a step with an unknown outcome took effect, and continues its run.
+#[utoipa::path(post, path = "/unknown-steps", tag = "runs", request_body = ResolutionBody,
     responses((status = 202, body = ResolvedStep), (status = 400, body = ErrorBody),
         (status = 403, body = ErrorBody), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 async fn resolve_step(
     Agents(api): Agents,
     requester: Requester,
-    OwnedRun(run): OwnedRun,
     JsonBody(body): JsonBody<ResolutionBody>,
 ) -> ApiResult {
-    Ok(runs::handlers::resolve(&api.runs, &run, body, &requester).await?.into())
+    Ok(runs::handlers::resolve(&api.runs, body, &requester).await?.into())
 }
 
 /// Resumes a run that no process drives, such as one whose gateway was killed.

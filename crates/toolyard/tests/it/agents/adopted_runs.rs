@@ -149,8 +149,8 @@ impl Replicas {
                     let arguments: Value = serde_json::from_str(step["arguments"].as_str().unwrap()).unwrap();
                     let was_written = self.ledger().contains_key(arguments["text"].as_str().unwrap());
                     let outcome = if was_written { "done" } else { "not_done" };
-                    let body = json!({"step": step["step"], "outcome": outcome});
-                    let (status, answer) = gateway.post(&format!("/runs/{run}/resolve"), &body).await;
+                    let body = json!({"run": run, "step": step["step"], "outcome": outcome});
+                    let (status, answer) = gateway.post("/api/v1/unknown-steps", &body).await;
                     assert_eq!(status, 202, "{answer}");
                     resolved += 1;
                 }
@@ -181,7 +181,7 @@ async fn a_surviving_gateway_finishes_the_runs_of_a_killed_one_without_repeating
     Replicas::assert_adopted(&runs, &second, killed + LEASE + ADOPTION_TIME).await;
     let adopted = killed.elapsed();
     // Every call that was in flight is listed, now that all leases are over.
-    let (_, unknown) = second.get("/runs/unknown").await;
+    let (_, unknown) = second.get("/api/v1/unknown-steps").await;
     let listed = replicas.other.run(&["runs", "unknown"]);
     for step in unknown["steps"].as_array().unwrap() {
         assert!(listed.contains(step["run"].as_str().unwrap()), "{listed}");

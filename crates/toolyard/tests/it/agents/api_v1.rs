@@ -217,7 +217,8 @@ async fn the_log_and_the_steps_of_a_run_are_read_without_waiting() {
     assert_eq!((status, &events[0]["type"]), (200, &json!("run_created")), "{log}");
     assert_eq!(events.last().unwrap()["type"], "run_suspended", "{log}");
 
-    assert_eq!(api.post(&format!("/runs/{run}/approve"), &json!({"allow": true})).await.0, 202);
+    let approval = &suspended["pending_approvals"][0]["approval"];
+    assert_eq!(api.post(&format!("/api/v1/approvals/{approval}"), &json!({"allow": true})).await.0, 202);
     let answered = api.wait_for(run, |run| run["state"] == "answered").await;
     assert_eq!(states(&answered), ["done", "done"], "{answered}");
     let after = events.last().unwrap()["number"].as_i64().unwrap();

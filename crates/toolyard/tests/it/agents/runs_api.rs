@@ -73,10 +73,11 @@ async fn a_run_is_started_streamed_and_approved() {
         (Some("assistant"), Some("write")),
         "{run_status}"
     );
+    let approval_path = format!("/api/v1/approvals/{}", run_status["pending_approvals"][0]["approval"]);
     let listening = runs.events(run, None);
     let approving = async {
         tokio::time::sleep(Duration::from_millis(700)).await;
-        runs.post(&format!("/runs/{run}/approve"), &json!({"step": "write", "allow": true})).await
+        runs.post(&approval_path, &json!({"allow": true})).await
     };
     let (events, (status, answer)) = tokio::join!(listening, approving);
     assert_eq!(status, 202, "{answer}");
@@ -115,7 +116,7 @@ async fn a_run_is_started_streamed_and_approved() {
     }
     let run_status = runs.wait_for(run, |run_status| run_status["state"] == "answered").await;
     assert_eq!(run_status["answer"], "I wrote it down.", "{run_status}");
-    let (status, _) = runs.post(&format!("/runs/{run}/approve"), &json!({"allow": true})).await;
+    let (status, _) = runs.post(&approval_path, &json!({"allow": true})).await;
     assert_eq!(status, 404);
 }
 
@@ -164,9 +165,9 @@ async fn a_client_cannot_approve_its_own_run_by_default() {
     let runs = RunsApi(HttpGateway::start(&fixture.home, &[]));
     let (_, created) = runs.post("/runs", &json!({"question": "note it"})).await;
     let run = created["run"].as_str().unwrap();
-    runs.wait_for(run, |run_status| run_status["state"] == "suspended").await;
-    let path = format!("/runs/{run}/approve");
-    for decision in [json!({"allow": true}), json!({"step": "write", "allow": true})] {
+    let suspended = runs.wait_for(run, |run_status| run_status["state"] == "suspended").await;
+    let path = format!("/api/v1/approvals/{}", suspended["pending_approvals"][0]["approval"]);
+    for decision in [json!({"allow": true}), json!({"allow": true, "scope": "run"})] {
         let (status, error) = runs.post(&path, &decision).await;
         assert_eq!(
             (status, error["error"]["code"].as_str()),

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use super::{
     access,
     events::ApiApprovalScope,
-    handlers::{pending_approvals, run_to_resume},
+    handlers::{agent_to_resume, pending_approvals},
     list::ApprovalQuery,
     state::READ_TIMEOUT,
 };
@@ -32,20 +32,6 @@ use crate::{
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::agents::api) struct DecisionBody {
-    allow: bool,
-    #[serde(default)]
-    scope: ApiApprovalScope,
-}
-
-/// A decision on an approval of a run. `approval` and `step`, as `pending_approvals` has them, may be absent if only one approval
-/// is pending.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(in crate::agents::api) struct RunDecisionBody {
-    #[serde(default)]
-    approval: Option<i64>,
-    #[serde(default)]
-    step: Option<String>,
     allow: bool,
     #[serde(default)]
     scope: ApiApprovalScope,
@@ -190,12 +176,6 @@ fn step_of_approval<'a>(run: &'a Run, approval: &ApprovalRecord) -> Option<&'a S
     run.steps().iter().find(|step| Some(step.journal_name()) == approval.step)
 }
 
-/// Whether an approval is of a step, by the step's id or by the name of one attempt, such as `write#2`.
-fn is_of_step(run: &Run, approval: &ApprovalRecord, step: &str) -> bool {
-    approval.step.as_deref() == Some(step)
-        || step_of_approval(run, approval).is_some_and(|found| found.step.id == step)
-}
-
 impl PendingApproval {
     fn of(record: ApprovalRecord, step: Option<&StepRun>) -> Self {
         let details = step.and_then(|step| match &step.approval {
@@ -221,7 +201,7 @@ impl PendingApproval {
     }
 }
 
-/// `POST /approvals/ID`.
+/// `POST /approvals/ID`: decides on an approval and resumes its run.
 pub(in crate::agents::api) async fn decide(
     runs: &Arc<ActiveRuns>,
     approval: i64,
@@ -236,23 +216,6 @@ pub(in crate::agents::api) async fn decide(
         |record: &ApprovalRecord| record.outcome.is_none() && record.kind == ApprovalKind::ToolCall;
     let run = record.filter(is_pending).ok_or_else(|| approval_not_found(approval))?.run;
     let DecisionBody { allow, scope } = body;
-    decide_of_run(
-        runs,
-        &run,
-        RunDecisionBody { approval: Some(approval), step: None, allow, scope },
-        requester,
-    )
-    .await
-}
-
-/// `POST /runs/ID/approve`: decides on an approval and resumes the run.
-pub(in crate::agents::api) async fn decide_of_run(
-    runs: &Arc<ActiveRuns>,
-    run: &RunId,
-    body: RunDecisionBody,
-    requester: &Requester,
-) -> Result<RouteResponse, ApiError> {
-    let RunDecisionBody { approval, step, allow, scope } = body;
     if allow && !runs.config.clients_may_approve && !requester.is_operator() {
         // A model may read this, so it does not say how to give the approval.
         let message = "HTTP clients may only deny tool calls; the operator of this gateway approves them";
@@ -270,29 +233,11 @@ pub(in crate::agents::api) async fn decide_of_run(
             return Err(ApiError::invalid_param("scope", "only an approval can be for all calls of the run"));
         }
     };
-    let (state, agent) = run_to_resume(runs, run).await?;
-    let mut matching = pending_approvals(runs, run).await?;
-    matching.retain(|record| {
-        approval.is_none_or(|id| record.id.0 == id)
-            && step.as_deref().is_none_or(|step| is_of_step(&state, record, step))
-    });
-    let approval = match matching.as_slice() {
-        [] => {
-            let message = format!("run {run} has no such pending approval");
-            return Err(ApiError::not_found("approval_not_found", message));
-        }
-        [approval] => approval.id,
-        several => {
-            let message =
-                format!("run {run} has {} pending approvals; set `approval` or `step`", several.len());
-            return Err(ApiError::invalid_param("approval", message));
-        }
-    };
+    let agent = agent_to_resume(runs, &run).await?;
     let (log, approvals) = (runs.config.log.as_ref(), runs.config.approvals.as_ref());
-    decide_approval(log, approvals, approval, decision, &requester.audit_name()).await?;
-    runs.notify_decision(run);
-    let resumed = agent.map(|agent| runs.spawn(agent, run)).is_some();
-    let decided =
-        DecidedApproval { run: run.to_string(), approval: approval.0, allowed: allow, scope, resumed };
+    decide_approval(log, approvals, ApprovalId(approval), decision, &requester.audit_name()).await?;
+    runs.notify_decision(&run);
+    let resumed = agent.map(|agent| runs.spawn(agent, &run)).is_some();
+    let decided = DecidedApproval { run: run.to_string(), approval, allowed: allow, scope, resumed };
     Ok(json_of(StatusCode::ACCEPTED, &decided))
 }

@@ -44,11 +44,13 @@ pub(in crate::agents::api) struct StartedRun {
     pub(in crate::agents::api) events: String,
 }
 
-/// The body of `POST /runs/ID/resolve`.
+/// The body of `POST /unknown-steps`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::agents::api) struct ResolutionBody {
-    /// The step as `unknown_steps` names it: from the second attempt on with its number, such as `write#2`.
+    /// The id of the run.
+    pub(in crate::agents::api) run: String,
+    /// The step as the list names it: from the second attempt on with its number, such as `write#2`.
     pub(in crate::agents::api) step: String,
     /// Whether the call took effect.
     #[schema(value_type = ApiResolution)]

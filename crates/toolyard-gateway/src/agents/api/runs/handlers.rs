@@ -231,7 +231,7 @@ pub(in crate::agents::api) fn event_schema() -> RouteResponse {
     json_response(StatusCode::OK, run_event_schema().as_value())
 }
 
-/// `GET /runs/unknown`: all steps whose outcome is unknown, of agents and of single calls.
+/// `GET /unknown-steps`: all steps whose outcome is unknown, of agents and of single calls.
 pub(in crate::agents::api) async fn unknown(
     runs: &ActiveRuns,
     identity: &CallerIdentity,
@@ -253,14 +253,15 @@ pub(in crate::agents::api) async fn unknown(
     Ok(json_of(StatusCode::OK, &UnknownSteps { steps, next }))
 }
 
-/// `POST /runs/ID/resolve`: records whether a step with an unknown outcome took effect, and resumes the run.
+/// `POST /unknown-steps`: records whether a step with an unknown outcome took effect, and resumes the run.
 pub(in crate::agents::api) async fn resolve(
     runs: &Arc<ActiveRuns>,
-    run: &RunId,
     body: ResolutionBody,
     requester: &Requester,
 ) -> Result<RouteResponse, ApiError> {
-    let ResolutionBody { step, outcome } = body;
+    let ResolutionBody { run, step, outcome } = body;
+    let run = &RunId::from(run);
+    check_access(runs, &requester.identity, run).await?;
     if outcome == Resolution::NotDone && !runs.config.clients_may_approve && !requester.is_operator() {
         // The call may be made again, which is as good as an approval.
         let message = "HTTP clients may only resolve steps as `done`; the operator of this gateway may permit a call to be repeated";
@@ -274,7 +275,7 @@ pub(in crate::agents::api) async fn resolve(
     let record = before(Instant::now() + READ_TIMEOUT, log.run(run)).await?;
     // A single call has nothing to resume.
     let agent = match record.kind == AGENT_RUN_KIND && record.state == RunState::Open {
-        true => run_to_resume(runs, run).await?.1,
+        true => agent_to_resume(runs, run).await?,
         false => None,
     };
     log.resolve(run, &step, outcome, &requester.audit_name()).await.map_err(|error| match error {
@@ -289,17 +290,16 @@ pub(in crate::agents::api) async fn resolve(
     Ok(json_of(StatusCode::ACCEPTED, &resolved))
 }
 
-/// A run and the agent that continues it after a decision: none if this process may not take the run over, because its rules,
-/// profile or tools differ, or because `toolyard ask` started the run.
-pub(in crate::agents::api) async fn run_to_resume(
+/// The agent that continues a run after a decision: none if this process may not take the run over, because its rules, profile or
+/// tools differ, or because `toolyard ask` started the run.
+pub(in crate::agents::api) async fn agent_to_resume(
     runs: &ActiveRuns,
     run: &RunId,
-) -> Result<(Run, Option<Agent>), ApiError> {
+) -> Result<Option<Agent>, ApiError> {
     let loading = load_run(runs.config.log.as_ref(), run);
     let (state, _) = before(Instant::now() + READ_TIMEOUT, loading).await?;
     let agent = state.request().and_then(|request| runs.agent(&request.agent).ok());
-    let agent = agent.filter(|agent| agent.may_take_over(&state));
-    Ok((state, agent))
+    Ok(agent.filter(|agent| agent.may_take_over(&state)))
 }
 
 /// `POST /runs/ID/cancel`, whichever process drives the run.
