@@ -46,14 +46,14 @@ class Runs:
 
     async def driven_by(self, replica):
         states = {run: await self.state(replica, run) for run in self.ids if self.started_on[run] is replica}
-        return {run: state["event_count"] for run, state in states.items() if state["state"] == "running"}
+        return {run: state["last_event"] for run, state in states.items() if state["state"] == "running"}
 
-    async def adoption_times(self, survivor, event_counts, seconds):
+    async def adoption_times(self, survivor, last_events, seconds):
         """For each run the seconds from now until the survivor logged an event of it; `None` if it did not."""
-        began, times = time.monotonic(), dict.fromkeys(event_counts)
+        began, times = time.monotonic(), dict.fromkeys(last_events)
         while None in times.values() and time.monotonic() - began < seconds:
             for run in [run for run, at in times.items() if at is None]:
-                if (await self.state(survivor, run))["event_count"] > event_counts[run]:
+                if (await self.state(survivor, run))["last_event"] > last_events[run]:
                     times[run] = time.monotonic() - began
             await asyncio.sleep(0.1)
         return times
@@ -106,7 +106,7 @@ async def orphaned_runs(yard, report, options, signal_name):
         note = f"{await victim.terminate():.1f} s from the signal to the end of the process"
         limit = MARGIN
     # The victim may have logged events until its end.
-    counts = {run: (await runs.state(survivor, run))["event_count"] for run in driven}
+    counts = {run: (await runs.state(survivor, run))["last_event"] for run in driven}
     times = await runs.adoption_times(survivor, counts, limit + 15)
     adopted = [at for at in times.values() if at is not None]
     slowest = f"{max(adopted):.1f} s" if adopted else "–"

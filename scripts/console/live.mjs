@@ -58,7 +58,7 @@ const LATER = { running: ["done", "failed", "unknown", "skipped"], needs_approva
 function delays(events, states, since) {
   const found = [];
   for (const event of events) {
-    const expected = event.type === "step_ended" ? ENDED[event.data.outcome] : STATES[event.type]?.[0];
+    const expected = event.type === "step_ended" ? ENDED[event.data.state] : STATES[event.type]?.[0];
     if (!expected) continue;
     const accepted = [expected, ...(LATER[expected] ?? [])];
     // The node may have the state before the event is read, if the page got it with a fragment.

@@ -16,7 +16,7 @@ APPROVAL_SCRIPT = [
     event(0, "run_created", agent="assistant", question="q"),
     event(1, "approval_requested", step="write", approval=7, text="write_note {}"),
     event(2, "run_suspended", approvals=[7], unknown_steps=[]),
-    event(3, "approval_decided", step="write", allowed=True, scope="run", by="http"),
+    event(3, "approval_decided", step="write", allow=True, scope="run", by="http"),
     event(4, "run_resumed", owner="gateway"),
     event(None, "answer_delta", text="It is "),
     event(5, "invented_later", something={"nested": True}),

@@ -209,7 +209,8 @@ export interface RunDetails {
   pending_approvals: Record<string, unknown>[];
   unknown_steps: unknown[];
   usage: Record<string, unknown>;
-  event_count: number;
+  /** As `after` of `run.events`, it continues behind what this object tells. */
+  last_event: number | null;
   effects: Effect[];
   review: Review | null;
   /** The effects in words. */
@@ -218,7 +219,7 @@ export interface RunDetails {
   opinion: string | null;
 }
 
-/** Fields of every event. Events that are not logged have no number and are not sent again after a reconnection. */
+/** Fields of every event. Numbers start at 0; events that are not logged have none and are not sent again after a reconnection. */
 export interface EventBase {
   run: string;
   number?: number;
@@ -265,7 +266,7 @@ export interface PlannedStep {
   tool?: string;
   source?: string;
   arguments: Record<string, unknown>;
-  dependencies: string[];
+  depends_on: string[];
   permission?: "allow" | "ask" | "deny";
 }
 
@@ -301,10 +302,10 @@ export interface StepProgress extends EventBase {
 export interface StepEnded extends EventBase {
   type: "step_ended";
   step: string;
-  outcome: "done" | "failed" | "skipped" | "denied" | "unknown" | "simulated";
+  state: "done" | "failed" | "skipped" | "denied" | "unknown" | "simulated";
   duration_ms: number;
   source?: string;
-  preview?: string;
+  output?: string;
   size?: number;
   reasoned?: boolean;
   message?: string;
@@ -330,7 +331,7 @@ export interface RepairFailed extends EventBase {
 export interface StepResolved extends EventBase {
   type: "step_resolved";
   step: string;
-  resolution: "done" | "not_done";
+  outcome: "done" | "not_done";
 }
 
 export interface StepVerified extends EventBase {
@@ -351,7 +352,7 @@ export interface ApprovalRequested extends EventBase {
 export interface ApprovalDecided extends EventBase {
   type: "approval_decided";
   step: string;
-  allowed: boolean;
+  allow: boolean;
   scope: Scope;
   by: string;
 }

@@ -9,7 +9,7 @@ const APPROVAL_SCRIPT = [
   event(0, "run_created", { agent: "assistant", question: "q" }),
   event(1, "approval_requested", { step: "write", approval: 7, text: "write_note {}" }),
   event(2, "run_suspended", { approvals: [7], unknown_steps: [] }),
-  event(3, "approval_decided", { step: "write", allowed: true, scope: "run", by: "http" }),
+  event(3, "approval_decided", { step: "write", allow: true, scope: "run", by: "http" }),
   event(4, "run_resumed", { owner: "gateway" }),
   event(null, "answer_delta", { text: "时间 " }),
   event(5, "invented_later", { something: { nested: "字符" } }),

@@ -7,7 +7,7 @@
   if (!live) return;
   const announcer = document.querySelector("[data-announce]");
   const offline = document.querySelector("[data-offline]");
-  const OUTCOMES = { done: "done", failed: "failed", denied: "failed", unknown: "unknown", skipped: "skipped", simulated: "skipped" };
+  const ENDS = { done: "done", failed: "failed", denied: "failed", unknown: "unknown", skipped: "skipped", simulated: "skipped" };
   const root = () => live.querySelector("[data-run]");
   let nodes = new Map();
   let answer = "";
@@ -69,11 +69,11 @@
     shownHtml = "";
     switch (event.type) {
       case "step_started": setState(event.step, "running"); break;
-      case "step_ended": setState(event.step, OUTCOMES[event.outcome] || "failed"); break;
+      case "step_ended": setState(event.step, ENDS[event.state] || "failed"); break;
       case "approval_requested": setState(event.step, "needs_approval"); break;
-      case "approval_decided": setState(event.step, event.allowed ? "running" : "failed"); break;
+      case "approval_decided": setState(event.step, event.allow ? "running" : "failed"); break;
       case "step_repaired": setState(event.step, "waiting"); break;
-      case "step_resolved": setState(event.step, event.resolution === "done" ? "running" : "waiting"); break;
+      case "step_resolved": setState(event.step, event.outcome === "done" ? "running" : "waiting"); break;
       case "answer_delta": answer += event.text; showAnswer(); break;
       case "answer_discarded": answer = ""; showAnswer(); break;
       default: break;
@@ -229,9 +229,8 @@
     const run = root();
     if (!run || run.dataset.active !== "true" || !live.dataset.events || document.hidden) return;
     closeStream();
-    const after = Number(run.dataset.after);
-    // The numbers of events start at 0 or 1; the server sends what follows the last one that the page shows.
-    const stream = new EventSource(`${live.dataset.events}?after=${after > 0 ? after - 1 : -1}`);
+    // The server sends what follows the last event that the page shows.
+    const stream = new EventSource(`${live.dataset.events}?after=${run.dataset.after}`);
     source = stream;
     stream.onopen = () => {
       clearTimeout(offlineTimer);

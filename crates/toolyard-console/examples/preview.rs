@@ -76,7 +76,7 @@ fn report_script() -> Vec<(i64, Value)> {
         .iter()
         .map(|(id, tool, text, before, _)| {
             let tool = (!tool.is_empty()).then_some(*tool);
-            json!({"id": id, "tool": tool, "description": text, "dependencies": before, "arguments": {"limit": 500, "quarter": "Q3"}})
+            json!({"id": id, "tool": tool, "description": text, "depends_on": before, "arguments": {"limit": 500, "quarter": "Q3"}})
         })
         .collect();
     script.push((600, json!({"type": "model_replied", "task": "plan", "duration_ms": 600, "input_tokens": 2100, "output_tokens": 610})));
@@ -89,9 +89,9 @@ fn report_script() -> Vec<(i64, Value)> {
             script.push((start, json!({"type": "approval_requested", "step": id, "approval": 7, "text": "may `send_mail` of mail be called?", "arguments": "{\"to\":[\"board@example.com\"],\"subject\":\"Quarterly report\",\"attachments\":[\"report-q3.pdf\"],\"body\":\"Please find attached the report of the third quarter.\\nNet sales: 1,284,400 EUR.\"}"})));
         }
         script.push((start, json!({"type": "step_started", "step": id, "arguments_preview": "{\"limit\":500,\"quarter\":\"Q3\"}"})));
-        let outcome = if id == "stock" { "failed" } else { "done" };
-        script.push((start + length, json!({"type": "step_ended", "step": id, "outcome": outcome, "duration_ms": length, "source": tool.split('.').next(),
-            "preview": "{\"rows\":1284,\"net_sales_eur\":1284400,\"regions\":[\"EMEA\",\"APAC\",\"AMER\"]}", "message": "connection to `warehouse` was closed"})));
+        let state = if id == "stock" { "failed" } else { "done" };
+        script.push((start + length, json!({"type": "step_ended", "step": id, "state": state, "duration_ms": length, "source": tool.split('.').next(),
+            "output": "{\"rows\":1284,\"net_sales_eur\":1284400,\"regions\":[\"EMEA\",\"APAC\",\"AMER\"]}", "message": "connection to `warehouse` was closed"})));
         ends.insert(id, start + length);
     }
     let end = script.iter().map(|(at, _)| *at).max().unwrap_or_default();
@@ -111,18 +111,18 @@ const ANSWER: &str = "Net sales of the third quarter are 1,284,400 EUR, 6.2 % ab
 /// 200 steps: one that lists files, 180 that read one each, and a tree that merges them.
 fn large_script() -> Vec<(i64, Value)> {
     let mut steps = vec![
-        json!({"id": "list_files", "tool": "list_directory", "description": "List all reports", "dependencies": []}),
+        json!({"id": "list_files", "tool": "list_directory", "description": "List all reports", "depends_on": []}),
     ];
     for number in 0..180 {
-        steps.push(json!({"id": format!("read_{number:03}"), "tool": "read_text_file", "description": format!("Read report {number} of the archive"), "dependencies": ["list_files"], "arguments": {"path": format!("/archive/2026/report-{number:03}.md")}}));
+        steps.push(json!({"id": format!("read_{number:03}"), "tool": "read_text_file", "description": format!("Read report {number} of the archive"), "depends_on": ["list_files"], "arguments": {"path": format!("/archive/2026/report-{number:03}.md")}}));
     }
     for group in 0..18 {
         let before: Vec<String> = (0..10).map(|part| format!("read_{:03}", group * 10 + part)).collect();
-        steps.push(json!({"id": format!("merge_{group:02}"), "tool": "summarize", "description": "Summarize ten reports", "dependencies": before}));
+        steps.push(json!({"id": format!("merge_{group:02}"), "tool": "summarize", "description": "Summarize ten reports", "depends_on": before}));
     }
     let merged: Vec<String> = (0..18).map(|group| format!("merge_{group:02}")).collect();
     steps.push(
-        json!({"id": "report", "description": "Write the summary of all reports", "dependencies": merged}),
+        json!({"id": "report", "description": "Write the summary of all reports", "depends_on": merged}),
     );
     let ids: Vec<String> =
         steps.iter().filter_map(|step| Some(step.get("id")?.as_str()?.to_owned())).collect();
@@ -130,8 +130,8 @@ fn large_script() -> Vec<(i64, Value)> {
     for (index, id) in ids.iter().enumerate().take(150) {
         let at = 100 + 80 * i64::try_from(index).unwrap_or_default();
         script.push((at, json!({"type": "step_started", "step": id})));
-        let outcome = if index % 37 == 9 { "failed" } else { "done" };
-        script.push((at + 400, json!({"type": "step_ended", "step": id, "outcome": outcome, "duration_ms": 400, "preview": "# Report\nAll is well.", "message": "no such file"})));
+        let state = if index % 37 == 9 { "failed" } else { "done" };
+        script.push((at + 400, json!({"type": "step_ended", "step": id, "state": state, "duration_ms": 400, "output": "# Report\nAll is well.", "message": "no such file"})));
     }
     script.sort_by_key(|(at, _)| *at);
     script
@@ -154,7 +154,6 @@ impl FakeRun {
             if kind == "planned" {
                 steps = event["steps"].as_array().cloned().unwrap_or_default();
                 for step in &mut steps {
-                    step["depends_on"] = step["dependencies"].clone();
                     step["state"] = json!("waiting");
                 }
             }
@@ -167,15 +166,15 @@ impl FakeRun {
                     state = "running";
                 }
                 ("step_ended", Some(step)) => {
-                    step["state"] = event["outcome"].clone();
+                    step["state"] = event["state"].clone();
                     step["duration_ms"] = event["duration_ms"].clone();
-                    if event["outcome"] == "failed" {
+                    if event["state"] == "failed" {
                         step["error"] = event["message"].clone();
                         step["hint"] = json!("start the server with `toolyard servers test warehouse`");
                         let first = self.started_at + at - 900;
                         step["attempts"] = json!([{"started_at": first, "duration_ms": 300, "error": event["message"]}, {"started_at": first + 500, "duration_ms": 400, "error": event["message"]}]);
                     } else {
-                        step["output"] = event["preview"].clone();
+                        step["output"] = event["output"].clone();
                         step["verification"] = json!({"verified": true, "confidence": 0.94, "issues": []});
                     }
                 }
@@ -194,7 +193,7 @@ impl FakeRun {
             }
         }
         json!({"run": id, "state": state, "agent": "analyst", "question": self.question, "conversation": self.conversation, "created_at": self.started_at,
-            "answer": answer, "sources": sources, "steps": steps, "pending_approvals": approvals, "unknown_steps": [], "event_count": count,
+            "answer": answer, "sources": sources, "steps": steps, "pending_approvals": approvals, "unknown_steps": [], "last_event": count - 1,
             "usage": {"input_tokens": 18230, "output_tokens": 2411, "cost_micros": 61_000}})
     }
 

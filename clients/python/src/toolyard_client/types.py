@@ -239,7 +239,8 @@ class RunDetails(TypedDict):
     pending_approvals: List[Dict[str, Any]]
     unknown_steps: List[Any]
     usage: Dict[str, Any]
-    event_count: int
+    #: As `after` of `run.events`, it continues behind what this object tells.
+    last_event: Optional[int]
     effects: List[Effect]
     review: Optional[Review]
     receipt: List[str]
@@ -247,7 +248,7 @@ class RunDetails(TypedDict):
 
 
 class EventBase(TypedDict):
-    """Fields of every event. Events that are not logged have no number and are not sent again after a reconnection."""
+    """Fields of every event. Numbers start at 0; events that are not logged have none and are not sent again after a reconnection."""
 
     run: str
     number: NotRequired[int]
@@ -295,7 +296,7 @@ class PlannedStep(TypedDict):
     tool: NotRequired[str]
     source: NotRequired[str]
     arguments: Dict[str, Any]
-    dependencies: List[str]
+    depends_on: List[str]
     permission: NotRequired[Literal["allow", "ask", "deny"]]
 
 
@@ -331,10 +332,10 @@ class StepProgress(EventBase):
 class StepEnded(EventBase):
     type: Literal["step_ended"]
     step: str
-    outcome: Literal["done", "failed", "skipped", "denied", "unknown", "simulated"]
+    state: Literal["done", "failed", "skipped", "denied", "unknown", "simulated"]
     duration_ms: int
     source: NotRequired[str]
-    preview: NotRequired[str]
+    output: NotRequired[str]
     size: NotRequired[int]
     reasoned: NotRequired[bool]
     message: NotRequired[str]
@@ -360,7 +361,7 @@ class RepairFailed(EventBase):
 class StepResolved(EventBase):
     type: Literal["step_resolved"]
     step: str
-    resolution: Literal["done", "not_done"]
+    outcome: Literal["done", "not_done"]
 
 
 class StepVerified(EventBase):
@@ -381,7 +382,7 @@ class ApprovalRequested(EventBase):
 class ApprovalDecided(EventBase):
     type: Literal["approval_decided"]
     step: str
-    allowed: bool
+    allow: bool
     scope: Scope
     by: str
 

@@ -29,7 +29,8 @@ pub(crate) struct RunDetails {
     pub(crate) pending_approvals: Vec<PendingApproval>,
     pub(crate) unknown_steps: Vec<UnknownStepView>,
     pub(crate) usage: UsageView,
-    pub(crate) event_count: u64,
+    /// The number of the newest event.
+    pub(crate) last_event: Option<i64>,
 }
 
 impl RunDetails {
@@ -40,7 +41,6 @@ impl RunDetails {
         }
         let mut steps = self.plan.take().unwrap_or_default().steps;
         for step in &mut steps {
-            step.depends_on.append(&mut step.dependencies);
             let is_pending = |approval: &PendingApproval| approval.step.as_deref() == Some(&step.id);
             if self.unknown_steps.iter().any(|unknown| unknown.step == step.id) {
                 "unknown".clone_into(&mut step.state);
@@ -68,8 +68,6 @@ pub(crate) struct StepView {
     pub(crate) source: Option<String>,
     pub(crate) description: String,
     pub(crate) depends_on: Vec<String>,
-    /// The name of `depends_on` in a plan.
-    dependencies: Vec<String>,
     pub(crate) state: String,
     pub(crate) started_at: Option<i64>,
     pub(crate) duration_ms: Option<u64>,

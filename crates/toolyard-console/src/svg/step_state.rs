@@ -45,8 +45,7 @@ impl StepState {
         }
     }
 
-    /// The state that the HTTP API calls `word`: a state of a step or the outcome of a `step_ended` event. Words that are
-    /// added to the API later count as waiting.
+    /// The state that the HTTP API calls `word`. Words that are added to the API later count as waiting.
     pub(crate) fn of_api(word: &str) -> Self {
         match word {
             "running" | "started" => Self::Running,

@@ -128,7 +128,7 @@ fn found(id: &str, run: Value) -> Response {
 
 fn run_with(steps: &Value) -> Value {
     json!({"run": "01RUN", "state": "suspended", "agent": "analyst", "question": "How many?", "conversation": "talk", "created_at": 1_000,
-        "answer": null, "sources": ["count (native)"], "plan": null, "steps": steps, "pending_approvals": [], "unknown_steps": [], "usage": {}, "event_count": 2})
+        "answer": null, "sources": ["count (native)"], "plan": null, "steps": steps, "pending_approvals": [], "unknown_steps": [], "usage": {}, "last_event": 1})
 }
 
 #[tokio::test]
@@ -161,6 +161,7 @@ async fn a_run_shows_its_plan_steps_approvals_and_actions() {
     }
     assert!(!page.contains("/resume\""), "the run waits for a decision");
     assert!(!page.contains("http-equiv=\"refresh\""), "an approval that is being read stays in place");
+    assert!(page.contains("data-after=\"1\"") && page.contains("<span class=\"muted\">2</span>"), "{page}");
     let fragment = fixture.page("/console/runs/01RUN/fragment").await;
     assert!(fragment.trim_start().starts_with("<div") && fragment.contains("data-step=\"send\""));
     assert!(fixture.page("/console/runs/01RUN?view=timeline").await.contains("tl-retried"));
@@ -308,7 +309,7 @@ async fn the_event_stream_keeps_what_says_that_it_must_not_be_buffered() {
 #[tokio::test]
 async fn an_older_api_without_steps_shows_the_plan() {
     let mut run = run_with(&Value::Null);
-    run["plan"] = json!({"steps": [{"id": "a", "description": "first", "arguments": {"n": 1}, "dependencies": []}, {"id": "b", "description": "", "arguments": {}, "dependencies": ["a"]}]});
+    run["plan"] = json!({"steps": [{"id": "a", "description": "first", "arguments": {"n": 1}, "depends_on": []}, {"id": "b", "description": "", "arguments": {}, "depends_on": ["a"]}]});
     run["unknown_steps"] = json!([{"step": "a", "tool": "t", "arguments": "{}", "started_at": 1}]);
     let page = Fixture::new(run).await.page("/console/runs/01RUN").await;
     assert!(
@@ -323,7 +324,7 @@ async fn hostile_texts_are_harmless_on_every_page() {
         "arguments": ATTACK, "output": {"key": ATTACK, ATTACK: 1}, "error": ATTACK, "hint": ATTACK, "notes": [ATTACK],
         "attempts": [{"started_at": 1, "error": ATTACK}, {"started_at": 2, "error": ATTACK}], "verification": {"verified": false, "confidence": 7.5, "issues": [ATTACK]}});
     let run = json!({"run": "01RUN", "state": ATTACK, "agent": ATTACK, "question": ATTACK, "conversation": ATTACK, "created_at": 1, "answer": ATTACK, "sources": [ATTACK],
-        "message": ATTACK, "hint": ATTACK, "steps": [step], "usage": {}, "event_count": 1,
+        "message": ATTACK, "hint": ATTACK, "steps": [step], "usage": {}, "last_event": 0,
         "pending_approvals": [{"approval": 1, "tool": ATTACK, "source": ATTACK, "step": ATTACK, "text": ATTACK, "requested_at": 1}],
         "unknown_steps": [{"step": ATTACK, "tool": ATTACK, "arguments": ATTACK, "started_at": 1}]});
     let fixture = Fixture::new(run).await;

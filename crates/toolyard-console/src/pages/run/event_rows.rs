@@ -20,17 +20,16 @@ pub(crate) struct EventRow {
 }
 
 /// Fields that tell most about an event, the most important first.
-const SUMMARY_FIELDS: [&str; 15] = [
-    "outcome",
+const SUMMARY_FIELDS: [&str; 14] = [
     "state",
-    "resolution",
-    "allowed",
+    "outcome",
+    "allow",
     "scope",
     "by",
     "task",
     "question",
     "message",
-    "preview",
+    "output",
     "text",
     "arguments_preview",
     "answer",

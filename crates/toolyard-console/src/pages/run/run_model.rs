@@ -102,7 +102,8 @@ pub(crate) struct RunModel {
     /// How many approvals are not shown.
     pub(crate) more_approvals: Option<String>,
     pub(crate) unknown_steps: Vec<UnknownStepView>,
-    pub(crate) event_count: u64,
+    /// The number of the newest event; -1 if there is none.
+    pub(crate) last_event: i64,
     pub(crate) steps: Vec<StepView>,
     /// The page to which forms lead back.
     pub(crate) return_to: ReturnTo,
@@ -147,11 +148,15 @@ impl RunModel {
             approvals,
             more_approvals,
             unknown_steps: details.unknown_steps,
-            event_count: details.event_count,
+            last_event: details.last_event.unwrap_or(-1),
             id: details.run,
             steps,
             return_to,
         }
+    }
+
+    pub(crate) fn event_count(&self) -> i64 {
+        self.last_event.saturating_add(1)
     }
 
     /// The path of the chat with its conversation.

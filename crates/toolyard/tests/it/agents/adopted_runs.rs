@@ -117,14 +117,14 @@ impl Replicas {
 
     /// Waits until the gateway continues each of the runs, or they ended or wait for a user. No other gateway may drive them.
     async fn assert_adopted(runs: &[String], gateway: &RunsApi, deadline: Instant) {
-        let mut event_counts = Vec::new();
+        let mut last_events = Vec::new();
         for run in runs {
-            event_counts.push(gateway.get(&format!("/runs/{run}")).await.1["event_count"].as_u64());
+            last_events.push(gateway.get(&format!("/runs/{run}")).await.1["last_event"].as_i64());
         }
-        for (run, event_count) in runs.iter().zip(event_counts) {
+        for (run, last_event) in runs.iter().zip(last_events) {
             loop {
                 let (_, shown) = gateway.get(&format!("/runs/{run}")).await;
-                if shown["event_count"].as_u64() > event_count || shown["state"] != "running" {
+                if shown["last_event"].as_i64() > last_event || shown["state"] != "running" {
                     break;
                 }
                 assert!(Instant::now() < deadline, "not taken over in time: {shown}\n{}", gateway.0.stderr());

@@ -41,7 +41,7 @@ pub(in crate::agents::api) struct DecisionBody {
 pub(in crate::agents::api) struct DecidedApproval {
     run: String,
     approval: i64,
-    allowed: bool,
+    allow: bool,
     scope: ApiApprovalScope,
     /// Whether this gateway continues the run.
     resumed: bool,
@@ -238,6 +238,6 @@ pub(in crate::agents::api) async fn decide(
     decide_approval(log, approvals, ApprovalId(approval), decision, &requester.audit_name()).await?;
     runs.notify_decision(&run);
     let resumed = agent.map(|agent| runs.spawn(agent, &run)).is_some();
-    let decided = DecidedApproval { run: run.to_string(), approval, allowed: allow, scope, resumed };
+    let decided = DecidedApproval { run: run.to_string(), approval, allow, scope, resumed };
     Ok(json_of(StatusCode::ACCEPTED, &decided))
 }

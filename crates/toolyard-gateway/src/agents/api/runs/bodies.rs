@@ -89,7 +89,8 @@ pub(in crate::agents::api) struct RunDetails {
     pub(in crate::agents::api) unknown_steps: Vec<UnknownStep>,
     /// Tokens and cost.
     pub(in crate::agents::api) usage: ApiUsage,
-    pub(in crate::agents::api) event_count: usize,
+    /// The number of its newest event, from 0. As `after` of the event log or stream, it leads to what follows.
+    pub(in crate::agents::api) last_event: Option<i64>,
 }
 
 /// A plan of a run.

@@ -146,7 +146,7 @@ pub(in crate::agents::api) async fn show(runs: &ActiveRuns, run: &RunId) -> Resu
         pending_approvals,
         unknown_steps: unknown.iter().map(UnknownStep::of).collect(),
         usage: summary.tally.usage.into(),
-        event_count: summary.event_count,
+        last_event: summary.last_event,
     };
     Ok(json_of(StatusCode::OK, &details))
 }

@@ -109,15 +109,17 @@ pub(in crate::agents::api) struct RunSummary {
     pub(in crate::agents::api) end: Option<RunEnd>,
     /// How the run ends once its answer is reviewed.
     pub(in crate::agents::api) answered: Option<RunEnd>,
-    pub(in crate::agents::api) event_count: usize,
+    /// The number of the newest event.
+    pub(in crate::agents::api) last_event: Option<i64>,
 }
 
 impl RunSummary {
     pub(in crate::agents::api) fn new(updates: Vec<RunUpdate>) -> Self {
-        let mut summary = Self { event_count: updates.len(), ..Self::default() };
+        let mut summary = Self::default();
         for update in updates {
             summary.tally.add(&update);
-            let RunUpdate::Event { event, .. } = update else { continue };
+            let RunUpdate::Event { number, event, .. } = update else { continue };
+            summary.last_event = Some(number);
             match event {
                 RunEvent::Requested { request } => summary.request = Some(request),
                 RunEvent::Planned { plan, tools } => {

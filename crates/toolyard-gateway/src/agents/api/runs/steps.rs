@@ -19,12 +19,16 @@ pub(in crate::agents::api) enum ApiStepState {
     Waiting,
     Running,
     Done,
-    /// It failed, was denied, or its output reports an error.
+    /// It failed, or its output reports an error.
     Failed,
+    /// Its call was denied.
+    Denied,
     /// Its call may have taken effect; a user must resolve it.
     Unknown,
     /// It was not started, and will not be.
     Skipped,
+    /// Its call was not made because the run is a dry run.
+    Simulated,
     /// Its call waits for an approval.
     NeedsApproval,
 }
@@ -233,11 +237,11 @@ impl RunStep {
                 self.notes.push(text(&format!("step `{because}` has no result")));
                 (ApiStepState::Skipped, None)
             }
-            StepEnd::Denied { by } => (ApiStepState::Failed, Some(text(&format!("denied by {by}")))),
+            StepEnd::Denied { by } => (ApiStepState::Denied, Some(text(&format!("denied by {by}")))),
             StepEnd::Unknown { message } => (ApiStepState::Unknown, Some(text(message))),
             StepEnd::Simulated => {
                 self.notes.push("the call was not made, because the run is a dry run".to_owned());
-                (ApiStepState::Skipped, None)
+                (ApiStepState::Simulated, None)
             }
             _ => (ApiStepState::Unknown, Some(UNKNOWN_END.to_owned())),
         };

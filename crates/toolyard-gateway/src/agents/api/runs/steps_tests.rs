@@ -7,7 +7,7 @@ use serde_json::json;
 use toolyard_agent::{Permission, RunUpdate};
 use toolyard_core::ApprovalId;
 
-use super::*;
+use super::{super::events::RunEventMapper, *};
 use crate::agents::{every_end::every_step_end, run_text::progress_line};
 
 fn object(value: &Value) -> Map<String, Value> {
@@ -122,6 +122,26 @@ fn a_step_goes_from_waiting_to_done() {
     assert_eq!(steps[1].depends_on, ["read"]);
     assert_eq!(steps[1].notes, ["a note"]);
     assert_eq!(steps[1].attempts.len(), 1, "{:?}", steps[1]);
+}
+
+/// The events of a run and the run itself call the end of a step by the same word.
+#[test]
+fn a_step_is_in_the_state_that_its_end_names() {
+    for outcome in [
+        done("text"),
+        failed("no"),
+        StepEnd::Skipped { because: "read".to_owned() },
+        StepEnd::Denied { by: "cli".to_owned() },
+        StepEnd::Unknown { message: "lost".to_owned() },
+        StepEnd::Simulated,
+    ] {
+        let event = ended("write", outcome);
+        let steps = steps_after(&[planned(&[("write", "write_file", json!({}), &[])]), event.clone()]);
+        let mapper = RunEventMapper { run: "01J".into(), created_at: None };
+        let update = RunUpdate::Event { run: "01J".into(), number: 1, event };
+        let event = serde_json::to_value(mapper.event(update)).unwrap();
+        assert_eq!(serde_json::to_value(steps[0].state).unwrap(), event["state"], "{event}");
+    }
 }
 
 #[test]
@@ -310,7 +330,7 @@ fn check(steps: &[RunStep]) -> Result<(), TestCaseError> {
         prop_assert!(step.duration_ms.is_none() || step.started_at.is_some(), "{}", context);
         prop_assert!(step.started_at.is_none() || !step.attempts.is_empty(), "{}", context);
         prop_assert_eq!(step.state == S::Done, step.state == S::Done && step.output.is_some(), "{}", context);
-        let has_failed = matches!(step.state, S::Failed | S::Unknown);
+        let has_failed = matches!(step.state, S::Failed | S::Denied | S::Unknown);
         prop_assert_eq!(has_failed, step.error.is_some(), "{}", context);
         if step.state == S::Waiting {
             prop_assert!(step.output.is_none() && step.verification.is_none(), "{}", context);

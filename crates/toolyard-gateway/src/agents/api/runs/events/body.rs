@@ -18,7 +18,7 @@ pub(in crate::agents::api) struct ApiRunEvent {
     pub(in crate::agents::api) body: ApiEventBody,
     /// The id of the run.
     pub(in crate::agents::api) run: String,
-    /// The position of the event in the log of the run. Events that are not logged have none.
+    /// The position of the event in the log of the run, from 0. Events that are not logged have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::agents::api) number: Option<i64>,
 }
@@ -89,7 +89,7 @@ pub(in crate::agents::api) enum ApiEventBody {
         step: String,
         duration_ms: u64,
         #[serde(flatten)]
-        outcome: ApiStepOutcome,
+        end: ApiStepEnd,
     },
     /// A step got new arguments.
     StepRepaired {
@@ -102,7 +102,7 @@ pub(in crate::agents::api) enum ApiEventBody {
     /// No better arguments were found for a failed step.
     RepairFailed { step: String, message: String },
     /// A user resolved a step whose outcome was unknown.
-    StepResolved { step: String, resolution: ApiResolution },
+    StepResolved { step: String, outcome: ApiResolution },
     /// The result of a step was verified.
     StepVerified {
         step: String,
@@ -123,7 +123,7 @@ pub(in crate::agents::api) enum ApiEventBody {
     /// An approval was given or denied.
     ApprovalDecided {
         step: String,
-        allowed: bool,
+        allow: bool,
         scope: ApiApprovalScope,
         /// The approver, or the rule.
         by: String,
@@ -283,7 +283,7 @@ pub(in crate::agents::api) struct ApiPlannedStep {
     #[schema(value_type = Object)]
     pub(in crate::agents::api) arguments: Map<String, Value>,
     /// The steps that must finish first.
-    pub(in crate::agents::api) dependencies: Vec<String>,
+    pub(in crate::agents::api) depends_on: Vec<String>,
     /// Whether the call may be made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::agents::api) permission: Option<ApiPermission>,
@@ -310,15 +310,15 @@ impl From<Permission> for ApiPermission {
 
 /// How a step ended.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[serde(tag = "outcome", rename_all = "snake_case")]
-pub(in crate::agents::api) enum ApiStepOutcome {
+#[serde(tag = "state", rename_all = "snake_case")]
+pub(in crate::agents::api) enum ApiStepEnd {
     /// It succeeded.
     Done {
         /// The source that answered.
         #[serde(skip_serializing_if = "Option::is_none")]
         source: Option<String>,
         /// The beginning of the value.
-        preview: String,
+        output: String,
         /// The size of the value: characters of a text, or bytes of a large structured value.
         size: usize,
         /// Whether a model reasoned out the value because the tool could not be used.

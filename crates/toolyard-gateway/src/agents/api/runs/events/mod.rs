@@ -15,7 +15,7 @@ pub(super) use self::body::{
     ApiApprovalScope, ApiEffect, ApiEventBody, ApiPlannedStep, ApiResolution, ApiReview, ApiRunEvent,
     ApiUsage,
 };
-use self::body::{ApiModelTask, ApiModelTaskKind, ApiRunEnd, ApiStepOutcome};
+use self::body::{ApiModelTask, ApiModelTaskKind, ApiRunEnd, ApiStepEnd};
 
 /// What a run waits for starts with this if it is a step whose outcome is unknown, and is the id of an approval otherwise.
 const UNKNOWN_STEP_PREFIX: &str = "step ";
@@ -109,14 +109,14 @@ impl RunEventMapper {
                 ApiEventBody::StepStarted { step, arguments_preview, target, notes }
             }
             RunEvent::StepEnded { step, outcome, milliseconds } => {
-                ApiEventBody::StepEnded { step, duration_ms: milliseconds, outcome: step_outcome(outcome) }
+                ApiEventBody::StepEnded { step, duration_ms: milliseconds, end: step_end(outcome) }
             }
             RunEvent::StepRepaired { step, arguments, notes } => {
                 ApiEventBody::StepRepaired { step, arguments, notes }
             }
             RunEvent::RepairFailed { step, reason } => ApiEventBody::RepairFailed { step, message: reason },
             RunEvent::StepResolved { step, resolution } => {
-                ApiEventBody::StepResolved { step, resolution: resolution.into() }
+                ApiEventBody::StepResolved { step, outcome: resolution.into() }
             }
             RunEvent::Verified { step, verification } => {
                 let Verification { verified, confidence, issues, reported_error: _ } = verification;
@@ -127,7 +127,7 @@ impl RunEventMapper {
             }
             RunEvent::ApprovalDecided { step, allowed, always, by } => {
                 let scope = if always { ApiApprovalScope::Run } else { ApiApprovalScope::Once };
-                ApiEventBody::ApprovalDecided { step, allowed, scope, by }
+                ApiEventBody::ApprovalDecided { step, allow: allowed, scope, by }
             }
             RunEvent::Answered { end } => {
                 ApiEventBody::Answered { answer: end.answer().unwrap_or_default().to_owned() }
@@ -165,25 +165,26 @@ pub(super) fn planned_steps<'a>(
             id: step.id,
             description: step.description,
             arguments: step.arguments,
-            dependencies: step.dependencies,
+            depends_on: step.dependencies,
         }
     });
     steps.collect()
 }
 
-fn step_outcome(end: StepEnd) -> ApiStepOutcome {
+fn step_end(end: StepEnd) -> ApiStepEnd {
     match end {
         StepEnd::Done { source, preview, size, reasoned } => {
-            ApiStepOutcome::Done { source: source.map(|source| source.to_string()), preview, size, reasoned }
+            let source = source.map(|source| source.to_string());
+            ApiStepEnd::Done { source, output: preview, size, reasoned }
         }
         StepEnd::Failed { message, hint, kind } => {
-            ApiStepOutcome::Failed { message, hint: client_hint(hint), error_kind: kind }
+            ApiStepEnd::Failed { message, hint: client_hint(hint), error_kind: kind }
         }
-        StepEnd::Skipped { because } => ApiStepOutcome::Skipped { because },
-        StepEnd::Denied { by } => ApiStepOutcome::Denied { denied_by: by },
-        StepEnd::Unknown { message } => ApiStepOutcome::Unknown { message },
-        StepEnd::Simulated => ApiStepOutcome::Simulated,
-        _ => ApiStepOutcome::Unknown { message: UNKNOWN_END.to_owned() },
+        StepEnd::Skipped { because } => ApiStepEnd::Skipped { because },
+        StepEnd::Denied { by } => ApiStepEnd::Denied { denied_by: by },
+        StepEnd::Unknown { message } => ApiStepEnd::Unknown { message },
+        StepEnd::Simulated => ApiStepEnd::Simulated,
+        _ => ApiStepEnd::Unknown { message: UNKNOWN_END.to_owned() },
     }
 }
 

@@ -308,19 +308,34 @@ fn events_are_flat() {
     let expected = json!({
         "type": "planned",
         "steps": [
-            {"id": "think", "description": "", "arguments": {}, "dependencies": []},
+            {"id": "think", "description": "", "arguments": {}, "depends_on": []},
             {"id": "write", "description": "", "tool": "write_note", "source": "notes", "arguments": {"text": "$think"},
-             "dependencies": ["think"], "permission": "ask"},
+             "depends_on": ["think"], "permission": "ask"},
         ],
         "run": "01J", "number": 7,
     });
     assert_eq!(flat(planned()), expected);
     let failed = StepEnd::Failed { message: "m".to_owned(), hint: None, kind: Some(ErrorKind::Timeout) };
     let expected = json!({
-        "type": "step_ended", "step": "s", "duration_ms": 12, "outcome": "failed", "message": "m", "error_kind": "timeout",
+        "type": "step_ended", "step": "s", "duration_ms": 12, "state": "failed", "message": "m", "error_kind": "timeout",
         "run": "01J", "number": 7,
     });
     assert_eq!(flat(step_ended(failed)), expected);
+    let done = StepEnd::Done { source: None, preview: "42".to_owned(), size: 2, reasoned: false };
+    let expected = json!({
+        "type": "step_ended", "step": "s", "duration_ms": 12, "state": "done", "output": "42", "size": 2, "run": "01J", "number": 7,
+    });
+    assert_eq!(flat(step_ended(done)), expected);
+    let resolved = RunEvent::StepResolved { step: "s".to_owned(), resolution: Resolution::NotDone };
+    let expected =
+        json!({"type": "step_resolved", "step": "s", "outcome": "not_done", "run": "01J", "number": 7});
+    assert_eq!(flat(logged(resolved)), expected);
+    let (step, by) = ("s".to_owned(), "you".to_owned());
+    let decided = RunEvent::ApprovalDecided { step, allowed: true, always: true, by };
+    let expected = json!({
+        "type": "approval_decided", "step": "s", "allow": true, "scope": "run", "by": "you", "run": "01J", "number": 7,
+    });
+    assert_eq!(flat(logged(decided)), expected);
     let waiting_for = vec!["12".to_owned(), "step pay".to_owned(), "step 3".to_owned()];
     let expected = json!({
         "type": "run_suspended", "approvals": [12], "unknown_steps": ["pay", "3"], "run": "01J", "number": 7,
