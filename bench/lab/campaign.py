@@ -199,7 +199,7 @@ async def read_run(operator, run_id):
 
 
 def effect_of(step):
-    """The id in the arguments of a step, which is the same if the step belongs to a later plan; arguments are a preview, as text or JSON."""
-    text = step.get("arguments") if isinstance(step.get("arguments"), str) else json.dumps(step.get("arguments"))
-    found = re.search(r'"id":\s*"([^"]+)"', text or "")
+    """The id in the arguments of a step, which is the same if the step belongs to a later plan."""
+    text = step.get("arguments_text") or json.dumps(step.get("arguments"))
+    found = re.search(r'"id":\s*"([^"]+)"', text)
     return found[1] if found else None

@@ -138,7 +138,9 @@ export interface Approval {
   source: string;
   text: string;
   /** The parts of `text`, if the run records them. `notes` are for the approver. */
-  arguments: string | null;
+  arguments: Record<string, unknown> | null;
+  /** In place of `arguments`, if long values are shortened or hidden characters are escaped. */
+  arguments_text: string | null;
   effects: string | null;
   notes: string[];
   requested_at: number;
@@ -150,7 +152,9 @@ export interface UnknownStep {
   step: string;
   tool: string;
   source: string | null;
-  arguments: string;
+  arguments: Record<string, unknown> | null;
+  /** In place of `arguments`, if they are shortened or have hidden characters, which are escaped. */
+  arguments_text: string | null;
   started_at: number;
 }
 
@@ -172,6 +176,15 @@ export interface Review {
   missing: string[];
 }
 
+/** One start of a step. */
+export interface StepAttempt {
+  started_at: number;
+  duration_ms: number | null;
+  arguments: Record<string, unknown> | null;
+  arguments_text: string | null;
+  error: string | null;
+}
+
 /** A step of a run. Texts are redacted and shortened. */
 export interface RunStep {
   id: string;
@@ -183,9 +196,11 @@ export interface RunStep {
   state: string;
   started_at: number | null;
   duration_ms: number | null;
-  arguments: string | null;
+  arguments: Record<string, unknown> | null;
+  /** In place of `arguments`, if they are shortened or have hidden characters, which are escaped. */
+  arguments_text: string | null;
   output: string | null;
-  attempts: { started_at: number; duration_ms: number | null; arguments: string; error: string | null }[];
+  attempts: StepAttempt[];
   verification: { verified: boolean; confidence: number; issues: string[] } | null;
   error: string | null;
   hint: string | null;
@@ -288,7 +303,9 @@ export interface ToolsSearched extends EventBase {
 export interface StepStarted extends EventBase {
   type: "step_started";
   step: string;
-  arguments_preview: string;
+  arguments?: Record<string, unknown>;
+  /** In place of `arguments`, if they are shortened or have hidden characters, which are escaped. */
+  arguments_text?: string;
   target?: string;
   notes?: string[];
 }

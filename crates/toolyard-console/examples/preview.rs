@@ -86,9 +86,12 @@ fn report_script() -> Vec<(i64, Value)> {
         let start = before.iter().filter_map(|before| ends.get(before)).max().copied().unwrap_or(640);
         let length = length * 2;
         if id == "send" {
-            script.push((start, json!({"type": "approval_requested", "step": id, "approval": 7, "text": "may `send_mail` of mail be called?", "arguments": "{\"to\":[\"board@example.com\"],\"subject\":\"Quarterly report\",\"attachments\":[\"report-q3.pdf\"],\"body\":\"Please find attached the report of the third quarter.\\nNet sales: 1,284,400 EUR.\"}"})));
+            script.push((start, json!({"type": "approval_requested", "step": id, "approval": 7, "text": "may `send_mail` of mail be called?", "arguments": {"to": ["board@example.com"], "subject": "Quarterly report", "attachments": ["report-q3.pdf"], "body": "Please find attached the report of the third quarter.\nNet sales: 1,284,400 EUR."}})));
         }
-        script.push((start, json!({"type": "step_started", "step": id, "arguments_preview": "{\"limit\":500,\"quarter\":\"Q3\"}"})));
+        script.push((
+            start,
+            json!({"type": "step_started", "step": id, "arguments": {"limit": 500, "quarter": "Q3"}}),
+        ));
         let state = if id == "stock" { "failed" } else { "done" };
         script.push((start + length, json!({"type": "step_ended", "step": id, "state": state, "duration_ms": length, "source": tool.split('.').next(),
             "output": "{\"rows\":1284,\"net_sales_eur\":1284400,\"regions\":[\"EMEA\",\"APAC\",\"AMER\"]}", "message": "connection to `warehouse` was closed"})));

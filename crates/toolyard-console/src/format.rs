@@ -84,11 +84,6 @@ pub(crate) fn pretty_json_text(value: &Value) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// A text with indentation if it is JSON; otherwise unchanged.
-pub(crate) fn pretty_text(text: &str) -> String {
-    pretty_json_text(&Value::String(text.to_owned())).unwrap_or_default()
-}
-
 /// The first characters of a text, with `…` if others follow.
 pub(crate) fn shorten(text: &str, max_chars: usize) -> Cow<'_, str> {
     match text.char_indices().nth(max_chars) {

@@ -163,7 +163,9 @@ class Approval(TypedDict):
     source: str
     text: str
     #: The parts of `text`, if the run records them. `notes` are for the approver.
-    arguments: Optional[str]
+    arguments: Optional[Dict[str, Any]]
+    #: In place of `arguments`, if long values are shortened or hidden characters are escaped.
+    arguments_text: Optional[str]
     effects: Optional[str]
     notes: List[str]
     requested_at: int
@@ -176,7 +178,9 @@ class UnknownStep(TypedDict):
     step: str
     tool: str
     source: Optional[str]
-    arguments: str
+    arguments: Optional[Dict[str, Any]]
+    #: In place of `arguments`, if they are shortened or have hidden characters, which are escaped.
+    arguments_text: Optional[str]
     started_at: int
 
 
@@ -200,6 +204,16 @@ class Review(TypedDict):
     missing: List[str]
 
 
+class StepAttempt(TypedDict):
+    """One start of a step."""
+
+    started_at: int
+    duration_ms: Optional[int]
+    arguments: Optional[Dict[str, Any]]
+    arguments_text: Optional[str]
+    error: Optional[str]
+
+
 class RunStep(TypedDict):
     """A step of a run. Texts are redacted and shortened."""
 
@@ -212,9 +226,11 @@ class RunStep(TypedDict):
     state: str
     started_at: Optional[int]
     duration_ms: Optional[int]
-    arguments: Optional[str]
+    arguments: Optional[Dict[str, Any]]
+    #: In place of `arguments`, if they are shortened or have hidden characters, which are escaped.
+    arguments_text: Optional[str]
     output: Optional[str]
-    attempts: List[Dict[str, Any]]
+    attempts: List[StepAttempt]
     verification: Optional[Dict[str, Any]]
     error: Optional[str]
     hint: Optional[str]
@@ -318,7 +334,9 @@ class ToolsSearched(EventBase):
 class StepStarted(EventBase):
     type: Literal["step_started"]
     step: str
-    arguments_preview: str
+    arguments: NotRequired[Dict[str, Any]]
+    #: In place of `arguments`, if they are shortened or have hidden characters, which are escaped.
+    arguments_text: NotRequired[str]
     target: NotRequired[str]
     notes: NotRequired[List[str]]
 

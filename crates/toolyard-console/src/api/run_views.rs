@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::PendingApproval;
+use super::{ArgumentsView, PendingApproval};
 
 /// `GET /runs/ID`.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -71,8 +71,8 @@ pub(crate) struct StepView {
     pub(crate) state: String,
     pub(crate) started_at: Option<i64>,
     pub(crate) duration_ms: Option<u64>,
-    /// JSON, or its text.
-    pub(crate) arguments: Value,
+    #[serde(flatten)]
+    pub(crate) arguments: ArgumentsView,
     pub(crate) output: Value,
     pub(crate) attempts: Vec<AttemptView>,
     pub(crate) verification: Option<VerificationView>,
@@ -106,7 +106,8 @@ pub(crate) struct UnknownStepView {
     pub(crate) step: String,
     pub(crate) tool: String,
     pub(crate) source: Option<String>,
-    pub(crate) arguments: String,
+    #[serde(flatten)]
+    pub(crate) arguments: ArgumentsView,
     pub(crate) started_at: i64,
 }
 

@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::format::pretty_json;
+
 /// `GET /servers`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
@@ -178,11 +180,28 @@ pub(crate) struct PendingApproval {
     pub(crate) source: Option<String>,
     /// One line of English with tool, source, effects, arguments and notes.
     pub(crate) text: String,
-    /// `None` for runs of older versions, as are the arguments.
+    /// `None` for runs of older versions, which have no arguments either.
     pub(crate) effects: Option<String>,
-    pub(crate) arguments: Option<String>,
+    #[serde(flatten)]
+    pub(crate) arguments: ArgumentsView,
     pub(crate) notes: Vec<String>,
     pub(crate) requested_at: i64,
+}
+
+/// The arguments of a call.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ArgumentsView {
+    arguments: Option<Value>,
+    /// In place of them, if they were shortened or have hidden characters, which are escaped.
+    arguments_text: Option<String>,
+}
+
+impl ArgumentsView {
+    /// JSON with indentation, or the text as it is; `None` if the API has no arguments.
+    pub(crate) fn shown(&self) -> Option<String> {
+        self.arguments.as_ref().map(pretty_json).or_else(|| self.arguments_text.clone())
+    }
 }
 
 /// `GET /agents`.

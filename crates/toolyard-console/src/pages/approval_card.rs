@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::{
     api::PendingApproval,
     form_fields::FormFields,
-    format::{pretty_text, rfc3339, shorten, time, url_encode},
+    format::{rfc3339, shorten, time, url_encode},
     text::{ApprovalsText, Language, fill},
 };
 
@@ -95,6 +95,8 @@ pub(crate) struct ApprovalCard {
     pub(crate) shown_text: String,
     /// The effects of the tool; `None` if the text has them.
     pub(crate) effects: Option<String>,
+    /// Whether effects, arguments and notes are shown one by one.
+    pub(crate) has_parts: bool,
     /// Whether the text is cut, so that the call can only be denied.
     pub(crate) is_too_long: bool,
     pub(crate) run_path: String,
@@ -107,18 +109,19 @@ impl ApprovalCard {
     pub(crate) fn new(approval: PendingApproval, language: Language, return_to: ReturnTo) -> Self {
         let text = ApprovalsText::of(language);
         let is_too_long = is_too_long(&approval);
-        let shown_text = shown_text(&approval);
+        let (has_parts, shown_text) = match approval.arguments.shown() {
+            Some(arguments) => (true, arguments),
+            None => (false, approval.text.clone()),
+        };
+        let effects = approval.effects.as_deref().filter(|_| has_parts);
         Self {
             text,
             shown_text: match is_too_long {
                 true => shorten(&shown_text, MAX_TEXT_BYTES / 4).into_owned(),
                 false => shown_text,
             },
-            effects: approval
-                .arguments
-                .as_ref()
-                .and(approval.effects.as_deref())
-                .map(|effects| text.effects(effects)),
+            effects: effects.map(|effects| text.effects(effects)),
+            has_parts,
             is_too_long,
             run_path: format!("/console/runs/{}", url_encode(&approval.run)),
             return_to,
@@ -128,15 +131,10 @@ impl ApprovalCard {
         }
     }
 
-    /// Whether effects, arguments and notes are shown one by one.
-    pub(crate) fn has_parts(&self) -> bool {
-        self.approval.arguments.is_some()
-    }
-
     /// Notes for the approver, as far as they are not part of the text.
     pub(crate) fn notes(&self) -> impl Iterator<Item = String> {
         let max_chars = if self.is_too_long { MAX_CUT_NOTE_CHARS } else { usize::MAX };
-        let notes = self.approval.notes.iter().filter(|_| self.has_parts());
+        let notes = self.approval.notes.iter().filter(|_| self.has_parts);
         notes.map(move |note| shorten(note, max_chars).into_owned())
     }
 
@@ -150,19 +148,13 @@ impl ApprovalCard {
     }
 }
 
-/// The arguments with indentation; the whole text if the API has no arguments. Arguments that were shortened are no JSON and
-/// stay as they are.
-fn shown_text(approval: &PendingApproval) -> String {
-    match &approval.arguments {
-        Some(arguments) => pretty_text(arguments),
-        None => approval.text.clone(),
-    }
-}
-
 /// Whether a call has more text than a person reads, so that the console does not let anybody allow it.
 pub(crate) fn is_too_long(approval: &PendingApproval) -> bool {
-    let notes = approval.arguments.as_ref().map_or(0, |_| approval.notes.iter().map(String::len).sum());
-    shown_text(approval).len() + notes > MAX_TEXT_BYTES
+    let bytes = match approval.arguments.shown() {
+        Some(arguments) => arguments.len() + approval.notes.iter().map(String::len).sum::<usize>(),
+        None => approval.text.len(),
+    };
+    bytes > MAX_TEXT_BYTES
 }
 
 /// The oldest approvals, as many as fit on a page, and how many follow.

@@ -135,13 +135,13 @@ fn run_with(steps: &Value) -> Value {
 async fn a_run_shows_its_plan_steps_approvals_and_actions() {
     let mut run = run_with(&json!([
         {"id": "read", "tool": "read_file", "source": "files", "description": "Reads it", "depends_on": [], "state": "done", "started_at": 1_000, "duration_ms": 120,
-            "arguments": "{\"path\":\"a\"}", "output": "42 lines", "verification": {"verified": true, "confidence": 0.9, "issues": ["short"]}, "notes": ["path was repaired"],
-            "attempts": [{"started_at": 1_000, "duration_ms": 20, "arguments": "{}", "error": "busy"}, {"started_at": 1_050, "duration_ms": 70, "arguments": "{}"}]},
+            "arguments": {"path": "a"}, "output": "42 lines", "verification": {"verified": true, "confidence": 0.9, "issues": ["short"]}, "notes": ["path was repaired"],
+            "attempts": [{"started_at": 1_000, "duration_ms": 20, "arguments": {}, "error": "busy"}, {"started_at": 1_050, "duration_ms": 70, "arguments": {}}]},
         {"id": "send", "tool": "send_mail", "description": "Sends it", "depends_on": ["read"], "state": "needs_approval", "attempts": []},
     ]));
     run["pending_approvals"] = json!([{"approval": 7, "run": "01RUN", "step": "send", "tool": "send_mail", "source": "mail", "text": "may `send_mail` be called? {\"to\":\"all\"}", "requested_at": 1_200}]);
     run["unknown_steps"] =
-        json!([{"step": "pay", "tool": "pay", "arguments": "{\"amount\":3}", "started_at": 5}]);
+        json!([{"step": "pay", "tool": "pay", "arguments": {"amount": 3}, "started_at": 5}]);
     let fixture = Fixture::new(run).await;
     let page = fixture.page("/console/runs/01RUN").await;
     for expected in [
@@ -192,6 +192,32 @@ async fn decisions_reach_the_api_and_lead_back() {
         ("resume", json!({})),
     ];
     assert_eq!(received, expected.map(|(path, body)| (path.to_owned(), body)));
+}
+
+#[tokio::test]
+async fn an_approver_sees_the_arguments_in_each_form_that_the_api_has() {
+    let mut run = run_with(&json!([]));
+    let approval = |number: i64, arguments: Value, text: Value| {
+        json!({"approval": number, "run": "01RUN", "tool": "send_mail", "text": format!("the line of {number}"), "effects": "writes",
+            "arguments": arguments, "arguments_text": text, "notes": [format!("a note on {number}")]})
+    };
+    run["pending_approvals"] = json!([
+        approval(7, json!({"to": ["all"]}), Value::Null),
+        approval(8, Value::Null, json!(r#"{"to":"al" …(9 of 11 characters omitted)… "l"}"#)),
+        approval(9, Value::Null, Value::Null),
+    ]);
+    let page = Fixture::new(run).await.page("/console/runs/01RUN").await;
+    for expected in [
+        "&#34;to&#34;: [\n    &#34;all&#34;\n  ]",
+        "a note on 7",
+        "{&#34;to&#34;:&#34;al&#34; …(9 of 11 characters omitted)… &#34;l&#34;}",
+        "a note on 8",
+        "the line of 9",
+    ] {
+        assert!(page.contains(expected), "{expected} is missing in {page}");
+    }
+    assert!(!page.contains("the line of 7"), "its parts are shown");
+    assert_eq!(page.matches("value=\"allow\"").count(), 3);
 }
 
 /// A run with an approval whose text nobody reads to its end, and one with a short text.
@@ -310,7 +336,7 @@ async fn the_event_stream_keeps_what_says_that_it_must_not_be_buffered() {
 async fn an_older_api_without_steps_shows_the_plan() {
     let mut run = run_with(&Value::Null);
     run["plan"] = json!({"steps": [{"id": "a", "description": "first", "arguments": {"n": 1}, "depends_on": []}, {"id": "b", "description": "", "arguments": {}, "depends_on": ["a"]}]});
-    run["unknown_steps"] = json!([{"step": "a", "tool": "t", "arguments": "{}", "started_at": 1}]);
+    run["unknown_steps"] = json!([{"step": "a", "tool": "t", "arguments": {}, "started_at": 1}]);
     let page = Fixture::new(run).await.page("/console/runs/01RUN").await;
     assert!(
         page.contains(r#"data-step="a" data-state="unknown""#)
@@ -321,12 +347,12 @@ async fn an_older_api_without_steps_shows_the_plan() {
 #[tokio::test]
 async fn hostile_texts_are_harmless_on_every_page() {
     let step = json!({"id": ATTACK, "tool": ATTACK, "source": ATTACK, "description": ATTACK, "depends_on": [ATTACK, "x"], "state": ATTACK, "started_at": 1, "duration_ms": 3,
-        "arguments": ATTACK, "output": {"key": ATTACK, ATTACK: 1}, "error": ATTACK, "hint": ATTACK, "notes": [ATTACK],
+        "arguments": {ATTACK: ATTACK}, "output": {"key": ATTACK, ATTACK: 1}, "error": ATTACK, "hint": ATTACK, "notes": [ATTACK],
         "attempts": [{"started_at": 1, "error": ATTACK}, {"started_at": 2, "error": ATTACK}], "verification": {"verified": false, "confidence": 7.5, "issues": [ATTACK]}});
     let run = json!({"run": "01RUN", "state": ATTACK, "agent": ATTACK, "question": ATTACK, "conversation": ATTACK, "created_at": 1, "answer": ATTACK, "sources": [ATTACK],
         "message": ATTACK, "hint": ATTACK, "steps": [step], "usage": {}, "last_event": 0,
-        "pending_approvals": [{"approval": 1, "tool": ATTACK, "source": ATTACK, "step": ATTACK, "text": ATTACK, "requested_at": 1}],
-        "unknown_steps": [{"step": ATTACK, "tool": ATTACK, "arguments": ATTACK, "started_at": 1}]});
+        "pending_approvals": [{"approval": 1, "tool": ATTACK, "source": ATTACK, "step": ATTACK, "text": ATTACK, "effects": ATTACK, "arguments": {ATTACK: [ATTACK]}, "notes": [ATTACK], "requested_at": 1}],
+        "unknown_steps": [{"step": ATTACK, "tool": ATTACK, "arguments": null, "arguments_text": ATTACK, "started_at": 1}]});
     let fixture = Fixture::new(run).await;
     let chat = format!("/console/chat?conversation={}", crate::format::url_encode(ATTACK));
     let paths = [
@@ -351,7 +377,7 @@ async fn hostile_texts_are_harmless_on_every_page() {
 async fn the_page_of_a_plan_with_200_steps_stays_below_100_kb() {
     let steps: Vec<Value> = (0..200)
         .map(|number| json!({"id": format!("read_file_{number}"), "tool": "read_text_file", "source": "filesystem", "description": format!("读取归档目录中的第 {number} 份报告并提取其中的关键数字"), "depends_on": if number == 0 { vec![] } else { vec![format!("read_file_{}", number / 3)] },
-            "state": if number < 120 { "done" } else { "waiting" }, "started_at": 1_000, "duration_ms": 1_234, "arguments": "{\"path\":\"/archive\"}", "output": "x".repeat(2_000), "attempts": [{"started_at": 1_000, "duration_ms": 1_234}]}))
+            "state": if number < 120 { "done" } else { "waiting" }, "started_at": 1_000, "duration_ms": 1_234, "arguments": {"path": "/archive"}, "output": "x".repeat(2_000), "attempts": [{"started_at": 1_000, "duration_ms": 1_234}]}))
         .collect();
     let fixture = Fixture::new(run_with(&json!(steps))).await;
     for path in [
@@ -369,7 +395,7 @@ async fn the_page_of_a_plan_with_200_steps_stays_below_100_kb() {
             let (layer, column) = (number / 8, number % 8);
             let before = |column| format!("s{}_{column}", layer.wrapping_sub(1));
             json!({"id": format!("s{layer}_{column}"), "tool": "pause", "source": "pauses", "description": format!("Wait in row {layer}"), "depends_on": [before(column), before((column + 1) % 8)],
-                "state": "done", "started_at": 1_000, "duration_ms": 439, "arguments": "{\"milliseconds\":35}", "output": "waited", "attempts": [{"started_at": 1_000, "duration_ms": 439}]})
+                "state": "done", "started_at": 1_000, "duration_ms": 439, "arguments": {"milliseconds": 35}, "output": "waited", "attempts": [{"started_at": 1_000, "duration_ms": 439}]})
         })
         .collect();
     let page = Fixture::new(run_with(&json!(mesh))).await.page("/console/runs/01RUN?from=190").await;

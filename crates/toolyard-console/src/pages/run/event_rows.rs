@@ -20,7 +20,7 @@ pub(crate) struct EventRow {
 }
 
 /// Fields that tell most about an event, the most important first.
-const SUMMARY_FIELDS: [&str; 14] = [
+const SUMMARY_FIELDS: [&str; 15] = [
     "state",
     "outcome",
     "allow",
@@ -31,7 +31,8 @@ const SUMMARY_FIELDS: [&str; 14] = [
     "message",
     "output",
     "text",
-    "arguments_preview",
+    "arguments",
+    "arguments_text",
     "answer",
     "words",
     "problems",

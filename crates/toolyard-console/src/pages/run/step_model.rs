@@ -165,7 +165,7 @@ fn details_of(
     });
     StepDetails {
         depends_on: step.depends_on.iter().take(40).map(link).collect(),
-        input: pretty_json_text(&step.arguments).map(shortened),
+        input: step.arguments.shown().map(shortened),
         output: pretty_json_text(&step.output).map(shortened),
         error: step.error.clone().map(shortened),
         hint: step.hint.clone(),

@@ -173,7 +173,7 @@ async fn run_with_unknown_step(agents: &TestAgents, request: RunRequest) -> RunI
         source: None,
         definition: hash,
         arguments: hash,
-        redacted_arguments: "{}".to_owned(),
+        redacted_arguments: r#"{"euros":3}"#.to_owned(),
         repeatable: false,
     };
     agents.log().begin(&lease, &intent).await.unwrap();
@@ -193,6 +193,8 @@ async fn an_unknown_outcome_is_listed_and_resolved_over_http() {
         let (_, found) = parse(api.handle(request).await);
         let steps = found.get("unknown_steps").or(found.get("steps")).unwrap();
         assert_eq!((&steps[0]["run"], &steps[0]["step"]), (&json!(run), &json!("pay")), "{found}");
+        let arguments = (&steps[0]["arguments"], &steps[0]["arguments_text"]);
+        assert_eq!(arguments, (&json!({"euros": 3}), &Value::Null), "{found}");
     }
     let resolve = async |run: &RunId, step: &str, outcome: &str| {
         let body = json!({"run": run, "step": step, "outcome": outcome});

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 use toolyard_agent::{ApprovalDecision, ApprovalState, Run, StepRun, decide_approval, load_run};
 use toolyard_core::{ApprovalId, ApprovalKind, ApprovalRecord, CallerIdentity, RunId};
@@ -12,6 +13,7 @@ use utoipa::ToSchema;
 
 use super::{
     access,
+    arguments::RecordedArguments,
     events::ApiApprovalScope,
     handlers::{agent_to_resume, pending_approvals},
     list::ApprovalQuery,
@@ -67,8 +69,11 @@ pub(in crate::agents::api) struct PendingApproval {
     text: String,
     /// The effects of the tool in words, such as `writes, open world`; null if the run does not record them.
     effects: Option<String>,
-    /// The arguments as JSON, shortened if they are long; secrets are redacted.
-    arguments: Option<String>,
+    /// The arguments, secrets redacted; null if the run does not record them, or has a text of them.
+    #[schema(value_type = Option<Object>)]
+    arguments: Option<Map<String, Value>>,
+    /// In place of `arguments`, if long values are shortened or hidden characters are escaped.
+    arguments_text: Option<String>,
     /// Notes for the approver.
     notes: Vec<String>,
     requested_at: i64,
@@ -183,8 +188,10 @@ impl PendingApproval {
             _ => None,
         });
         let (effects, arguments, notes) = match details {
-            Some(details) => (Some(details.effects), Some(details.arguments), details.notes),
-            None => (None, None, Vec::new()),
+            Some(details) => {
+                (Some(details.effects), RecordedArguments::of(&details.arguments), details.notes)
+            }
+            None => (None, RecordedArguments::default(), Vec::new()),
         };
         Self {
             approval: record.id.0,
@@ -194,7 +201,8 @@ impl PendingApproval {
             source: step.and_then(|step| step.tool.source.as_ref()).map(ToString::to_string),
             text: record.text,
             effects,
-            arguments,
+            arguments: arguments.object,
+            arguments_text: arguments.text,
             notes,
             requested_at: record.requested_at,
         }

@@ -1,11 +1,13 @@
 //! Bodies of requests about runs, and of the responses.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use toolyard_core::{Resolution, StepRecord};
 use utoipa::ToSchema;
 
 use super::{
     approvals::PendingApproval,
+    arguments::RecordedArguments,
     events::{ApiEffect, ApiPlannedStep, ApiResolution, ApiReview, ApiRunEvent, ApiUsage},
     state::ApiRunState,
     steps::RunStep,
@@ -141,8 +143,11 @@ pub(in crate::agents::api) struct UnknownStep {
     step: String,
     tool: String,
     source: Option<String>,
-    /// The arguments, with secrets redacted.
-    arguments: String,
+    /// The arguments, secrets redacted; null if the journal has a text of them.
+    #[schema(value_type = Option<Object>)]
+    arguments: Option<Map<String, Value>>,
+    /// In place of `arguments`, if they are shortened or have hidden characters, which are escaped.
+    arguments_text: Option<String>,
     started_at: i64,
 }
 
@@ -154,12 +159,14 @@ impl UnknownStep {
     }
 
     pub(in crate::agents::api) fn of(step: &StepRecord) -> Self {
+        let arguments = RecordedArguments::of(&step.redacted_arguments);
         Self {
             run: step.run.to_string(),
             step: step.step.clone(),
             tool: step.tool.clone(),
             source: step.source.as_ref().map(ToString::to_string),
-            arguments: step.redacted_arguments.clone(),
+            arguments: arguments.object,
+            arguments_text: arguments.text,
             started_at: step.started_at,
         }
     }

@@ -2,6 +2,7 @@
 
 pub(super) mod access;
 pub(super) mod approvals;
+mod arguments;
 pub(super) mod bodies;
 mod event_stream;
 mod events;

@@ -6,7 +6,10 @@ use toolyard_agent::{NO_TOOL, Plan, PlannedTool, RunEnd, RunEvent, Step, StepEnd
 use toolyard_core::{Resolution, redact};
 use utoipa::ToSchema;
 
-use super::events::{UNKNOWN_END, client_hint};
+use super::{
+    arguments::RecordedArguments,
+    events::{UNKNOWN_END, client_hint},
+};
 
 /// Longer texts of a step are truncated to this many characters; the log has no more than previews anyway.
 const MAX_TEXT_CHARACTERS: usize = 2_000;
@@ -49,8 +52,11 @@ pub(in crate::agents::api) struct RunStep {
     started_at: Option<i64>,
     /// How long its latest attempt took, once it ended.
     duration_ms: Option<u64>,
-    /// The arguments as JSON text, redacted and truncated: those of the plan until the step is started.
-    arguments: Option<String>,
+    /// The arguments, secrets redacted: those of the plan until the step is started. Null if there are none, or only a text.
+    #[schema(value_type = Option<Object>)]
+    arguments: Option<Map<String, Value>>,
+    /// In place of `arguments`, if they are shortened or have hidden characters, which are escaped.
+    arguments_text: Option<String>,
     /// The beginning of the result.
     output: Option<String>,
     /// Each time that the step was started, oldest first.
@@ -74,8 +80,11 @@ pub(in crate::agents::api) struct StepAttempt {
     started_at: i64,
     /// Null until it ends.
     duration_ms: Option<u64>,
-    /// Redacted and truncated.
-    arguments: String,
+    /// The arguments, secrets redacted. Null if there are none, or only a text.
+    #[schema(value_type = Option<Object>)]
+    arguments: Option<Map<String, Value>>,
+    /// In place of `arguments`, if they are shortened or have hidden characters, which are escaped.
+    arguments_text: Option<String>,
     /// Why it failed; null if it did not, or has not ended.
     error: Option<String>,
 }
@@ -162,6 +171,7 @@ fn apply_plan<'a>(steps: &mut Vec<RunStep>, plan: &Plan, tool_of: impl Fn(&str) 
 
 impl RunStep {
     fn new(step: &Step, tool: Option<&PlannedTool>) -> Self {
+        let arguments = planned_arguments(&step.arguments);
         Self {
             id: step.id.clone(),
             tool: (step.tool_type != NO_TOOL).then(|| step.tool_type.clone()),
@@ -171,7 +181,8 @@ impl RunStep {
             state: ApiStepState::Waiting,
             started_at: None,
             duration_ms: None,
-            arguments: arguments_text(&step.arguments),
+            arguments: arguments.object,
+            arguments_text: arguments.text,
             output: None,
             attempts: Vec::new(),
             verification: None,
@@ -198,7 +209,7 @@ impl RunStep {
     }
 
     fn start(&mut self, at: i64, arguments: &str, notes: &[String]) {
-        let arguments = text(arguments);
+        let arguments = RecordedArguments::of(&text(arguments));
         self.state = ApiStepState::Running;
         (self.started_at, self.duration_ms) = (Some(at), None);
         (self.output, self.error, self.hint, self.verification) = (None, None, None, None);
@@ -210,10 +221,11 @@ impl RunStep {
         self.attempts.push(StepAttempt {
             started_at: at,
             duration_ms: None,
-            arguments: arguments.clone(),
+            arguments: arguments.object.clone(),
+            arguments_text: arguments.text.clone(),
             error: None,
         });
-        self.arguments = Some(arguments);
+        (self.arguments, self.arguments_text) = (arguments.object, arguments.text);
     }
 
     fn finish(&mut self, outcome: &StepEnd, milliseconds: u64) {
@@ -264,7 +276,8 @@ impl RunStep {
     fn repair(&mut self, arguments: &Map<String, Value>, notes: &[String]) {
         self.state = ApiStepState::Waiting;
         self.planned_arguments = arguments.clone();
-        self.arguments = arguments_text(arguments);
+        let shown = planned_arguments(arguments);
+        (self.arguments, self.arguments_text) = (shown.object, shown.text);
         (self.output, self.error, self.hint, self.verification) = (None, None, None, None);
         // The old ones are about the old arguments.
         self.notes = notes.iter().map(|note| text(note)).collect();
@@ -316,9 +329,12 @@ impl RunStep {
     }
 }
 
-/// The arguments as JSON text; none if there are none.
-fn arguments_text(arguments: &Map<String, Value>) -> Option<String> {
-    (!arguments.is_empty()).then(|| text(&Value::Object(arguments.clone()).to_string()))
+/// The arguments of a plan as they are shown.
+fn planned_arguments(arguments: &Map<String, Value>) -> RecordedArguments {
+    if arguments.is_empty() {
+        return RecordedArguments::default();
+    }
+    RecordedArguments::of(&text(&Value::Object(arguments.clone()).to_string()))
 }
 
 /// A text without secrets, truncated.

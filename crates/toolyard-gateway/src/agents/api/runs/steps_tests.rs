@@ -158,13 +158,13 @@ fn a_repaired_step_has_both_attempts() {
     ];
     let repaired = &steps_after(&events)[0];
     assert_eq!((repaired.state, repaired.error.as_deref()), (ApiStepState::Waiting, None));
-    assert_eq!(repaired.arguments.as_deref(), Some(r#"{"path":"b"}"#));
+    assert_eq!(repaired.arguments, Some(object(&json!({"path": "b"}))));
     assert_eq!(repaired.notes, ["`path`: `\"a\"` became `\"b\"`"]);
     let all = [&events[..], &[started("read", r#"{"path":"b"}"#), ended("read", done("text"))]].concat();
     let step = &steps_after(&all)[0];
     let attempts: Vec<_> =
-        step.attempts.iter().map(|attempt| (attempt.arguments.as_str(), attempt.error.as_deref())).collect();
-    assert_eq!(attempts, [(r#"{"path":"a"}"#, Some("no such file")), (r#"{"path":"b"}"#, None)]);
+        step.attempts.iter().map(|attempt| json!([attempt.arguments, attempt.error])).collect();
+    assert_eq!(attempts, [json!([{"path": "a"}, "no such file"]), json!([{"path": "b"}, null])]);
     assert_eq!((step.state, step.started_at), (ApiStepState::Done, Some(1_004)));
 }
 
@@ -230,6 +230,20 @@ fn a_result_that_reports_an_error_failed() {
         (ApiStepState::Failed, Some("the output reports an error"))
     );
     assert!(!step.verification.as_ref().unwrap().verified);
+}
+
+#[test]
+fn arguments_of_which_the_log_has_a_part_are_a_text() {
+    let events = [
+        planned(&[("write", "write_file", json!({"text": "长".repeat(5_000)}), &[])]),
+        started("write", r#"{"text":"长长…"#),
+    ];
+    let waiting = &steps_after(&events[..1])[0];
+    let planned = waiting.arguments_text.as_deref().unwrap();
+    assert!(waiting.arguments.is_none() && planned.ends_with('…'), "{waiting:?}");
+    let step = &steps_after(&events)[0];
+    assert_eq!((&step.arguments, step.arguments_text.as_deref()), (&None, Some(r#"{"text":"长长…"#)));
+    assert_eq!(step.attempts[0].arguments_text, step.arguments_text);
 }
 
 #[test]

@@ -73,8 +73,12 @@ pub(in crate::agents::api) enum ApiEventBody {
     /// The call of a step is about to be made.
     StepStarted {
         step: String,
-        /// The resolved arguments, secrets redacted, truncated.
-        arguments_preview: String,
+        /// The resolved arguments, secrets redacted.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        arguments: Option<Map<String, Value>>,
+        /// In place of `arguments`, if the log has no more than a text of them: shortened, or with hidden characters as escapes.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        arguments_text: Option<String>,
         /// What the call is about: its short arguments, secrets redacted.
         #[serde(skip_serializing_if = "String::is_empty")]
         target: String,

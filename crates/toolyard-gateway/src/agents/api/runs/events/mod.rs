@@ -16,6 +16,7 @@ pub(super) use self::body::{
     ApiUsage,
 };
 use self::body::{ApiModelTask, ApiModelTaskKind, ApiRunEnd, ApiStepEnd};
+use super::arguments::RecordedArguments;
 
 /// What a run waits for starts with this if it is a step whose outcome is unknown, and is the id of an approval otherwise.
 const UNKNOWN_STEP_PREFIX: &str = "step ";
@@ -106,7 +107,8 @@ impl RunEventMapper {
             }
             RunEvent::ToolsSearched { words } => ApiEventBody::ToolsSearched { words },
             RunEvent::StepStarted { step, arguments_preview, target, notes, .. } => {
-                ApiEventBody::StepStarted { step, arguments_preview, target, notes }
+                let RecordedArguments { object, text } = RecordedArguments::of(&arguments_preview);
+                ApiEventBody::StepStarted { step, arguments: object, arguments_text: text, target, notes }
             }
             RunEvent::StepEnded { step, outcome, milliseconds } => {
                 ApiEventBody::StepEnded { step, duration_ms: milliseconds, end: step_end(outcome) }

@@ -117,6 +117,17 @@ fn with_receipt() -> RunEvent {
     RunEvent::Ended { end: RunEnd::Cancelled, effects: Some(vec![effect]), review: Some(review) }
 }
 
+fn step_started(arguments: &str) -> RunUpdate {
+    logged(RunEvent::StepStarted {
+        step: "s".to_owned(),
+        arguments_preview: arguments.to_owned(),
+        target: String::new(),
+        may_change: false,
+        call: "c".to_owned(),
+        notes: vec!["n".to_owned()],
+    })
+}
+
 fn step_events() -> Vec<RunUpdate> {
     let (text, step) = (|| "text".to_owned(), || "s".to_owned());
     let verification =
@@ -125,14 +136,9 @@ fn step_events() -> Vec<RunUpdate> {
         step_ended(StepEnd::Failed { message: text(), hint: kind.is_some().then(text), kind })
     };
     vec![
-        logged(RunEvent::StepStarted {
-            step: step(),
-            arguments_preview: text(),
-            target: String::new(),
-            may_change: false,
-            call: text(),
-            notes: vec![text()],
-        }),
+        step_started(r#"{"path":"a"}"#),
+        step_started(r#"{"path":"…"#),
+        step_started(""),
         step_ended(StepEnd::Done { source: Some("notes".into()), preview: text(), size: 4, reasoned: true }),
         step_ended(StepEnd::Done { source: None, preview: text(), size: 4, reasoned: false }),
         failed(Some(ErrorKind::ResponseLost)),
@@ -315,6 +321,13 @@ fn events_are_flat() {
         "run": "01J", "number": 7,
     });
     assert_eq!(flat(planned()), expected);
+    for (recorded, name, shown) in [
+        (r#"{"path":"a"}"#, "arguments", json!({"path": "a"})),
+        (r#"{"path":"…"#, "arguments_text", json!(r#"{"path":"…"#)),
+    ] {
+        let expected = json!({"type": "step_started", "step": "s", name: shown, "notes": ["n"], "run": "01J", "number": 7});
+        assert_eq!(flat(step_started(recorded)), expected);
+    }
     let failed = StepEnd::Failed { message: "m".to_owned(), hint: None, kind: Some(ErrorKind::Timeout) };
     let expected = json!({
         "type": "step_ended", "step": "s", "duration_ms": 12, "state": "failed", "message": "m", "error_kind": "timeout",
