@@ -332,7 +332,7 @@ async fn pages_after_a_form_have_no_dead_links() {
     let csrf = fixture.get("/", &session).await.csrf();
     for (path, fields) in [
         ("/console/runs/01RUN/approve", "approval=7&decision=allow&return_to=approvals"),
-        ("/console/runs/missing/approve", "approval=7&decision=deny"),
+        ("/console/runs/missing/approve", "approval=9&decision=deny"),
         ("/console/runs/missing/cancel", ""),
         ("/console/runs/01RUN/resolve", "step=x"),
         ("/console/servers", "name=x"),

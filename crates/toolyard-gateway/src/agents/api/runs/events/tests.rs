@@ -258,7 +258,7 @@ fn every_logged_event_is_in_the_api() {
 #[test]
 fn every_end_is_in_the_api() {
     for end in every_step_end() {
-        assert_eq!(flat(step_ended(end.clone()))["outcome"], json!(end)["end"]);
+        assert_eq!(flat(step_ended(end.clone()))["state"], json!(end)["end"]);
     }
     for end in every_run_end() {
         let name = json!(end)["state"].clone();
