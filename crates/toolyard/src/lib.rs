@@ -106,7 +106,7 @@ pub use server_watch::{ServerFileError, ServerFileWatchGuard, ServerFileWatcher,
 #[cfg(feature = "mcp")]
 pub use servers::{ServersSetup, ToolWrapper, name_user};
 #[cfg(feature = "agent")]
-pub use settings::{DurationSetting, Settings, SettingsError, schema};
+pub use settings::{DurationSetting, Settings, SettingsError};
 #[cfg(feature = "native")]
 pub use toolyard::SkillEnvironment;
 pub use toolyard::{Error, Toolyard, ToolyardBuilder};

@@ -114,7 +114,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
         return Ok(());
     }
     if let Command::Settings(SettingsCommand::Schema) = cli.command {
-        output.json(&toolyard::settings::schema());
+        output.json(&toolyard::Settings::json_schema());
         return Ok(());
     }
     if matches!(cli.command, Command::Doctor) {

@@ -158,6 +158,11 @@ impl Settings {
             .map_err(|error| SettingsError::Invalid { path: path.to_owned(), error: Box::new(error) })
     }
 
+    /// The JSON Schema of `toolyard.toml`.
+    pub fn json_schema() -> serde_json::Value {
+        schemars::schema_for!(Self).to_value()
+    }
+
     /// The location of the store, if set. Relative paths are resolved against `base`.
     #[cfg(feature = "store")]
     pub fn store_location(
@@ -228,11 +233,6 @@ fn looks_like_url(text: &str) -> bool {
     let rest = text.get(scheme.len()..).unwrap_or_default();
     let is_scheme = scheme.len() > 1 && scheme.chars().all(|letter| letter.is_ascii_alphanumeric());
     is_scheme && (rest.starts_with(':') || rest.starts_with("//"))
-}
-
-/// The JSON Schema of `toolyard.toml`.
-pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(Settings).to_value()
 }
 
 #[cfg(test)]

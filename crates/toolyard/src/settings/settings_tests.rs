@@ -121,7 +121,7 @@ fn the_store_is_a_path_a_url_or_a_reference() {
 #[test]
 fn the_schema_file_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema/toolyard.schema.json");
-    let generated = format!("{}\n", serde_json::to_string_pretty(&schema()).unwrap());
+    let generated = format!("{}\n", serde_json::to_string_pretty(&Settings::json_schema()).unwrap());
     if std::env::var_os("UPDATE_SCHEMA").is_some() {
         std::fs::write(&path, &generated).unwrap();
     }
