@@ -98,6 +98,7 @@ impl Toolyard {
 
     /// The agents for clients of a gateway, limited to the tools of a profile, without a limit of runs and without a cluster.
     /// Another process takes a run over once this one gave no sign of life for `lease`.
+    #[doc(hidden)]
     pub fn agent_service_config(
         &self,
         profile: Profile,

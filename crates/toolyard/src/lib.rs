@@ -96,7 +96,7 @@ pub use gateway_config::{HttpApiBuilder, RemoteApproval};
 #[cfg(feature = "agent")]
 pub use models::{Models, ModelsError};
 #[cfg(feature = "agent")]
-pub use policy::{PolicyLoadError, load_policy, load_policy_files};
+pub use policy::PolicyLoadError;
 #[cfg(feature = "agent")]
 pub use reload::{ReloadReport, ReloadedSettings};
 #[cfg(feature = "gateway")]
@@ -104,12 +104,20 @@ pub use serve::{McpEndpoint, PromptMessage, PromptText, ResourceContent};
 #[cfg(feature = "agent")]
 pub use server_watch::{ServerFileError, ServerFileWatchGuard, ServerFileWatcher, read_servers};
 #[cfg(feature = "mcp")]
-pub use servers::{ServersSetup, ToolWrapper, name_user};
+pub use servers::ServersSetup;
 #[cfg(feature = "agent")]
 pub use settings::{DurationSetting, Settings, SettingsError};
 #[cfg(feature = "native")]
 pub use toolyard::SkillEnvironment;
 pub use toolyard::{Error, Toolyard, ToolyardBuilder};
+
+// What is `doc(hidden)`, here and in methods, is for the program `toolyard` only: it may change in any release.
+#[doc(hidden)]
+#[cfg(feature = "agent")]
+pub use policy::{load_policy, load_policy_files};
+#[doc(hidden)]
+#[cfg(feature = "mcp")]
+pub use servers::{ToolWrapper, name_user};
 
 /// Agents, their runs, and the events of runs.
 #[cfg(feature = "agent")]

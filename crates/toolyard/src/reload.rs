@@ -158,6 +158,7 @@ impl Toolyard {
     /// Puts the policies of the store into effect if they differ from those in effect; returns whether they did. Nothing else
     /// is read again: a mistake in the settings or in a policy file must not delay a policy that forbids something.
     #[cfg(feature = "store")]
+    #[doc(hidden)]
     pub async fn follow_stored_policies(&self) -> Result<bool, Error> {
         if self.reloadable.policy_folder.is_none() {
             return Ok(false);

@@ -28,6 +28,7 @@ pub struct ServersSetup {
     /// Looks up environment variables and OAuth tokens.
     pub host_environment: Arc<dyn HostEnvironment>,
     /// Changes the tools of servers before they are registered; none by default.
+    #[doc(hidden)]
     pub tool_wrapper: Option<Arc<dyn ToolWrapper>>,
 }
 

@@ -148,6 +148,7 @@ impl ToolyardBuilder {
 
     /// Opens the embedding model on a thread of its own now, so that the first search need not go by words.
     #[cfg(feature = "embedding")]
+    #[doc(hidden)]
     pub fn open_tool_search_model(self) -> Self {
         if let Some(embedder) = self.tool_search_model.clone() {
             // Without a thread, the model is opened at the first search.
@@ -198,6 +199,7 @@ impl ToolyardBuilder {
 
     /// Defers reading past requests and example requests until the first search: call [`ToolHub::wait_until_searchable`] before it. Saves start-up time
     /// of a hub that clients may never search.
+    #[doc(hidden)]
     pub fn lazy_past_requests(mut self) -> Self {
         self.loads_past_requests_lazily = true;
         self

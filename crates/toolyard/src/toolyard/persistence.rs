@@ -73,11 +73,13 @@ impl Toolyard {
     }
 
     /// The stored example requests of tools; none without a store.
+    #[doc(hidden)]
     pub fn example_requests(&self) -> Option<&StoredExampleRequests> {
         self.persistence.as_ref().map(|persistence| &*persistence.example_requests)
     }
 
     /// The operator's requests for which a tool of a source was called successfully, the oldest first; empty without a store.
+    #[doc(hidden)]
     pub fn past_requests(&self, tool: &str, source: &SourceId) -> Vec<String> {
         let past = self.persistence.as_ref().map(|persistence| persistence.past_requests.recent(usize::MAX));
         let is_of_tool = |past: &PastRequest| {
