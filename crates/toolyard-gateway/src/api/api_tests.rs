@@ -154,6 +154,9 @@ async fn every_operation_is_described() {
     let events = &document["paths"]["/api/v1/runs/{run}/events"]["get"]["responses"]["200"];
     let schema = &events["content"]["text/event-stream"]["schema"];
     assert!(schema["description"].as_str().unwrap().contains(EVENT_SCHEMA_PATH), "{schema}");
+    let message = &document["components"]["schemas"]["ChatMessage"];
+    assert_eq!(message["required"][0], "role", "{message}");
+    assert_eq!(message["additionalProperties"], false, "{message}");
     let text = document.to_string();
     let references = text.split("#/components/schemas/").skip(1).map(|rest| rest.split('"').next().unwrap());
     for name in references {

@@ -536,6 +536,12 @@ async fn an_unknown_or_mistyped_field_of_a_body_is_named() {
         ("/runs", json!({"question": 7}), json!("question")),
         ("/runs", json!({}), Value::Null),
         ("/runs", json!([7]), Value::Null),
+        ("/runs", json!({"question": "now", "history": [{"content": "x"}]}), json!("history[0]")),
+        (
+            "/runs",
+            json!({"question": "now", "history": [{"role": "user", "content": "x", "name": "y"}]}),
+            json!("history[0].name"),
+        ),
         ("/api/v1/approvals/1", json!({"allow": "yes"}), json!("allow")),
         (
             "/v1/chat/completions",

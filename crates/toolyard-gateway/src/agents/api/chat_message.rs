@@ -11,12 +11,11 @@ use utoipa::{
 use super::error::ApiError;
 
 /// A message in OpenAI's form.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct ChatMessage {
     /// `user` or `assistant`; `system` and `developer` are passed on as notes.
-    #[serde(default)]
     pub(super) role: String,
-    /// A string or text parts.
     #[serde(default, alias = "text")]
     #[schema(schema_with = text_or_parts)]
     pub(super) content: Value,
@@ -24,7 +23,9 @@ pub(super) struct ChatMessage {
 
 fn text_or_parts() -> Schema {
     let text = ObjectBuilder::new().schema_type(Type::String);
-    OneOfBuilder::new().item(text).item(ArrayBuilder::new().items(ObjectBuilder::new())).build().into()
+    let parts = ArrayBuilder::new().items(ObjectBuilder::new());
+    let description = "A string or text parts; may also be named `text`.";
+    OneOfBuilder::new().item(text).item(parts).description(Some(description)).build().into()
 }
 
 /// The last message, which is the question, and the others. `param` is the parameter that has the messages.

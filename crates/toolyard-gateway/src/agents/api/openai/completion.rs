@@ -23,7 +23,7 @@ use crate::{
 #[serde(default)]
 struct CompletionBody {
     model: String,
-    messages: Vec<ChatMessage>,
+    messages: Vec<CompletionMessage>,
     stream: Option<bool>,
     stream_options: Option<StreamOptions>,
     /// Not part of OpenAI's API.
@@ -32,6 +32,15 @@ struct CompletionBody {
     shared: SharedParameters,
     #[serde(flatten)]
     parameters: CompletionParameters,
+}
+
+/// A message. Its other fields, such as `tool_calls` and `refusal`, are ignored.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct CompletionMessage {
+    role: String,
+    #[serde(alias = "text")]
+    content: Value,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -52,7 +61,9 @@ pub(super) fn parse_completion(body: &str) -> Result<(AnswerRequest, CompletionF
     body.shared.check()?;
     body.parameters.check()?;
     let max_tokens = body.parameters.max_tokens()?;
-    let (question, history) = question_and_history("messages", body.messages)?;
+    let message = |CompletionMessage { role, content }| ChatMessage { role, content };
+    let messages = body.messages.into_iter().map(message).collect();
+    let (question, history) = question_and_history("messages", messages)?;
     let request = AnswerRequest {
         agent: body.model,
         question,
