@@ -190,6 +190,32 @@ async fn pages_of_runs_do_not_name_runs_of_other_callers() {
     assert_eq!(refused, after("01JUNKNOWN").await, "a foreign run is like one that does not exist");
 }
 
+#[tokio::test(start_paused = true)]
+async fn runs_of_a_time_are_listed() {
+    let agents = TestAgents::in_memory();
+    let api = HttpApi::of_agents(agents.service());
+    let ada = caller("ada", None);
+    let mut runs = Vec::new();
+    for question in ["one", "two", "three"] {
+        runs.push(json!(start(&api, &ada, question).await));
+        tokio::time::advance(Duration::from_secs(1)).await;
+    }
+    let second = RunId::from(runs[1].as_str().unwrap());
+    let time = agents.log().run(&second).await.unwrap().created_at;
+    for (query, expected, next) in [
+        (format!("since={time}"), vec![&runs[2], &runs[1]], Value::Null),
+        (format!("until={time}"), vec![&runs[0]], Value::Null),
+        (format!("since={time}&until={}", time + 1), vec![&runs[1]], Value::Null),
+        (format!("since={time}&limit=2"), vec![&runs[2], &runs[1]], Value::Null),
+        (format!("since={time}&limit=1"), vec![&runs[2]], runs[2].clone()),
+    ] {
+        let path = format!("/api/v1/runs?{query}");
+        let (_, list) = send(&api, &ada, Method::GET, &path, Value::Null).await;
+        let found: Vec<&Value> = list["runs"].as_array().unwrap().iter().map(|run| &run["run"]).collect();
+        assert_eq!((found, &list["next"]), (expected, &next), "{query}");
+    }
+}
+
 #[tokio::test]
 async fn a_pending_approval_of_another_caller_is_like_one_that_does_not_exist() {
     let agents = TestAgents::in_memory();

@@ -23,7 +23,7 @@ use crate::{
     api::pagination::page_limit,
 };
 
-/// Runs that one request looks at. With a rare state or agent, a page may have fewer entries than its limit.
+/// Runs that one request looks at. With a rare state or agent, or a time long ago, a page may have fewer entries than its limit.
 const MAX_SCANNED_RUNS: usize = 2_000;
 /// Runs that are read at once.
 const BATCH_SIZE: usize = 100;
@@ -39,6 +39,10 @@ pub(in crate::agents::api) struct RunQuery {
     agent: Option<String>,
     /// Only runs of this conversation.
     conversation: Option<String>,
+    /// Only runs created at this time or later, in Unix milliseconds.
+    since: Option<i64>,
+    /// Only runs created before this time.
+    until: Option<i64>,
     /// Number of runs, 50 by default and 500 at most.
     limit: Option<usize>,
     /// `next` of the previous page.
@@ -144,6 +148,10 @@ async fn read_page(
         let is_last = batch.len() < BATCH_SIZE;
         position = batch.last().map(|record| record.id.clone());
         for record in batch.into_iter().filter(|record| may_see(identity, record)) {
+            // The rest is older still.
+            if query.since.is_some_and(|since| record.created_at < since) {
+                return Ok(list);
+            }
             if list.runs.len() == limit || scanned == MAX_SCANNED_RUNS {
                 list.next = after.map(|run| run.to_string());
                 return Ok(list);
@@ -187,7 +195,9 @@ async fn listed_run(
     record: RunRecord,
     pending_approvals: usize,
 ) -> Result<Option<ListedRun>, ApiError> {
-    if query.state.is_some_and(|state| !state.may_be(record.state)) {
+    if query.until.is_some_and(|until| record.created_at >= until)
+        || query.state.is_some_and(|state| !state.may_be(record.state))
+    {
         return Ok(None);
     }
     let detail = record.detail.to_value();
