@@ -124,7 +124,8 @@ pub(super) fn plain_lines(
             progress.row(step).map(|row| step_lines(progress, row, frame)).unwrap_or_default()
         }
         RunEvent::StepRepaired { step, .. } => {
-            vec![frame.line(&sanitize(&format!("   {step}: arguments repaired")), "")]
+            let line = |row: &StepRow| format!("   {step}: {}", single_line(&row.detail));
+            progress.row(step).map(|row| frame.line(&sanitize(&line(row)), "")).into_iter().collect()
         }
         RunEvent::Verified { verification, step } if !verification.issues.is_empty() => {
             let label = if verification.verified { "note on" } else { "verification failed:" };

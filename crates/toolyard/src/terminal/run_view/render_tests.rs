@@ -140,6 +140,27 @@ fn failures_are_shown_at_their_step() {
 }
 
 #[test]
+fn a_repaired_step_shows_its_arguments_before_and_after() {
+    let mut progress = RunProgress::default();
+    example_run().iter().take(4).for_each(|update| progress.apply(update, Duration::ZERO));
+    let change = r#"`filepath`: `"test.xlsx"` became `"/data/test.xlsx"`"#;
+    let failed = json!({"event": "step_ended", "step": "read", "milliseconds": 3, "outcome": {"end": "failed", "message": "no such file"}});
+    let repaired = json!({"event": "step_repaired", "step": "read", "arguments": {}, "notes": [change]});
+    progress.apply(&event(4, &failed), Duration::ZERO);
+    let repaired = event(5, &repaired);
+    progress.apply(&repaired, Duration::ZERO);
+    let printed = plain_lines(&progress, &repaired, "", &frame(0));
+    assert_eq!(printed, [format!("   read: {change}")]);
+    let drawn = progress_lines(&progress, "", &Frame { width: 120, ..frame(0) }).join("\n");
+    assert_eq!(drawn.matches(change).count(), 1, "{drawn}");
+    let started =
+        json!({"event": "step_started", "step": "read", "arguments_preview": "{}", "notes": [change]});
+    progress.apply(&event(6, &started), Duration::ZERO);
+    let drawn = progress_lines(&progress, "", &frame(0)).join("\n");
+    assert!(drawn.contains(&format!("     note: {change}")), "{drawn}");
+}
+
+#[test]
 fn a_step_with_a_rejected_result_is_not_shown_as_a_success() {
     let mut progress = RunProgress::default();
     example_run().iter().take(5).for_each(|update| progress.apply(update, Duration::ZERO));

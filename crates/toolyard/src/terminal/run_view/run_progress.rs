@@ -225,8 +225,11 @@ impl StepRow {
             }
             RunEvent::StepRepaired { notes, .. } => {
                 self.status = StepStatus::Waiting;
-                self.detail = "arguments repaired".to_owned();
-                self.notes.clone_from(notes);
+                // Old logs do not say what changed.
+                let is_known = !notes.is_empty();
+                self.detail = if is_known { notes.join("; ") } else { "arguments repaired".to_owned() };
+                // The next call, and its approval request, have them again.
+                self.notes.clear();
                 (self.milliseconds, self.verification) = (None, None);
             }
             RunEvent::Verified { verification, .. } => self.verification = Some(verification.clone()),
