@@ -139,9 +139,11 @@ fn command_result(run: &RunId, end: &RunEnd, progress: &RunProgress) -> Result<(
     match end {
         RunEnd::Answered { .. } | RunEnd::Planned => Ok(()),
         RunEnd::Partial { unfinished_steps, .. } => {
-            let message = match unfinished_steps.as_slice() {
-                [] => "the task was not done".to_owned(),
-                steps => format!("the task was not done: {} did not succeed", steps.join(", ")),
+            let steps = unfinished_steps.join(", ");
+            let message = if progress.is_partly_done() {
+                format!("partly done: {steps} did not succeed")
+            } else {
+                format!("the task was not done: {steps} did not succeed")
             };
             Err(CliError::new(ExitStatus::Failed, message)
                 .with_hint(format!("see what each step did: toolyard runs show {run}")))
@@ -231,6 +233,40 @@ mod tests {
             let result = command_result(&"01J".into(), &end, &RunProgress::default());
             assert_eq!(result.err().map(|error| error.status()), expected, "{end:?}");
         }
+    }
+
+    #[test]
+    fn a_task_of_which_something_was_done_is_partly_done() {
+        let step = |id: &str| Step { id: id.to_owned(), ..Step::default() };
+        let done = StepEnd::Done { source: None, preview: "5".to_owned(), size: 1, reasoned: false };
+        let end = RunEnd::Partial {
+            answer: "Done.".to_owned(),
+            sources: Vec::new(),
+            unfinished_steps: vec!["write".to_owned()],
+        };
+        let message = |effects: serde_json::Value| {
+            let mut progress = RunProgress::default();
+            for event in [
+                RunEvent::Planned {
+                    plan: Plan { steps: vec![step("read"), step("write")] },
+                    tools: BTreeMap::new(),
+                },
+                RunEvent::StepEnded { step: "read".to_owned(), outcome: done.clone(), milliseconds: 1 },
+                RunEvent::Ended {
+                    end: end.clone(),
+                    effects: serde_json::from_value(effects).unwrap(),
+                    review: None,
+                },
+            ] {
+                progress.apply(&RunUpdate::Event { run: "01J".into(), number: 0, event }, Duration::ZERO);
+            }
+            command_result(&"01J".into(), &end, &progress).unwrap_err().message().to_owned()
+        };
+        let write = |state: &str| json!({"step": "write", "tool": "write_note", "state": state});
+        let partly = "partly done: write did not succeed";
+        assert_eq!(message(json!([])), partly, "nothing was to be changed, and a step has a result");
+        assert_eq!(message(json!([write("not_done"), write("done")])), partly);
+        assert_eq!(message(json!([write("not_done")])), "the task was not done: write did not succeed");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use toolyard_agent::{
-    ApprovalDetails, Effect, Language, ModelTask, NO_TOOL, Plan, PlannedTool, Review, RunEnd, RunEvent,
-    RunRequest, RunUpdate, Step, StepEnd, Verification, receipt_lines, review_line,
+    ApprovalDetails, Effect, EffectState, Language, ModelTask, NO_TOOL, Plan, PlannedTool, Review, RunEnd,
+    RunEvent, RunRequest, RunUpdate, Step, StepEnd, Verification, receipt_lines, review_line,
 };
 use toolyard_core::{ApprovalId, Resolution, RunId};
 use toolyard_model::Usage;
@@ -180,6 +180,14 @@ impl RunProgress {
         let mut lines = receipt_lines(effects, language);
         lines.extend(self.review.as_ref().map(|review| review_line(review, language)));
         lines
+    }
+
+    /// Whether some of the task was done: one of the planned changes or, if nothing was to be changed, one of the steps.
+    pub(crate) fn is_partly_done(&self) -> bool {
+        match self.effects.as_deref().unwrap_or_default() {
+            [] => self.rows.iter().any(|row| row.status == StepStatus::Done),
+            changes => changes.iter().any(|change| change.state == EffectState::Done),
+        }
     }
 
     /// The number of steps, and of those whose result passed verification. Simulated steps are not counted.
