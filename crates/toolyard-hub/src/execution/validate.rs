@@ -44,7 +44,7 @@ mod tests {
             "properties": {"age": {"type": "integer"}}}}, "required": ["user", "key"]});
         let error = check(schema, json!({"user": {"age": "secret-4711"}})).unwrap_err();
         assert!(error.contains("/user/age: "), "{error}");
-        assert!(error.contains("\"key\" is a required property"), "{error}");
+        assert!(error.contains("`key` is required"), "{error}");
         assert!(!error.contains("secret"), "{error}");
     }
 

@@ -1,6 +1,6 @@
 //! A validator that compiles the schema.
 
-use jsonschema::PatternOptions;
+use jsonschema::{PatternOptions, ValidationError, error::ValidationErrorKind};
 use serde_json::Value;
 use toolyard_core::{ArgumentProblem, RawJson, ToolError};
 
@@ -46,16 +46,26 @@ impl Validator {
         if validator.is_valid(arguments) {
             return Ok(());
         }
-        let problem = |error: jsonschema::ValidationError<'_>| ArgumentProblem {
+        let problem = |error: ValidationError<'_>| ArgumentProblem {
             path: error.instance_path().to_string(),
-            message: error.masked().to_string(),
+            message: message(&error),
         };
         let problems = validator.iter_errors(arguments).take(MAX_REPORTED_PROBLEMS).map(problem).collect();
         Err(ToolError::invalid_arguments(problems))
     }
 }
 
-fn compile(schema: &Value) -> Result<jsonschema::Validator, jsonschema::ValidationError<'static>> {
+fn message(error: &ValidationError<'_>) -> String {
+    match error.kind() {
+        // The name is a server's choice: it may have control characters.
+        ValidationErrorKind::Required { property: Value::String(name) } => {
+            format!("`{}` is required", name.escape_debug())
+        }
+        _ => error.masked().to_string(),
+    }
+}
+
+fn compile(schema: &Value) -> Result<jsonschema::Validator, ValidationError<'static>> {
     jsonschema::options()
         .with_pattern_options(
             PatternOptions::regex().size_limit(MAX_PATTERN_BYTES).dfa_size_limit(MAX_PATTERN_BYTES),
