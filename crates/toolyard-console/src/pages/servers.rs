@@ -70,6 +70,8 @@ struct DetailsView {
 struct HeldToolView {
     name: String,
     reason: String,
+    /// Whether the reason is in English, whatever the language of the page.
+    is_english_reason: bool,
     difference: String,
     /// The definition as JSON, all of it, because all of it is approved.
     whole: String,
@@ -236,7 +238,7 @@ impl DetailsView {
         let mut bytes = 0;
         let count = details.awaiting_approval.len();
         let mut held: Vec<HeldToolView> =
-            details.awaiting_approval.into_iter().map(HeldToolView::of).collect();
+            details.awaiting_approval.into_iter().map(|tool| HeldToolView::of(tool, text)).collect();
         // One that nobody can read here does not hide the others.
         held.retain(|tool| {
             let size = tool.difference.len() + tool.whole.len();
@@ -256,7 +258,8 @@ impl DetailsView {
 }
 
 impl HeldToolView {
-    fn of(tool: HeldTool) -> Self {
+    fn of(tool: HeldTool, text: &ServersText) -> Self {
+        let reason = text.held_reason(&tool.reason);
         Self {
             // The hash has no space.
             value: format!("{} {}", tool.definition, tool.name),
@@ -266,7 +269,8 @@ impl HeldToolView {
                 whole => serde_json::to_string_pretty(&whole).unwrap_or_default(),
             },
             name: tool.name,
-            reason: tool.reason,
+            is_english_reason: reason.is_none(),
+            reason: reason.map_or(tool.reason, str::to_owned),
         }
     }
 }

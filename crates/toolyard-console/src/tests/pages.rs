@@ -520,6 +520,11 @@ async fn the_overview_lists_all_servers_with_problems_and_few_others() {
 }
 
 fn held_tools_api(method: &Method, path: &str) -> (StatusCode, Value) {
+    if path == "/api/v1/servers/one/details" {
+        let tool = |reason: &str| json!({"name": "read", "reason": reason, "whole": {"name": "read"}});
+        let held = [tool("new since the first approval"), tool("looks like `get` under a new name")];
+        return (StatusCode::OK, json!({"awaiting_approval": held}));
+    }
     if path != "/api/v1/servers" {
         return hostile_api(method, path);
     }
@@ -535,6 +540,8 @@ async fn tools_that_await_approval_are_counted_in_the_language_of_the_visitor() 
     let page = fixture.get("/console/overview/fragment?lang=zh", &session).await.body;
     assert!(page.contains("等待批准的工具：4") && !page.contains("await approval"), "{page}");
     assert!(page.contains("lang=\"en\">the server exited"), "{page}");
+    let page = fixture.get("/console/servers/one?lang=zh", &session).await.body;
+    assert!(page.contains("\"muted\">首次批准之后新增") && page.contains("lang=\"en\">looks like"), "{page}");
 }
 
 #[tokio::test]

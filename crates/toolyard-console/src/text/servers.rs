@@ -33,6 +33,9 @@ texts! { ServersText {
     held: "Tools that await your approval", "等待您批准的工具";
     held_count: "Tools that await approval: {}", "等待批准的工具：{}";
     held_text: "These definitions are new, or have changed since you approved them. Models read these texts. Read each definition whole before you approve it; long texts are shortened in what is new.", "这些定义是新的，或在您批准后有变化；模型会读到这些文字。批准前请阅读完整的定义；变化部分中较长的文字有省略。";
+    held_changed: "the definition changed since it was approved", "定义在批准后发生了变化";
+    held_new: "new since the first approval", "首次批准之后新增";
+    held_unapproved: "not approved yet", "尚未批准";
     held_more: "{} more tools await approval whose definitions are too long for this page: toolyard servers approve.", "另有 {} 个工具等待批准，其定义太长，无法在此页显示：toolyard servers approve。";
     whole: "The whole definition", "完整的定义";
     approve: "Approve", "批准";
@@ -68,6 +71,16 @@ impl ServersText {
             "enable" | "disable" | "trust" | "untrust" => Some(self.saved),
             _ => None,
         }
+    }
+
+    /// Why a tool is held, if this is a reason of the gateway that names nothing. Others stay in English.
+    pub(crate) fn held_reason(&self, reason: &str) -> Option<&'static str> {
+        let known = [
+            (Self::ENGLISH.held_changed, self.held_changed),
+            (Self::ENGLISH.held_new, self.held_new),
+            (Self::ENGLISH.held_unapproved, self.held_unapproved),
+        ];
+        known.into_iter().find_map(|(english, text)| (english == reason).then_some(text))
     }
 
     /// The name of a server's state.
