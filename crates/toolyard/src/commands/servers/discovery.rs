@@ -81,11 +81,7 @@ async fn discover_within(
             skipped.extend(report(outcome, &failures, output));
             failures.record(outcome.server.config(), outcome.failure());
         }
-        // A start that took too long goes on while others are awaited.
-        let is_unfinished = |server: &&Arc<ManagedServer>| {
-            !server.has_known_tools() && !outcomes.iter().any(|outcome| Arc::ptr_eq(&outcome.server, server))
-        };
-        let unfinished: Vec<_> = selected.iter().filter(is_unfinished).collect();
+        let unfinished = unfinished(&selected, &outcomes);
         let reason = match &result {
             Ok(()) => format!("no answer within {} s", max_wait.as_secs()),
             Err(_interrupted) => "interrupted while starting".to_owned(),
@@ -96,13 +92,7 @@ async fn discover_within(
         failures.write(context);
         result?;
         if !unfinished.is_empty() {
-            let names: Vec<&str> = unfinished.iter().map(|server| server.config().id.as_str()).collect();
-            output.message(&format!(
-                "note: still starting after {} s: {}. To wait for a first start: toolyard servers test {}",
-                max_wait.as_secs(),
-                names.join(", "),
-                names.join(" ")
-            ));
+            output.message(&still_starting_note(&unfinished, max_wait));
         }
     }
     if !skipped.is_empty() {
@@ -165,6 +155,27 @@ async fn start(
     (outcomes.into_inner(), waited)
 }
 
+/// The servers that neither answered nor failed. A start that took too long goes on while others are awaited.
+fn unfinished<'s>(
+    servers: &'s [Arc<ManagedServer>],
+    outcomes: &[StartOutcome],
+) -> Vec<&'s Arc<ManagedServer>> {
+    let is_unfinished = |server: &&Arc<ManagedServer>| {
+        !server.has_known_tools() && !outcomes.iter().any(|outcome| Arc::ptr_eq(&outcome.server, server))
+    };
+    servers.iter().filter(is_unfinished).collect()
+}
+
+fn still_starting_note(servers: &[&Arc<ManagedServer>], max_wait: Duration) -> String {
+    let names: Vec<&str> = servers.iter().map(|server| server.config().id.as_str()).collect();
+    format!(
+        "note: still starting after {} s: {}. To wait for a first start: toolyard servers test {}",
+        max_wait.as_secs(),
+        names.join(", "),
+        names.join(" ")
+    )
+}
+
 /// Reports an outcome. A failure that was reported before is returned as the server's name instead.
 fn report(outcome: &StartOutcome, failures: &ServerFailures, output: &Output) -> Option<String> {
     let config = outcome.server.config();
@@ -192,4 +203,32 @@ fn new_tools_note(server: &ManagedServer) -> String {
     }
     let concerns: String = concerns.iter().map(|concern| format!("; {concern}")).collect();
     format!("note: new server {id}, {tools}{concerns}")
+}
+
+#[cfg(test)]
+mod tests {
+    use toolyard_mcp_client::config::McpServerConfig;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_starts_slowly_is_named_and_not_awaited() {
+        // It reads requests until its input ends, and answers none.
+        let silent = ["-c", "while read -r line; do :; done"];
+        let builder = Toolyard::builder()
+            .server(McpServerConfig::stdio("slow", "sh", silent))
+            .server(McpServerConfig::stdio("missing", "no-such-program-here", [""; 0]));
+        let toolyard = builder.environment(std::env::vars()).build().await.unwrap();
+        let manager = toolyard.servers().unwrap();
+        let servers = manager.servers();
+        let (outcomes, waited) = start(&servers, manager, Duration::from_secs(1)).await;
+        assert!(waited.is_ok());
+        let failed: Vec<&str> = outcomes.iter().map(|outcome| outcome.server.config().id.as_str()).collect();
+        assert_eq!(failed, ["missing"]);
+        assert_eq!(
+            still_starting_note(&unfinished(&servers, &outcomes), MAX_LISTING_WAIT),
+            "note: still starting after 10 s: slow. To wait for a first start: toolyard servers test slow"
+        );
+        toolyard.close().await.unwrap();
+    }
 }

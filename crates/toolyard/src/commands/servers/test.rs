@@ -60,11 +60,8 @@ pub(super) async fn test(
         server.stop().await;
         tested
     });
-    let all = async {
-        let mut all = pin!(stream::iter(tests).buffer_unordered(MAX_CONCURRENT_TESTS).collect::<Vec<_>>());
-        if let Ok(all) = timeout(SLOW_START, all.as_mut()).await {
-            return all;
-        }
+    let all = stream::iter(tests).buffer_unordered(MAX_CONCURRENT_TESTS).collect::<Vec<_>>();
+    let all = reporting_slowness(all, SLOW_START, || {
         let names = pending.names();
         if !names.is_empty() {
             output.message(&format!(
@@ -72,8 +69,7 @@ pub(super) async fn test(
                 SLOW_START.as_secs()
             ));
         }
-        all.await
-    };
+    });
     let subject = || match pending.names() {
         names if names.is_empty() => "servers to stop".to_owned(),
         names => names,
@@ -101,6 +97,16 @@ pub(super) async fn test(
     let hint = failed.iter().find_map(|tested| failure_hint(&tested.server, context));
     let failure = CliError::new(status, message).with_optional_hint(hint);
     Err(if output.is_json() { failure.without_message() } else { failure })
+}
+
+/// Awaits this work, and calls `report` once if it takes longer than `limit`.
+async fn reporting_slowness<T>(work: impl Future<Output = T>, limit: Duration, report: impl FnOnce()) -> T {
+    let mut work = pin!(work);
+    if let Ok(done) = timeout(limit, work.as_mut()).await {
+        return done;
+    }
+    report();
+    work.await
 }
 
 /// What prevents the start of a server that failed, or else its log if there is one.
@@ -143,5 +149,21 @@ fn print_outcome(TestOutcome { server, outcome, duration }: &TestOutcome, output
             let error = toolyard_core::redact(&error);
             output.line(&format!("{}   failed after {seconds:.1} s: {error}", config.id));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn slow_work_is_reported_while_it_goes_on() {
+        let (report, reported) = oneshot::channel();
+        // The work ends only after the report.
+        let done = reporting_slowness(reported, Duration::from_millis(1), || report.send(7).unwrap()).await;
+        assert_eq!(done, Ok(7));
+        reporting_slowness(async {}, Duration::from_mins(1), || panic!("this was not slow")).await;
     }
 }

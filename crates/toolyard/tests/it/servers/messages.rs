@@ -38,30 +38,6 @@ fn searching_starts_nothing_and_says_which_tools_are_unknown() {
 }
 
 #[test]
-fn a_list_names_a_server_that_starts_slowly_instead_of_waiting_for_it() {
-    let home = TestHome::new();
-    home.write("config/toolyard/toolyard.toml", HANGING_SERVER);
-    home.add_server("fake", &[]);
-    let started = Instant::now();
-    let output = home.run(&["tools", "list"]);
-    assert!(started.elapsed() < Duration::from_secs(40), "{output}");
-    let note =
-        "note: still starting after 10 s: hangs. To wait for a first start: toolyard servers test hangs";
-    assert!(output.contains("greet") && output.contains(note), "{output}");
-    let listed = home.run(&["servers", "list"]);
-    assert!(listed.contains("no answer within 10 s"), "{listed}");
-}
-
-#[test]
-fn testing_names_the_servers_that_start_slowly() {
-    let home = TestHome::new();
-    home.write("config/toolyard/toolyard.toml", &HANGING_SERVER.replace("60s", "12s"));
-    home.add_server("fake", &[]);
-    let tested = home.run(&["servers", "test"]);
-    assert!(tested.contains("still starting after 10 s: hangs. A first start may"), "{tested}");
-}
-
-#[test]
 fn effects_that_nobody_vouched_for_are_unverified() {
     let home = TestHome::new();
     home.add_server("fake", &[]);
