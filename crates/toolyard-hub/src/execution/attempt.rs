@@ -143,7 +143,7 @@ impl Call<'_> {
                     });
                 }
             };
-            if failure.never_sent {
+            if failure.never_sent && !candidate.hints.repeatable() {
                 self.pending_effect.inspect(|effect| effect.retract());
             }
             if !failure.had_no_effect {
