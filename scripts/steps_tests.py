@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import tempfile
+import tomllib
 import unittest
 from pathlib import Path
 
@@ -290,6 +291,26 @@ class Steps(unittest.TestCase):
         code, output = self.steps()
         self.assertNotEqual(code, 0)
         self.assertIn("trails/*.txt", output)
+
+
+class Table(unittest.TestCase):
+    """The table of this project."""
+
+    def test_base_tests_leave_out_only_packages_that_depend_on_the_hub(self):
+        root = Path(__file__).resolve().parents[1]
+        metadata = subprocess.run(
+            ["cargo", "metadata", "--no-deps", "--offline", "--locked", "--format-version", "1"],
+            cwd=root, capture_output=True, check=True,
+        )
+        packages = json.loads(metadata.stdout)["packages"]
+        uses = {package["name"]: {each["name"] for each in package["dependencies"]} for package in packages}
+        above = {"toolyard-hub"}
+        while more := {name for name in uses if uses[name] & above} - above:
+            above |= more
+        folders = {package["name"]: Path(package["manifest_path"]).parent.relative_to(root) for package in packages}
+        paths = tomllib.loads((root / ".ci/steps.toml").read_text())["paths"]["above-hub"]
+        left_out = {name for name, folder in folders.items() if f"!{folder}" in [*paths, "!crates/toolyard"]}
+        self.assertEqual(left_out, above)
 
 
 if __name__ == "__main__":
