@@ -6,7 +6,7 @@
 //! ask only in the modern family fails once in the legacy session. From then on it is called in a further, modern session, until the
 //! gateway restarts.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use toolyard_core::{ErrorKind, RevisionFamily, SourceId, ToolError};
 use toolyard_mcp::CallResult;
@@ -171,7 +171,7 @@ impl ManagedServer {
             }
             state.draining.push(Arc::clone(session));
         }
-        self.close_when_drained(session, Duration::MAX);
+        self.close_when_drained(session);
     }
 }
 

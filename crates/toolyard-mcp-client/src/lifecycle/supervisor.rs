@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until};
 use toolyard_core::RevisionFamily;
 
 use crate::{
@@ -18,8 +18,6 @@ use crate::{
 
 /// How often a replaced session is checked for requests that are still in flight.
 pub(super) const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// How long the other calls of a private instance may go on that keeps failing: its caller waits for a new one meanwhile.
-const MAX_FAILING_DRAIN: Duration = Duration::from_secs(30);
 /// Changes of a list within this time are read together.
 pub(super) const CHANGE_DEBOUNCE: Duration = Duration::from_millis(200);
 
@@ -142,15 +140,15 @@ impl ManagedServer {
             }
             state.draining.push(Arc::clone(session));
         }
-        self.close_when_drained(session, MAX_FAILING_DRAIN);
+        self.close_when_drained(session);
         self.log_and_reconnect(reason);
     }
 
-    /// Closes a session that is draining once its requests have ended, or after some time.
-    pub(super) fn close_when_drained(self: &Arc<Self>, session: &Arc<Session>, limit: Duration) {
+    /// Closes a session that is draining once its requests have ended. Each of them ends by its deadline.
+    pub(super) fn close_when_drained(self: &Arc<Self>, session: &Arc<Session>) {
         let (server, session) = (Arc::downgrade(self), Arc::clone(session));
         tokio::spawn(async move {
-            let _ = timeout(limit, wait_until_unused(&session)).await;
+            wait_until_unused(&session).await;
             match server.upgrade() {
                 Some(server) => {
                     let mut state = lock(&server.state);

@@ -11,6 +11,7 @@
 
 mod case;
 mod kept_sessions;
+mod private_instances;
 mod server_lifecycle;
 mod table;
 mod test_host;
