@@ -340,10 +340,13 @@ impl Call<'_> {
         use ErrorKind as K;
         if matches!(error.kind(), K::Unavailable | K::Timeout | K::ResponseLost | K::Internal) {
             let is_authenticated = self.identity.is_some_and(|identity| identity.is_distinguished());
+            let scope = &candidate.source.info.scope;
             tracing::warn!(
                 target: "toolyard_hub::upstream",
                 source = %candidate.source_id(),
                 tool = &*candidate.name,
+                // The only label of a server with a URL.
+                host = scope.labels.first().filter(|_| scope.program.is_none()).map(String::as_str),
                 error = error.message(),
                 hint = error.hint(),
                 // Unless the caller is identified, the name is only the client's claim.

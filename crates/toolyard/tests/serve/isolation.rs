@@ -110,6 +110,7 @@ async fn a_server_is_used_again_soon_after_its_return() {
         failures += 1;
         sleep(Duration::from_millis(100)).await;
     }
+    assert!(gateway.stderr().contains("source=upstream tool=sleep host=127.0.0.1:"), "{}", gateway.stderr());
     upstream.restart().await;
     let returned = Instant::now();
     loop {
