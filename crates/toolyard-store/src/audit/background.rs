@@ -26,6 +26,9 @@ use crate::{error::StoreError, sql::Durability, store::Store};
 /// The pause after the first failed write; it doubles up to the maximum.
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(100);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(1);
+/// How many writes in a row may fail before the store counts as failing: each of the two tasks that write to PostgreSQL keeps a
+/// connection, which a restart of the server has cut.
+const MAX_STALE_CONNECTIONS: u32 = 2;
 /// How long the end of the process waits for records that neither the store nor the spill file takes.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the answer of a call waits for its record, if records are required.
@@ -216,6 +219,8 @@ struct BackgroundWriter {
 struct Outage {
     since: Instant,
     retry_delay: Duration,
+    /// Why the store failed, until that is logged.
+    reason: Option<String>,
 }
 
 impl BackgroundWriter {
@@ -254,7 +259,7 @@ impl BackgroundWriter {
     /// Appends the backlog to the store. While the store does not take it, the backlog and what is recorded meanwhile go to
     /// the spill file. Returns once everything is stored or, if no more records come, kept in the spill file.
     async fn drain(&mut self) {
-        let mut deadline = None;
+        let (mut deadline, mut stale_connections) = (None, 0);
         loop {
             let batches =
                 self.with_backlog(Backlog::has_file, |backlog| backlog.front(MAX_RECORDS_PER_COMMIT)).await;
@@ -276,6 +281,10 @@ impl BackgroundWriter {
             };
             match written {
                 Some(Ok(())) => self.acknowledge(count).await,
+                // Batches that were appended all the same are recognized.
+                Some(Err(_)) if self.failing.is_none() && stale_connections < MAX_STALE_CONNECTIONS => {
+                    stale_connections += 1;
+                }
                 Some(Err(error)) => {
                     let outage = self.begin_outage(&error.to_string());
                     let delay = outage.retry_delay;
@@ -339,7 +348,18 @@ impl BackgroundWriter {
         let is_kept = spilled.is_ok();
         self.update_queue(spilled.err());
         if is_kept {
+            self.log_outage();
             self.flushes.notify_waiters();
+        }
+    }
+
+    /// Says once where the records of an outage are.
+    fn log_outage(&mut self) {
+        let backlog = lock(&self.backlog);
+        let reason = self.failing.as_mut().and_then(|outage| outage.reason.take());
+        if let (Some(error), Some(file)) = (reason, backlog.file_path()) {
+            let file = file.display();
+            tracing::warn!(error = &*error, %file, "the store takes no audit records; they wait in a file, and none is lost");
         }
     }
 
@@ -355,7 +375,8 @@ impl BackgroundWriter {
         match failure {
             Some(error) => {
                 if state.unavailable.is_none() {
-                    tracing::error!(%error, "audit records are kept in memory only");
+                    let store_error = self.failing.as_ref().and_then(|outage| outage.reason.as_deref());
+                    tracing::error!(%error, store_error, "audit records are kept in memory only");
                 }
                 state.unavailable = Some(format!("the store cannot be written, and {error}"));
             }
@@ -366,9 +387,10 @@ impl BackgroundWriter {
 
     /// Notes that the store does not take records.
     fn begin_outage(&mut self, error: &str) -> &mut Outage {
-        self.failing.get_or_insert_with(|| {
-            tracing::warn!(error, "cannot write audit records to the store; spilling them to a file");
-            Outage { since: Instant::now(), retry_delay: MIN_RETRY_DELAY }
+        self.failing.get_or_insert_with(|| Outage {
+            since: Instant::now(),
+            retry_delay: MIN_RETRY_DELAY,
+            reason: Some(error.to_owned()),
         })
     }
 

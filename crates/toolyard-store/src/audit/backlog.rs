@@ -1,6 +1,6 @@
 //! The backlog: batches that wait for the store, the oldest in the spill file, the others in memory.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, path::Path, sync::Arc};
 
 use super::{
     append::AuditBatch,
@@ -84,6 +84,11 @@ impl Backlog {
     /// The size of the spill file; 0 if there is none.
     pub(super) fn spill_bytes(&self) -> u64 {
         self.file.as_ref().map_or(0, SpillFile::bytes)
+    }
+
+    /// The spill file, if some batches are in it.
+    pub(super) fn file_path(&self) -> Option<&Path> {
+        self.file.as_ref().map(SpillFile::path)
     }
 
     /// Whether some batches are in the spill file.

@@ -241,6 +241,10 @@ impl SpillFile {
         self.batches.is_empty()
     }
 
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The size of the file, with batches that are acknowledged.
     pub(super) fn bytes(&self) -> u64 {
         self.end

@@ -18,7 +18,7 @@ use toolyard_store::{AuditConfig, AuditQuery, AuditVerification, Engine, Locatio
 
 use crate::{common::TestStore, kills::worker_path, postgres_server::PostgresServer};
 
-fn record(call: String) -> AuditRecord {
+pub(crate) fn record(call: String) -> AuditRecord {
     AuditRecord {
         at: 1_700_000_000_000,
         caller: "client".to_owned(),
@@ -32,12 +32,12 @@ fn record(call: String) -> AuditRecord {
     }
 }
 
-fn config() -> AuditConfig {
+pub(crate) fn config() -> AuditConfig {
     AuditConfig { store_timeout: Duration::from_millis(300), ..AuditConfig::default() }
 }
 
 /// Makes every append to the audit log of a SQLite store fail, as a full disk does, or succeed again.
-async fn set_disk_full(test_store: &TestStore, is_full: bool) {
+pub(crate) async fn set_disk_full(test_store: &TestStore, is_full: bool) {
     let pool = AnyPool::connect(&test_store.url()).await.unwrap();
     let sql = match is_full {
         true => {
@@ -50,12 +50,12 @@ async fn set_disk_full(test_store: &TestStore, is_full: bool) {
     pool.close().await;
 }
 
-fn spill_files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn spill_files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
     entries.filter(|path| path.to_string_lossy().contains("audit-spill")).collect()
 }
 
-fn folder_of(test_store: &TestStore) -> PathBuf {
+pub(crate) fn folder_of(test_store: &TestStore) -> PathBuf {
     let Location::Sqlite(path) = &test_store.location else { panic!("not a file") };
     path.parent().unwrap().to_owned()
 }

@@ -11,4 +11,5 @@ mod audit_outage;
 #[path = "../common/mod.rs"]
 mod common;
 mod kills;
+mod outage_log;
 mod postgres_server;
