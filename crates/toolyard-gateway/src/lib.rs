@@ -39,10 +39,10 @@ mod sign_in;
 mod surface;
 
 pub use admin::{
-    AdminError, AdminProvider, AgentDefinition, AuditLogRecord, AuditLogVerification, CallStatistics,
-    ClientConfigFile, ClusterGateway, ClusterMemberState, ClusterProvider, ClusterReport, ClusterSessions,
-    ClusterWorker, ClusterWorkerGroup, ImportReport, ImportState, ImportableServer, NewServer,
-    OperatorSignIns, ServerChange, SettingOrigin, SettingValue, SettingsProvider, SettingsReport,
+    AdminError, AdminProvider, AgentDefinition, AuditLogRecord, AuditLogVerification, AuditSelection,
+    CallStatistics, ClientConfigFile, ClusterGateway, ClusterMemberState, ClusterProvider, ClusterReport,
+    ClusterSessions, ClusterWorker, ClusterWorkerGroup, ImportReport, ImportState, ImportableServer,
+    NewServer, OperatorSignIns, ServerChange, SettingOrigin, SettingValue, SettingsProvider, SettingsReport,
     ToolAwaitingApproval, WorkerGroupState,
 };
 pub use agents::{

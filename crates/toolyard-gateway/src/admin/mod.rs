@@ -27,12 +27,8 @@ pub trait AdminProvider: Send + Sync + fmt::Debug {
     /// Call statistics by tool and source.
     fn statistics(&self) -> Vec<CallStatistics>;
 
-    /// Audit records with a number smaller than `before`, newest first.
-    fn audit(
-        &self,
-        before: Option<i64>,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<AuditLogRecord>, AdminError>>;
+    /// Audit records, newest first.
+    fn audit(&self, selection: AuditSelection) -> BoxFuture<'_, Result<Vec<AuditLogRecord>, AdminError>>;
 
     /// Verifies the hash chain of the audit log.
     fn verify_audit(&self) -> BoxFuture<'_, Result<AuditLogVerification, AdminError>>;
@@ -150,6 +146,19 @@ pub struct CallStatistics {
     pub p95_ms: u64,
     /// When it was last called.
     pub last_used_at: Option<i64>,
+}
+
+/// Which audit records are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuditSelection {
+    /// Only records with a smaller number.
+    pub before: Option<i64>,
+    /// Only records from this time on, as Unix milliseconds.
+    pub since: Option<i64>,
+    /// Only records before this time.
+    pub until: Option<i64>,
+    /// The maximum number of records.
+    pub limit: usize,
 }
 
 /// One record of the audit log. Arguments and results are there as hashes only.

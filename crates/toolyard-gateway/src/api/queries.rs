@@ -43,6 +43,10 @@ pub(super) struct AuditPageQuery {
     pub(super) limit: Option<usize>,
     /// `next` of the previous page.
     pub(super) after: Option<i64>,
+    /// Only records from this time on, as Unix milliseconds: `recorded_at` is not smaller.
+    pub(super) since: Option<i64>,
+    /// Only records before this time.
+    pub(super) until: Option<i64>,
 }
 
 #[derive(Debug, Default, Deserialize, IntoParams)]

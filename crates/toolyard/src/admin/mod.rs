@@ -8,7 +8,8 @@ use std::{fmt, sync::Arc};
 use serde_json::Value;
 use toolyard_core::{AgentOrigin, BoxFuture};
 use toolyard_gateway::{
-    AdminError, AdminProvider, AgentDefinition, AuditLogRecord, AuditLogVerification, CallStatistics,
+    AdminError, AdminProvider, AgentDefinition, AuditLogRecord, AuditLogVerification, AuditSelection,
+    CallStatistics,
 };
 
 #[cfg(feature = "store")]
@@ -59,20 +60,12 @@ impl AdminProvider for ToolyardAdmin {
     }
 
     #[cfg(feature = "store")]
-    fn audit(
-        &self,
-        before: Option<i64>,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<AuditLogRecord>, AdminError>> {
-        Box::pin(async move { self.records.as_ref().ok_or(AdminError::NoStore)?.audit(before, limit).await })
+    fn audit(&self, selection: AuditSelection) -> BoxFuture<'_, Result<Vec<AuditLogRecord>, AdminError>> {
+        Box::pin(async move { self.records.as_ref().ok_or(AdminError::NoStore)?.audit(selection).await })
     }
 
     #[cfg(not(feature = "store"))]
-    fn audit(
-        &self,
-        _before: Option<i64>,
-        _limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<AuditLogRecord>, AdminError>> {
+    fn audit(&self, _selection: AuditSelection) -> BoxFuture<'_, Result<Vec<AuditLogRecord>, AdminError>> {
         Box::pin(std::future::ready(Err(AdminError::NoStore)))
     }
 

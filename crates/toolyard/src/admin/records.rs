@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use toolyard_gateway::{AdminError, AuditLogRecord, AuditLogVerification, CallStatistics, StoreGauges};
+use toolyard_gateway::{
+    AdminError, AuditLogRecord, AuditLogVerification, AuditSelection, CallStatistics, StoreGauges,
+};
 use toolyard_store::{
     AuditEntry, AuditQuery, AuditQueueStatus, AuditVerification, Store, StoreError, StoredAudit,
     StoredHistory, ToolStatistics,
@@ -32,13 +34,10 @@ impl StoredRecords {
         }
     }
 
-    pub(super) async fn audit(
-        &self,
-        before: Option<i64>,
-        limit: usize,
-    ) -> Result<Vec<AuditLogRecord>, AdminError> {
+    pub(super) async fn audit(&self, selection: AuditSelection) -> Result<Vec<AuditLogRecord>, AdminError> {
+        let AuditSelection { before, since, until, limit } = selection;
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let query = AuditQuery { before, limit, ..AuditQuery::default() };
+        let query = AuditQuery { before, since, until, limit, ..AuditQuery::default() };
         let entries = self.store.query_audit(&query).await.map_err(storage)?;
         // The store returns the oldest first.
         Ok(entries.into_iter().rev().map(audit_record).collect())

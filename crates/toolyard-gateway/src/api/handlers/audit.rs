@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
-    admin::{AuditLogRecord, AuditLogVerification, CallStatistics},
+    admin::{AuditLogRecord, AuditLogVerification, AuditSelection, CallStatistics},
     api::{
         ApiState,
         extract::{Admin, ApiQuery},
@@ -43,7 +43,9 @@ pub(in crate::api) fn routes() -> OpenApiRouter<ApiState> {
     responses((status = 200, body = AuditPage), (status = 404, body = ErrorBody)))]
 async fn list_audit(Admin(admin): Admin, ApiQuery(query): ApiQuery<AuditPageQuery>) -> ApiResult {
     let limit = page_limit(query.limit)?;
-    let mut records = admin.audit(query.after, limit.saturating_add(1)).await?;
+    let AuditPageQuery { after: before, since, until, .. } = query;
+    let selection = AuditSelection { before, since, until, limit: limit.saturating_add(1) };
+    let mut records = admin.audit(selection).await?;
     let next = cut_page(&mut records, limit, |record| record.number.to_string());
     Ok(json_of(StatusCode::OK, &AuditPage { records, next }))
 }

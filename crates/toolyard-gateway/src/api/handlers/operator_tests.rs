@@ -196,8 +196,7 @@ impl crate::AdminProvider for FakeAdmin {
 
     fn audit(
         &self,
-        _: Option<i64>,
-        _: usize,
+        _: crate::AuditSelection,
     ) -> BoxFuture<'_, Result<Vec<crate::AuditLogRecord>, AdminError>> {
         Box::pin(async { Err(AdminError::NoStore) })
     }

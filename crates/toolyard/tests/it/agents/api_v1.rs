@@ -192,6 +192,18 @@ async fn servers_statistics_and_the_audit_log_are_shown() {
     let (_, second) =
         api.get(&format!("/api/v1/audit?limit=1&after={}", first["next"].as_str().unwrap())).await;
     assert_eq!(second["records"][0]["number"], newest - 1, "{second}");
+    let (_, all) = api.get("/api/v1/audit?limit=500").await;
+    let at = second["records"][0]["recorded_at"].as_i64().unwrap();
+    for (query, times) in [
+        (format!("until={at}"), 0..at),
+        (format!("since={at}&until={}", at + 1), at..at + 1),
+        (format!("since={}", i64::MAX), 0..0),
+    ] {
+        let (_, page) = api.get(&format!("/api/v1/audit?limit=500&{query}")).await;
+        let mut wanted = all["records"].as_array().unwrap().clone();
+        wanted.retain(|record| times.contains(&record["recorded_at"].as_i64().unwrap()));
+        assert_eq!(page["records"], json!(wanted), "{query}");
+    }
 }
 
 #[tokio::test]
