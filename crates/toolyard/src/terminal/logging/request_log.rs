@@ -17,17 +17,18 @@ impl RequestLog {
 
 impl OperationObserver for RequestLog {
     fn observe(&self, operation: &Operation) {
-        let (method, subject, caller, client, http_status) = match &operation.kind {
+        let (method, subject, caller, client, status) = match &operation.kind {
             OperationKind::ServerRequest { method, target, resource, caller, client, .. } => {
                 (method, target.as_deref().or(resource.as_deref()), caller, client.as_deref(), None)
             }
             OperationKind::HttpRequest { method, route, status, caller, .. } => {
                 let route = route.as_deref().unwrap_or("unknown");
-                (method, Some(route), caller, None, status.map(|status| status.to_string()))
+                (method, Some(route), caller, None, *status)
             }
             _ => return,
         };
-        let status = http_status.as_deref().or(operation.error_type.as_deref()).unwrap_or("ok");
+        // Two fields, because one whose values are numbers or words has no type in a log database.
+        let outcome = status.is_none().then(|| operation.error_type.as_deref().unwrap_or("ok"));
         let duration_ms = (operation.duration.as_secs_f64() * 1e6).round() / 1e3;
         let context = operation.span.map(|span| span.context);
         let trace_id = context.map(|context| format!("{:032x}", context.trace_id));
@@ -37,6 +38,7 @@ impl OperationObserver for RequestLog {
             method = &**method,
             target = subject,
             status,
+            outcome,
             duration_ms,
             trace_id,
             span_id,

@@ -229,14 +229,16 @@ async fn the_json_log_has_one_line_per_request_with_the_ids_of_its_trace() {
     let gateway = HttpGateway::spawn(&fixture.home, command);
     call_in_trace(&gateway, json!({"name": "add", "arguments": {"a": 1}})).await;
     gateway.send_request("", "tools/list", json!({})).await;
+    assert_eq!(gateway.get("/api/v1/servers", gateway.token.as_deref()).await.0, 200);
     let log = gateway.stop().await;
     let lines: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let requests: Vec<&Value> = lines.iter().filter(|line| line["target"] == "toolyard::requests").collect();
-    assert_eq!(requests.len(), 2, "{log}");
+    assert_eq!(requests.len(), 3, "{log}");
+    assert_eq!(requests[2]["fields"]["status"], json!(200), "a number");
     let fields = &requests[0]["fields"];
     assert_eq!(requests[0]["level"], "info");
     assert_eq!(
-        (&fields["method"], &fields["target"], &fields["status"]),
+        (&fields["method"], &fields["target"], &fields["outcome"]),
         (&json!("tools/call"), &json!("add"), &json!("ok"))
     );
     assert_eq!(fields["trace_id"], TRACE_ID, "the ids of the client, because no span is recorded here");
