@@ -130,7 +130,7 @@ mod tests {
     use crate::text::Language;
 
     #[test]
-    fn failures_that_pages_show_are_translated() {
+    fn known_codes_are_translated() {
         let text = FailureText::of(Language::Chinese);
         for code in ["context_length_exceeded", "quota_exceeded", "result_not_found", "settings_unreadable"] {
             assert!(text.by_code(code).is_some(), "{code}");

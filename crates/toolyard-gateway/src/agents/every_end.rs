@@ -1,4 +1,5 @@
-//! All ends of runs and of steps, for tests: a `match` on them has a wildcard, so that the compiler does not notice a new one.
+//! All ends of runs and of steps, for tests: a `match` on these `#[non_exhaustive]` enums has a wildcard, so the compiler does not
+//! report a variant that it does not handle.
 
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -12,7 +13,7 @@ pub(crate) fn every_step_end() -> Vec<StepEnd> {
     every_variant("end")
 }
 
-/// What serde says of an unknown variant names them all.
+/// All variants, as serde's error for an unknown one lists them.
 fn every_variant<T: DeserializeOwned>(tag: &str) -> Vec<T> {
     let variant = |name: &str| {
         let mut fields = json!({

@@ -422,7 +422,7 @@ fn a_write_with_equivalents_is_tried_once_at_each_until_it_is_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn why_a_write_is_repeated_is_explained_and_dropping_it_then_changes_nothing() {
+async fn a_retry_of_an_unsent_write_is_explained_and_has_no_pending_effect() {
     let hub = ToolHub::default();
     let store = test_tool("store", "a").writes().with_behavior(Behavior::NeverSent(9, ErrorKind::Failed));
     register(&hub, &[store]);

@@ -18,7 +18,7 @@ use toolyard_mcp_client::config::{HttpKind, McpServerConfig, TransportConfig};
 use crate::test_host::TestHost;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// With a session of this name, the server begins no other one.
+/// While a session has this id, the server begins no other.
 const LAST_SESSION: &str = "last";
 
 /// A legacy server that counts the calls of each of its sessions.

@@ -1,9 +1,8 @@
 """A small MCP server that keeps state: who is logged in, and a counter.
 
 usage: stateful_server.py FILE [legacy|stateless|modern] [PORT]
-On stdio, each process has one state. Over HTTP, each session of a legacy client has one; a server that gives sessions no id
-("stateless"), and a modern one, has one in all. FILE
-gets a line for each process id on stdio, and the port over HTTP.
+On stdio, each process has one state. Over HTTP, a legacy server has one for each session; a modern server, and a stateless one (which
+gives its sessions no id), has one in all. FILE gets a line for each process id on stdio, and the port over HTTP.
 """
 import http.server, json, os, sys, threading, time, uuid
 

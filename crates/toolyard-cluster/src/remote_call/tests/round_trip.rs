@@ -195,7 +195,7 @@ proptest! {
         prop_assert_eq!(*outcome, Ok(output));
     }
 
-    /// The mark of a call that was never sent does not cross: another process cannot claim it.
+    /// The mark of [`ToolError::never_sent`] does not cross: no other process can set it.
     #[test]
     fn errors_cross_unchanged(error in error()) {
         let wire = Box::new(WireError::from(error.clone().never_sent()));

@@ -191,7 +191,7 @@ async fn pages_of_runs_do_not_name_runs_of_other_callers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn runs_of_a_time_are_listed() {
+async fn runs_are_filtered_by_creation_time() {
     let agents = TestAgents::in_memory();
     let api = HttpApi::of_agents(agents.service());
     let ada = caller("ada", None);
