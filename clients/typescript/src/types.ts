@@ -139,7 +139,7 @@ export interface Approval {
   text: string;
   /** The parts of `text`, if the run records them. `notes` are for the approver. */
   arguments: Record<string, unknown> | null;
-  /** In place of `arguments`, if long values are shortened or hidden characters are escaped. */
+  /** The arguments as text, in place of `arguments`, if they are shortened or have hidden characters; these are escaped. */
   arguments_text: string | null;
   effects: string | null;
   notes: string[];
@@ -153,7 +153,7 @@ export interface UnknownStep {
   tool: string;
   source: string | null;
   arguments: Record<string, unknown> | null;
-  /** In place of `arguments`, if they are shortened or have hidden characters, which are escaped. */
+  /** The arguments as text, in place of `arguments`, if they are shortened or have hidden characters; these are escaped. */
   arguments_text: string | null;
   started_at: number;
 }
@@ -197,7 +197,7 @@ export interface RunStep {
   started_at: number | null;
   duration_ms: number | null;
   arguments: Record<string, unknown> | null;
-  /** In place of `arguments`, if they are shortened or have hidden characters, which are escaped. */
+  /** The arguments as text, in place of `arguments`, if they are shortened or have hidden characters; these are escaped. */
   arguments_text: string | null;
   output: string | null;
   attempts: StepAttempt[];
@@ -224,7 +224,7 @@ export interface RunDetails {
   pending_approvals: Record<string, unknown>[];
   unknown_steps: unknown[];
   usage: Record<string, unknown>;
-  /** As `after` of `run.events`, it continues behind what this object tells. */
+  /** The number of the newest event: the value of `after` of `run.events` that reads what follows. */
   last_event: number | null;
   effects: Effect[];
   review: Review | null;
@@ -304,7 +304,7 @@ export interface StepStarted extends EventBase {
   type: "step_started";
   step: string;
   arguments?: Record<string, unknown>;
-  /** In place of `arguments`, if they are shortened or have hidden characters, which are escaped. */
+  /** The arguments as text, in place of `arguments`, if they are shortened or have hidden characters; these are escaped. */
   arguments_text?: string;
   target?: string;
   notes?: string[];

@@ -164,7 +164,7 @@ class Approval(TypedDict):
     text: str
     #: The parts of `text`, if the run records them. `notes` are for the approver.
     arguments: Optional[Dict[str, Any]]
-    #: In place of `arguments`, if long values are shortened or hidden characters are escaped.
+    #: The arguments as text, in place of `arguments`, if they are shortened or have hidden characters; these are escaped.
     arguments_text: Optional[str]
     effects: Optional[str]
     notes: List[str]
@@ -179,7 +179,7 @@ class UnknownStep(TypedDict):
     tool: str
     source: Optional[str]
     arguments: Optional[Dict[str, Any]]
-    #: In place of `arguments`, if they are shortened or have hidden characters, which are escaped.
+    #: The arguments as text, in place of `arguments`, if they are shortened or have hidden characters; these are escaped.
     arguments_text: Optional[str]
     started_at: int
 
@@ -227,7 +227,7 @@ class RunStep(TypedDict):
     started_at: Optional[int]
     duration_ms: Optional[int]
     arguments: Optional[Dict[str, Any]]
-    #: In place of `arguments`, if they are shortened or have hidden characters, which are escaped.
+    #: The arguments as text, in place of `arguments`, if they are shortened or have hidden characters; these are escaped.
     arguments_text: Optional[str]
     output: Optional[str]
     attempts: List[StepAttempt]
@@ -255,7 +255,7 @@ class RunDetails(TypedDict):
     pending_approvals: List[Dict[str, Any]]
     unknown_steps: List[Any]
     usage: Dict[str, Any]
-    #: As `after` of `run.events`, it continues behind what this object tells.
+    #: The number of the newest event: the value of `after` of `run.events` that reads what follows.
     last_event: Optional[int]
     effects: List[Effect]
     review: Optional[Review]
@@ -335,7 +335,7 @@ class StepStarted(EventBase):
     type: Literal["step_started"]
     step: str
     arguments: NotRequired[Dict[str, Any]]
-    #: In place of `arguments`, if they are shortened or have hidden characters, which are escaped.
+    #: The arguments as text, in place of `arguments`, if they are shortened or have hidden characters; these are escaped.
     arguments_text: NotRequired[str]
     target: NotRequired[str]
     notes: NotRequired[List[str]]

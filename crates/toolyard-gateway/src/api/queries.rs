@@ -43,7 +43,7 @@ pub(super) struct AuditPageQuery {
     pub(super) limit: Option<usize>,
     /// `next` of the previous page.
     pub(super) after: Option<i64>,
-    /// Only records from this time on, as Unix milliseconds: `recorded_at` is not smaller.
+    /// Only records with `recorded_at` at this time or later, in Unix milliseconds.
     pub(super) since: Option<i64>,
     /// Only records before this time.
     pub(super) until: Option<i64>,

@@ -69,10 +69,10 @@ pub(in crate::agents::api) struct PendingApproval {
     text: String,
     /// The effects of the tool in words, such as `writes, open world`; null if the run does not record them.
     effects: Option<String>,
-    /// The arguments, secrets redacted; null if the run does not record them, or has a text of them.
+    /// The arguments, secrets redacted; null if the run does not record them, or if `arguments_text` is set.
     #[schema(value_type = Option<Object>)]
     arguments: Option<Map<String, Value>>,
-    /// In place of `arguments`, if long values are shortened or hidden characters are escaped.
+    /// The arguments as text, in place of `arguments`, if they are shortened or have hidden characters; these are escaped.
     arguments_text: Option<String>,
     /// Notes for the approver.
     notes: Vec<String>,

@@ -1,9 +1,9 @@
-//! The arguments of a call as the API shows them: an object, or a text where the records have no more than that.
+//! The arguments of a call as the API shows them: an object, or text if the record has no complete object.
 
 use serde_json::{Map, Value};
 use toolyard_core::{RawJson, escape_unsafe, text::sanitize_json};
 
-/// Arguments from a record. One of the fields is set, none if the record has no arguments.
+/// Arguments from a record. At most one field is set: none if the record has no arguments.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(in crate::agents::api) struct RecordedArguments {
     pub(in crate::agents::api) object: Option<Map<String, Value>>,
@@ -12,7 +12,7 @@ pub(in crate::agents::api) struct RecordedArguments {
 }
 
 impl RecordedArguments {
-    /// Reads what a record has: JSON, or what is left of it.
+    /// Reads the arguments of a record: JSON, which may be shortened.
     pub(in crate::agents::api) fn of(recorded: &str) -> Self {
         if recorded.is_empty() {
             return Self::default();
@@ -24,7 +24,7 @@ impl RecordedArguments {
     }
 }
 
-/// The object that a text is. `None` if it has hidden characters: responses drop these from the strings of an object, so that an
+/// Parses a text as an object. `None` if it has hidden characters: responses drop these from the strings of an object, so an
 /// approver would not see them.
 fn visible_object(text: &str) -> Option<Map<String, Value>> {
     let json = RawJson::parse(text.to_owned()).ok()?;

@@ -91,7 +91,7 @@ pub(in crate::agents::api) struct RunDetails {
     pub(in crate::agents::api) unknown_steps: Vec<UnknownStep>,
     /// Tokens and cost.
     pub(in crate::agents::api) usage: ApiUsage,
-    /// The number of its newest event, from 0. As `after` of the event log or stream, it leads to what follows.
+    /// The number of its newest event, from 0: the value of `after` that reads what follows.
     pub(in crate::agents::api) last_event: Option<i64>,
 }
 
@@ -143,10 +143,10 @@ pub(in crate::agents::api) struct UnknownStep {
     step: String,
     tool: String,
     source: Option<String>,
-    /// The arguments, secrets redacted; null if the journal has a text of them.
+    /// The arguments, secrets redacted; null if `arguments_text` is set.
     #[schema(value_type = Option<Object>)]
     arguments: Option<Map<String, Value>>,
-    /// In place of `arguments`, if they are shortened or have hidden characters, which are escaped.
+    /// The arguments as text, in place of `arguments`, if they are shortened or have hidden characters; these are escaped.
     arguments_text: Option<String>,
     started_at: i64,
 }

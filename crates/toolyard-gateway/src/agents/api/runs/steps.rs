@@ -52,10 +52,10 @@ pub(in crate::agents::api) struct RunStep {
     started_at: Option<i64>,
     /// How long its latest attempt took, once it ended.
     duration_ms: Option<u64>,
-    /// The arguments, secrets redacted: those of the plan until the step is started. Null if there are none, or only a text.
+    /// The arguments, secrets redacted: those of the plan until the step is started. Null if there are none, or if `arguments_text` is set.
     #[schema(value_type = Option<Object>)]
     arguments: Option<Map<String, Value>>,
-    /// In place of `arguments`, if they are shortened or have hidden characters, which are escaped.
+    /// The arguments as text, in place of `arguments`, if they are shortened or have hidden characters; these are escaped.
     arguments_text: Option<String>,
     /// The beginning of the result.
     output: Option<String>,
@@ -80,10 +80,10 @@ pub(in crate::agents::api) struct StepAttempt {
     started_at: i64,
     /// Null until it ends.
     duration_ms: Option<u64>,
-    /// The arguments, secrets redacted. Null if there are none, or only a text.
+    /// The arguments, secrets redacted. Null if there are none, or if `arguments_text` is set.
     #[schema(value_type = Option<Object>)]
     arguments: Option<Map<String, Value>>,
-    /// In place of `arguments`, if they are shortened or have hidden characters, which are escaped.
+    /// The arguments as text, in place of `arguments`, if they are shortened or have hidden characters; these are escaped.
     arguments_text: Option<String>,
     /// Why it failed; null if it did not, or has not ended.
     error: Option<String>,

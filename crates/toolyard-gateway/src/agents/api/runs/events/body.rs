@@ -76,7 +76,7 @@ pub(in crate::agents::api) enum ApiEventBody {
         /// The resolved arguments, secrets redacted.
         #[serde(skip_serializing_if = "Option::is_none")]
         arguments: Option<Map<String, Value>>,
-        /// In place of `arguments`, if the log has no more than a text of them: shortened, or with hidden characters as escapes.
+        /// The arguments as text, in place of `arguments`, if they are shortened or have hidden characters; these are escaped.
         #[serde(skip_serializing_if = "Option::is_none")]
         arguments_text: Option<String>,
         /// What the call is about: its short arguments, secrets redacted.

@@ -20,7 +20,7 @@ use super::arguments::RecordedArguments;
 
 /// What a run waits for starts with this if it is a step whose outcome is unknown, and is the id of an approval otherwise.
 const UNKNOWN_STEP_PREFIX: &str = "step ";
-/// What is said of a step with an end that is no part of the API.
+/// The message of a step whose end the API does not know.
 pub(super) const UNKNOWN_END: &str = "the step ended in an unknown way";
 
 /// The JSON Schema (2020-12) of a run event.
