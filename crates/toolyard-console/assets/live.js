@@ -7,7 +7,7 @@
   if (!live) return;
   const announcer = document.querySelector("[data-announce]");
   const offline = document.querySelector("[data-offline]");
-  const ENDS = { done: "done", failed: "failed", denied: "failed", unknown: "unknown", skipped: "skipped", simulated: "skipped" };
+  const END_STATES = { done: "done", failed: "failed", denied: "failed", unknown: "unknown", skipped: "skipped", simulated: "skipped" };
   const root = () => live.querySelector("[data-run]");
   let nodes = new Map();
   let answer = "";
@@ -69,7 +69,7 @@
     shownHtml = "";
     switch (event.type) {
       case "step_started": setState(event.step, "running"); break;
-      case "step_ended": setState(event.step, ENDS[event.state] || "failed"); break;
+      case "step_ended": setState(event.step, END_STATES[event.state] || "failed"); break;
       case "approval_requested": setState(event.step, "needs_approval"); break;
       case "approval_decided": setState(event.step, event.allow ? "running" : "failed"); break;
       case "step_repaired": setState(event.step, "waiting"); break;

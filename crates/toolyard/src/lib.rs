@@ -111,7 +111,7 @@ pub use settings::{DurationSetting, Settings, SettingsError};
 pub use toolyard::SkillEnvironment;
 pub use toolyard::{Error, Toolyard, ToolyardBuilder};
 
-// What is `doc(hidden)`, here and in methods, is for the program `toolyard` only: it may change in any release.
+// Items that are `doc(hidden)`, here and in methods, are for the program `toolyard` only, and may change in any release.
 #[doc(hidden)]
 #[cfg(feature = "agent")]
 pub use policy::{load_policy, load_policy_files};

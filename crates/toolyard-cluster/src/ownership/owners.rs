@@ -64,6 +64,7 @@ pub struct SessionOwners {
     turns: Vec<tokio::sync::Mutex<()>>,
     /// Ends what this process has of a session that it no longer owns.
     end_session: EndSession,
+    /// Tells whether the server may remember something in a session.
     has_state: HasState,
     /// Whether this process takes no more sessions, because it ends.
     is_closing: AtomicBool,
@@ -115,8 +116,8 @@ impl fmt::Debug for SessionOwners {
 
 impl SessionOwners {
     /// The owners of sessions, as the store's leases say. `end_session` gets the name of each session that this process must not use any
-    /// more, and completes when nothing of it is left. `has_state` gets the name of a session that another process had, and says whether
-    /// its end lost anything.
+    /// more, and completes when nothing of it is left. `has_state` gets the name of a session that another process owned, and tells whether
+    /// the server may have remembered something in it.
     pub fn new(
         peers: Arc<dyn Peers>,
         leases: Arc<dyn SessionLeases>,
@@ -260,7 +261,7 @@ impl SessionOwners {
         }
     }
 
-    /// Whether the end of the earlier session lost anything. Without an answer in time, it did.
+    /// Whether state was lost with the session of the previous owner. True if there is no answer in time.
     async fn has_lost_state(&self, session: &str) -> bool {
         let answer = (self.has_state)(session);
         tokio::time::timeout(self.settings.lease / 2, answer).await.unwrap_or(true)

@@ -193,7 +193,7 @@ pub(crate) struct PendingApproval {
 #[serde(default)]
 pub(crate) struct ArgumentsView {
     arguments: Option<Value>,
-    /// In place of them, if they were shortened or have hidden characters, which are escaped.
+    /// The arguments as text, in place of `arguments`, if they were shortened or have hidden characters; these are escaped.
     arguments_text: Option<String>,
 }
 

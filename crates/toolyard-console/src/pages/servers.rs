@@ -94,7 +94,7 @@ pub(super) struct ServerRow {
 
 impl ServerRow {
     pub(super) fn of(server: ServerView, text: &ServersText) -> Self {
-        let counts_held = counts_held_tools(&server);
+        let only_held_tools = has_only_held_tools(&server);
         Self {
             path: format!("/console/servers/{}", url_encode(&server.name)),
             tools_path: format!("/console/tools?source={}", url_encode(&server.name)),
@@ -107,11 +107,11 @@ impl ServerRow {
                 _ => "state-idle",
             },
             problem: match &server.problem {
-                Some(_) if counts_held => Some(fill(text.held_count, server.awaiting_approval)),
+                Some(_) if only_held_tools => Some(fill(text.held_count, server.awaiting_approval)),
                 Some(problem) => Some(shorten(problem, MAX_PROBLEM_CHARS).into_owned()),
                 None => None,
             },
-            is_english_problem: !counts_held,
+            is_english_problem: !only_held_tools,
             server,
         }
     }
@@ -124,8 +124,8 @@ impl ServerRow {
     }
 }
 
-/// Whether the problem of a server is only that tools await approval. Other problems are texts of the gateway, in English.
-fn counts_held_tools(server: &ServerView) -> bool {
+/// Whether the only problem of a server is that tools await approval, which can be translated.
+fn has_only_held_tools(server: &ServerView) -> bool {
     let text = match server.awaiting_approval {
         1 => "1 tool awaits approval".to_owned(),
         count => format!("{count} tools await approval"),

@@ -73,7 +73,7 @@ impl ServersText {
         }
     }
 
-    /// Why a tool is held, if this is a reason of the gateway that names nothing. Others stay in English.
+    /// The translation of a fixed reason why a tool is held. Reasons with names in them have none, and stay in English.
     pub(crate) fn held_reason(&self, reason: &str) -> Option<&'static str> {
         let known = [
             (Self::ENGLISH.held_changed, self.held_changed),

@@ -40,8 +40,8 @@ impl SourceScope {
         self.program.is_some() && self.program == other.program && self.labels != other.labels
     }
 
-    /// What distinguishes the source from the others, as one short text: its labels that not all of them have too, files
-    /// without their folders, or else its `name` if these labels only name options or variables. `None` if nothing does.
+    /// A short text that distinguishes the source from the others: its labels that not all of them have, files without their
+    /// folders. If these labels only name options or variables, the text is `name`. `None` if there are no such labels.
     pub fn distinction<'a>(&self, name: &str, others: impl Iterator<Item = &'a Self>) -> Option<String> {
         let others: Vec<&Self> = others.collect();
         let is_common = |label: &String| others.iter().all(|other| other.labels.contains(label));
@@ -55,7 +55,7 @@ impl SourceScope {
             let is_shared = other_labels.iter().any(|other| *other != label && file_name(other) == file);
             if is_shared { label.clone() } else { file.to_owned() }
         };
-        let shown = own.into_iter().filter(|label| says_what(label)).take(MAX_SHOWN_LABELS).map(short);
+        let shown = own.into_iter().filter(|label| is_descriptive(label)).take(MAX_SHOWN_LABELS).map(short);
         let text = shown.collect::<Vec<String>>().join(", ");
         Some(match text.chars().nth(MAX_SHOWN_CHARS) {
             _ if text.is_empty() => name.to_owned(),
@@ -66,14 +66,14 @@ impl SourceScope {
 }
 
 /// Whether a label says what the source acts on, rather than only the name of an option, variable or secret.
-fn says_what(label: &str) -> bool {
+fn is_descriptive(label: &str) -> bool {
     let is_name_char = |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_';
     let is_bare_option = label.starts_with('-') && !label.contains(' ');
     let is_hidden = label.starts_with("${") || label.contains("[redacted:");
     !is_hidden && !is_bare_option && !label.chars().all(is_name_char)
 }
 
-/// The name of a file, if the label is a path of one. Of a folder the whole path is needed: callers choose by it.
+/// The file name of a label that is the path of a file. Other labels stay whole: callers choose by the path of a folder.
 fn file_name(label: &str) -> &str {
     let name = label.rsplit('/').next().unwrap_or(label);
     let has_extension = name.rsplit_once('.').is_some_and(|(stem, _)| !stem.is_empty());
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_that_say_nothing_are_not_shown() {
+    fn labels_that_only_name_options_or_secrets_are_not_shown() {
         let other = scope(&["/b/other.json", "--local-timezone UTC"]);
         let shown =
             |labels: &[&str]| scope(labels).distinction("my-notes", [&other].into_iter()).unwrap_or_default();

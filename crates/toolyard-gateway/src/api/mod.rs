@@ -85,7 +85,7 @@ pub struct HttpApiConfig {
     pub metrics: Option<Arc<Metrics>>,
     /// Who may read `/metrics`.
     pub metrics_access: MetricsAccess,
-    /// A token that opens `/metrics` and nothing else. Only the MCP server accepts it.
+    /// A token that opens `/metrics` and nothing else. The MCP server checks it; [`HttpApi::router`] does not.
     pub metrics_token: Option<AccessToken>,
     /// The MCP server beside this API, whose sessions and requests are in `/metrics`.
     pub mcp_server: Option<Arc<McpServer>>,

@@ -345,7 +345,7 @@ impl Call<'_> {
                 target: "toolyard_hub::upstream",
                 source = %candidate.source_id(),
                 tool = &*candidate.name,
-                // The only label of a server with a URL.
+                // A server with a URL has its host as the only label.
                 host = scope.labels.first().filter(|_| scope.program.is_none()).map(String::as_str),
                 error = error.message(),
                 hint = error.hint(),

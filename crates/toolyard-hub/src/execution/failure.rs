@@ -17,7 +17,7 @@ pub(crate) struct CandidateFailure {
 
 impl CandidateFailure {
     pub(crate) fn of(candidate: &ToolCandidate, mut error: ToolError) -> Self {
-        // Taken, because a tool that itself calls the hub may fail with this error after other calls that were sent.
+        // Taken out of the error: a tool that itself calls the hub may return this error after other calls that were sent.
         let never_sent = error.take_never_sent() && error.had_no_effect();
         let had_no_effect = candidate.hints.read_only || error.had_no_effect();
         Self { error, had_no_effect, never_sent, repeatable: candidate.hints.repeatable() }

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-/// How calls are retried that are safe to repeat, or of which nothing was sent.
+/// How a call is retried that is safe to repeat, or of which nothing was sent.
 #[derive(Debug, Clone, Copy)]
 pub struct RetryPolicy {
     /// Total attempts, including the first.

@@ -64,7 +64,7 @@ impl ProxyIdentity {
         Ok(Arc::new(identity))
     }
 
-    /// The address of the client: the last one that was not a trusted proxy. What stands before it may be invented.
+    /// The address of the client: the last one in the header that is not a trusted proxy. A client can invent those before it.
     pub(crate) fn client_address(&self, connection: IpAddr, forwarded_for: &str) -> IpAddr {
         let mut client = connection;
         for address in forwarded_for.rsplit(',').map(str::trim) {

@@ -122,7 +122,7 @@ impl McpTool {
                 let (caller_token_error, is_unsent) =
                     (server.caller_token_error(&error), error.was_never_sent());
                 let error = caller_token_error.unwrap_or_else(|| error.into_tool_error(&self.server.config));
-                return Err(if is_unsent { server.until_next_start(error) } else { error });
+                return Err(if is_unsent { server.delay_retry_to_next_start(error) } else { error });
             }
         };
         result.into_output().map_err(|error| error.on_source(&self.server.config.id))
@@ -203,11 +203,11 @@ impl ManagedServer {
             ConnectError::TemporarilyUnavailable { .. } => true,
             other => connect_signal(other) == SourceSignal::Faulty,
         };
-        if may_pass { self.until_next_start(unavailable) } else { unavailable }
+        if may_pass { self.delay_retry_to_next_start(unavailable) } else { unavailable }
     }
 
-    /// Lets a retry of the same call wait for the next start if that is near: before it, the server would not even be contacted.
-    fn until_next_start(&self, error: ToolError) -> ToolError {
+    /// Lets a retry of the call wait for the next start of the server if that is near: an earlier retry would not contact it.
+    fn delay_retry_to_next_start(&self, error: ToolError) -> ToolError {
         let ServerState::Down { retry_at, .. } = self.state() else { return error };
         let delay = retry_at.saturating_duration_since(Instant::now());
         let is_near = !delay.is_zero() && delay <= MAX_AWAITED_RETRY_DELAY;
@@ -349,7 +349,7 @@ impl Tool for McpTool {
         Box::pin(async move {
             let mut was_sent = false;
             let outcome = self.execute(request, context, &mut was_sent).await;
-            // What was done here decides, and not what the error says: a server can choose that.
+            // Not by the kind of the error, which a server can choose.
             outcome.map_err(|error| if was_sent { error } else { error.never_sent() })
         })
     }

@@ -150,7 +150,7 @@ impl AccessToken {
         Self { identity: Arc::new(CallerIdentity::local_token(sha256(&text))), text }
     }
 
-    /// Whoever presents the token; `None` if it is another one.
+    /// The identity of the token's holder if `presented` is this token.
     pub fn holder(&self, presented: &str) -> Option<Arc<CallerIdentity>> {
         self.matches(presented).then(|| Arc::clone(&self.identity))
     }

@@ -281,7 +281,7 @@ impl BackgroundWriter {
             };
             match written {
                 Some(Ok(())) => self.acknowledge(count).await,
-                // Batches that were appended all the same are recognized.
+                // If the failed write did append its batches, the next one recognizes them.
                 Some(Err(_)) if self.failing.is_none() && stale_connections < MAX_STALE_CONNECTIONS => {
                     stale_connections += 1;
                 }
@@ -353,7 +353,7 @@ impl BackgroundWriter {
         }
     }
 
-    /// Says once where the records of an outage are.
+    /// Logs an outage once, with the file that keeps its records.
     fn log_outage(&mut self) {
         let backlog = lock(&self.backlog);
         let reason = self.failing.as_mut().and_then(|outage| outage.reason.take());

@@ -55,7 +55,7 @@ const NO_SOURCE: &str = "none";
 /// Series of counters; a histogram has many lines per series, and so fewer series.
 const MAX_COUNTER_SERIES: usize = 2_000;
 const MAX_HISTOGRAM_SERIES: usize = 500;
-/// Servers choose error types, and those of one method leave room for other methods.
+/// Servers choose error types; those of one method must leave room for the other methods.
 const MAX_SERIES_PER_METHOD: usize = 40;
 /// The label of JSON-RPC codes that neither JSON-RPC nor MCP has: servers choose them freely.
 const OTHER_ERROR: &str = "_OTHER";

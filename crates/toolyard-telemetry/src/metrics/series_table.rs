@@ -61,7 +61,7 @@ impl<const N: usize, V: Default> SeriesTable<N, V> {
         self
     }
 
-    /// Limits the series of each value of this label, so that one leaves room for the others.
+    /// Limits the series of each value of this label, so that one value leaves room for the others.
     pub(super) fn with_share(mut self, position: usize, max_series: usize) -> Self {
         self.limits.share = Some((position, max_series));
         self

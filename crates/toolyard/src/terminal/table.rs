@@ -7,8 +7,8 @@ use super::{fit_line, sanitize};
 const GAP: usize = 2;
 /// A column is not made narrower than this, if it is wider.
 const MIN_COLUMN_WIDTH: usize = 8;
-/// The last column, which describes the row, keeps this part of the width.
-const MIN_LAST_COLUMN_SHARE: usize = 4;
+/// The last column, which describes the row, keeps at least a quarter of the width.
+const LAST_COLUMN_DIVISOR: usize = 4;
 
 /// The heading and the rows, sanitized, one line each. With a `width`, columns are shortened so that every line fits.
 pub(super) fn table_lines<const N: usize>(
@@ -34,7 +34,7 @@ fn fit_columns(natural: &[usize], total: usize) -> Vec<usize> {
     let mut widths: Vec<usize> = natural.iter().map(|width| *width.min(&room)).collect();
     let last = natural.len().saturating_sub(1);
     let minimum = |column: usize| match column == last {
-        true => MIN_COLUMN_WIDTH.max(total / MIN_LAST_COLUMN_SHARE),
+        true => MIN_COLUMN_WIDTH.max(total / LAST_COLUMN_DIVISOR),
         false => MIN_COLUMN_WIDTH,
     };
     while widths.iter().sum::<usize>() > room {

@@ -29,7 +29,7 @@ pub(super) async fn decide(
         return form.render_invalid(Section::Approvals);
     };
     if decision.is_allowed()
-        && let Err(failure) = check_shown(&console, &form, &run, approval).await
+        && let Err(failure) = check_whole_call_is_shown(&console, &form, &run, approval).await
     {
         return render_failure(&form.visitor, Section::Approvals, &failure);
     }
@@ -45,9 +45,9 @@ pub(super) async fn decide(
     }
 }
 
-/// Whether the page of the run shows the whole call. The page does not let anybody allow another one, but another client of the
-/// form may try.
-async fn check_shown(
+/// Fails unless the page of the run shows the whole call. The page has no button to allow another one, but a client may send the
+/// form without the button.
+async fn check_whole_call_is_shown(
     console: &ConsoleState,
     form: &SignedForm,
     run: &str,

@@ -25,8 +25,8 @@ pub trait Authenticator: Send + Sync + fmt::Debug {
         None
     }
 
-    /// The address of the client, for logs: that of the connection, unless a trusted proxy names another in `X-Forwarded-For`. Several
-    /// such headers are one, separated by commas.
+    /// The address of the client, for logs: that of the connection, unless a trusted proxy names another in `X-Forwarded-For`.
+    /// `forwarded_for` has all values of this header, joined with commas.
     fn client_address(&self, connection: IpAddr, forwarded_for: &str) -> IpAddr {
         let _ = forwarded_for;
         connection

@@ -270,9 +270,9 @@ impl ToolError {
         self
     }
 
-    /// Marks a call of which nothing left this process, so that it may be made again whatever its tool does. Only the code that
-    /// would have sent it knows that: the mark is neither serialized nor among the [`ToolErrorParts`](crate::ToolErrorParts), so
-    /// no server and no other process can set it.
+    /// Marks the error of a call of which nothing left this process, so that the call may be retried whatever its tool does. Only
+    /// the code that would have sent it can tell. So the mark is neither serialized nor among the
+    /// [`ToolErrorParts`](crate::ToolErrorParts), and no server and no other process can set it.
     pub fn never_sent(mut self) -> Self {
         self.0.never_sent = true;
         self

@@ -8,8 +8,8 @@ use super::{
 };
 use crate::SourceId;
 
-/// All parts of a [`ToolError`]. `ToolError::from(ToolErrorParts::from(error))` equals `error`, without the mark of
-/// [`ToolError::never_sent`], which holds in one process only.
+/// All parts of a [`ToolError`]. `ToolError::from(ToolErrorParts::from(error))` equals `error`, except for the mark of
+/// [`ToolError::never_sent`], which never leaves the process.
 ///
 /// Unlike the serialized form of an error, which is for people and models, the parts are complete: they contain what the server
 /// sent and the link of a sign-in. They are for transfer between processes of one operator, not for logs or stores.

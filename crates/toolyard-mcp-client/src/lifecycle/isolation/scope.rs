@@ -45,8 +45,8 @@ impl ManagedServer {
         self.keeps_state() && !self.config.stateless && has_state()
     }
 
-    /// Whether the server remembers something in its sessions with this process, so that another process cannot continue them.
-    /// Connects to find out; without a connection, it does.
+    /// Whether the server may remember something in its sessions with this process, so that another process cannot continue them.
+    /// Connects to find out; true if that fails.
     pub async fn has_session_state(self: &Arc<Self>) -> bool {
         // What a program remembers ends with the program, which this process starts.
         if self.config.has_log() {

@@ -56,7 +56,7 @@ pub(super) struct HttpConnection {
 #[derive(Debug, Clone, Default)]
 struct HttpSession {
     id: Option<HeaderValue>,
-    /// Whether the server gave the latest session an id, even if it does not know that any more.
+    /// Whether the server gave the latest session an id; stays set when that session expires.
     had_id: bool,
     version: Option<HeaderValue>,
     /// Modern revisions have no sessions and no resumption, and closing a stream cancels its request.

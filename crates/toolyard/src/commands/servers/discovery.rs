@@ -131,8 +131,8 @@ pub(crate) fn note_undiscovered(toolyard: &Toolyard, context: &CliContext, outpu
     }
 }
 
-/// Starts servers concurrently until all have answered or took longer than `max_wait`, or the user interrupts, which is an
-/// error. The others have no outcome.
+/// Starts servers concurrently, and waits for each of them for `max_wait` at most. Servers that did not answer by then have no
+/// outcome. Fails if the user interrupts; the outcomes until then are returned, too.
 async fn start(
     servers: &[Arc<ManagedServer>],
     manager: &McpManager,

@@ -61,7 +61,7 @@ pub(super) async fn test(
         tested
     });
     let all = stream::iter(tests).buffer_unordered(MAX_CONCURRENT_TESTS).collect::<Vec<_>>();
-    let all = reporting_slowness(all, SLOW_START, || {
+    let all = report_if_slow(all, SLOW_START, || {
         let names = pending.names();
         if !names.is_empty() {
             output.message(&format!(
@@ -100,7 +100,7 @@ pub(super) async fn test(
 }
 
 /// Awaits this work, and calls `report` once if it takes longer than `limit`.
-async fn reporting_slowness<T>(work: impl Future<Output = T>, limit: Duration, report: impl FnOnce()) -> T {
+async fn report_if_slow<T>(work: impl Future<Output = T>, limit: Duration, report: impl FnOnce()) -> T {
     let mut work = pin!(work);
     if let Ok(done) = timeout(limit, work.as_mut()).await {
         return done;
@@ -162,8 +162,8 @@ mod tests {
     async fn slow_work_is_reported_while_it_goes_on() {
         let (report, reported) = oneshot::channel();
         // The work ends only after the report.
-        let done = reporting_slowness(reported, Duration::from_millis(1), || report.send(7).unwrap()).await;
+        let done = report_if_slow(reported, Duration::from_millis(1), || report.send(7).unwrap()).await;
         assert_eq!(done, Ok(7));
-        reporting_slowness(async {}, Duration::from_mins(1), || panic!("this was not slow")).await;
+        report_if_slow(async {}, Duration::from_mins(1), || panic!("this was not slow")).await;
     }
 }

@@ -27,7 +27,7 @@ impl OperationObserver for RequestLog {
             }
             _ => return,
         };
-        // Two fields, because one whose values are numbers or words has no type in a log database.
+        // Two fields: a log database cannot type a field that is sometimes a number and sometimes a word.
         let outcome = status.is_none().then(|| operation.error_type.as_deref().unwrap_or("ok"));
         let duration_ms = (operation.duration.as_secs_f64() * 1e6).round() / 1e3;
         let context = operation.span.map(|span| span.context);

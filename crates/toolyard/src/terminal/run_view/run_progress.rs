@@ -236,7 +236,7 @@ impl StepRow {
                 // Old logs do not say what changed.
                 let is_known = !notes.is_empty();
                 self.detail = if is_known { notes.join("; ") } else { "arguments repaired".to_owned() };
-                // The next call, and its approval request, have them again.
+                // They come again with the next call, and with its approval request.
                 self.notes.clear();
                 (self.milliseconds, self.verification) = (None, None);
             }
