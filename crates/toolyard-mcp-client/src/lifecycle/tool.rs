@@ -350,7 +350,7 @@ impl Tool for McpTool {
             let mut was_sent = false;
             let outcome = self.execute(request, context, &mut was_sent).await;
             // Not by the kind of the error, which a server can choose.
-            outcome.map_err(|error| if was_sent { error } else { error.never_sent() })
+            outcome.map_err(|error| if was_sent { error } else { error.mark_never_sent() })
         })
     }
 

@@ -195,10 +195,10 @@ proptest! {
         prop_assert_eq!(*outcome, Ok(output));
     }
 
-    /// The mark of [`ToolError::never_sent`] does not cross: no other process can set it.
+    /// The mark of [`ToolError::mark_never_sent`] does not cross: no other process can set it.
     #[test]
     fn errors_cross_unchanged(error in error()) {
-        let wire = Box::new(WireError::from(error.clone().never_sent()));
+        let wire = Box::new(WireError::from(error.clone().mark_never_sent()));
         let ExecutorMessage::Outcome(outcome) = cross(&OutgoingMessage::Failure(wire)) else {
             panic!("another message")
         };

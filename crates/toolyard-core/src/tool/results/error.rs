@@ -29,7 +29,7 @@ pub(super) struct Inner {
     pub(super) attempts: u32,
     pub(super) raw: Option<RawToolError>,
     pub(super) sign_in: Option<SignInLink>,
-    /// See [`ToolError::never_sent`].
+    /// See [`ToolError::mark_never_sent`].
     pub(super) never_sent: bool,
 }
 
@@ -273,12 +273,12 @@ impl ToolError {
     /// Marks the error of a call of which nothing left this process, so that the call may be retried whatever its tool does. Only
     /// the code that would have sent it can tell. So the mark is neither serialized nor among the
     /// [`ToolErrorParts`](crate::ToolErrorParts), and no server and no other process can set it.
-    pub fn never_sent(mut self) -> Self {
+    pub fn mark_never_sent(mut self) -> Self {
         self.0.never_sent = true;
         self
     }
 
-    /// Removes the mark of [`Self::never_sent`], which is about one attempt only. Returns whether it was set.
+    /// Removes the mark of [`Self::mark_never_sent`], which is about one attempt only. Returns whether it was set.
     pub fn take_never_sent(&mut self) -> bool {
         std::mem::take(&mut self.0.never_sent)
     }

@@ -9,7 +9,7 @@ use super::{
 use crate::SourceId;
 
 /// All parts of a [`ToolError`]. `ToolError::from(ToolErrorParts::from(error))` equals `error`, except for the mark of
-/// [`ToolError::never_sent`], which never leaves the process.
+/// [`ToolError::mark_never_sent`], which never leaves the process.
 ///
 /// Unlike the serialized form of an error, which is for people and models, the parts are complete: they contain what the server
 /// sent and the link of a sign-in. They are for transfer between processes of one operator, not for logs or stores.
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn the_mark_of_a_call_that_was_never_sent_stays_in_the_process() {
         let unmarked = ToolError::new(ErrorKind::Unavailable, "connection refused");
-        let marked = unmarked.clone().never_sent();
+        let marked = unmarked.clone().mark_never_sent();
         assert!(marked.clone().take_never_sent());
         let serialized = |error: &ToolError| serde_json::to_string(error).unwrap();
         assert_eq!(serialized(&marked), serialized(&unmarked));

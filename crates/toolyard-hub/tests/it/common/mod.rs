@@ -106,7 +106,7 @@ impl Tool for ScriptedTool {
                 }
                 Behavior::NeverSent(attempts, kind) => {
                     let is_sent = self.next_failure.fetch_add(1, Ordering::SeqCst) >= *attempts;
-                    let unsent = || ToolError::new(ErrorKind::Unavailable, "as scripted").never_sent();
+                    let unsent = || ToolError::new(ErrorKind::Unavailable, "as scripted").mark_never_sent();
                     Err(if is_sent { ToolError::new(*kind, "as scripted") } else { unsent() })
                 }
                 Behavior::RequireInput => Ok(ToolOutput { input_required: true, ..ToolOutput::default() }),

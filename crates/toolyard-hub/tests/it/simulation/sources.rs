@@ -255,11 +255,11 @@ impl<'a> ReceivedCall<'a> {
             Mode::Hanging => pending().await,
             Mode::NotSent => {
                 world.pause(0..20).await;
-                Err(self.fail(Ending::NotSent, unavailable().never_sent()))
+                Err(self.fail(Ending::NotSent, unavailable().mark_never_sent()))
             }
             Mode::Down => {
                 world.pause(500..2_000).await;
-                Err(self.fail(Ending::NotSent, unavailable().never_sent()))
+                Err(self.fail(Ending::NotSent, unavailable().mark_never_sent()))
             }
             Mode::Failing => {
                 world.pause(1..80).await;

@@ -12,6 +12,8 @@ use crate::{
     terminal::pluralize,
 };
 
+const UNUSABLE: &str = "`toolyard serve --http` fails until this is fixed";
+
 /// Whether the issuer of access tokens can be used.
 pub(super) async fn check_access_tokens(context: &CliContext) -> Option<Finding> {
     let settings = context.settings.serve.oauth.as_ref()?;
@@ -32,28 +34,22 @@ pub(super) fn check(context: &CliContext, toolyard: &Toolyard) -> Vec<Finding> {
         return for_replicas.collect();
     }
     let variable = |name: &str| std::env::var(name).ok();
-    let errors = [
-        serve.token(variable).err().map(|error| (error, "`toolyard serve --http` fails until this is fixed")),
-        serve
-            .session_keys(variable)
-            .err()
-            .map(|error| (error, "`toolyard serve --http` fails until this is fixed")),
-        telemetry
-            .metrics_token(variable)
-            .err()
-            .map(|error| (error, "`toolyard serve --http` fails until this is fixed")),
-        serve.profiles().err().map(|error| (error, "the name is part of a URL: /mcp/NAME")),
+    let secrets = [
+        serve.token(variable).err(),
+        serve.session_keys(variable).err(),
+        telemetry.metrics_token(variable).err(),
     ];
-    let mut findings: Vec<Finding> = errors
-        .into_iter()
-        .flatten()
+    let secrets = secrets.into_iter().flatten().map(|error| (error, UNUSABLE));
+    let profiles = serve.profiles().err().map(|error| (error, "the name is part of a URL: /mcp/NAME"));
+    let mut findings: Vec<Finding> = secrets
+        .chain(profiles)
         .map(|(error, hint)| Finding::problem("serve", error.to_string()).with_hint(hint))
         .collect();
     let is_configured =
         |name: &&String| context.servers.iter().any(|server| server.id.as_str() == name.as_str());
     for name in serve.required_servers.iter().filter(|name| !is_configured(name)) {
         let detail = format!("[serve] required_servers: server `{name}` does not exist");
-        let hint = "`toolyard serve --http` fails until this is fixed; list servers: toolyard servers list";
+        let hint = format!("{UNUSABLE}; list servers: toolyard servers list");
         findings.push(Finding::problem("serve", detail).with_hint(hint));
     }
     let snapshot = toolyard.hub().snapshot();

@@ -53,15 +53,15 @@ impl Cluster {
         let peers = peers.await.map_err(|error| connect_error(&error))?;
         let peers = Arc::new(peers);
         let servers: Arc<OnceLock<Weak<McpManager>>> = Arc::default();
-        let (ended, asked) = (Arc::clone(&servers), Arc::clone(&servers));
+        let (servers_to_end, servers_to_ask) = (Arc::clone(&servers), Arc::clone(&servers));
         let lease = settings.lease().map_err(|error| CliError::usage(error.to_string()))?;
         let limits = OwnershipSettings { lease, ..OwnershipSettings::default() };
         let owners = SessionOwners::new(
             Arc::clone(&peers) as _,
             Arc::new(store.clone()),
             limits,
-            move |session| Box::pin(end_session(Arc::clone(&ended), session.to_owned())),
-            move |session| Box::pin(has_session_state(Arc::clone(&asked), session.to_owned())),
+            move |session| Box::pin(end_session(Arc::clone(&servers_to_end), session.to_owned())),
+            move |session| Box::pin(has_session_state(Arc::clone(&servers_to_ask), session.to_owned())),
         );
         let tools = Arc::new(OwnedTools::default());
         let service = OwnedCallService::new(Arc::clone(&owners), Arc::clone(&tools));
