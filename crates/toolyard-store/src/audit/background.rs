@@ -26,9 +26,6 @@ use crate::{error::StoreError, sql::Durability, store::Store};
 /// The pause after the first failed write; it doubles up to the maximum.
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(100);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(1);
-/// How many writes in a row may fail before the store counts as failing: each of the two tasks that write to PostgreSQL keeps a
-/// connection, which a restart of the server has cut.
-const MAX_STALE_CONNECTIONS: u32 = 2;
 /// How long the end of the process waits for records that neither the store nor the spill file takes.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the answer of a call waits for its record, if records are required.
@@ -259,7 +256,7 @@ impl BackgroundWriter {
     /// Appends the backlog to the store. While the store does not take it, the backlog and what is recorded meanwhile go to
     /// the spill file. Returns once everything is stored or, if no more records come, kept in the spill file.
     async fn drain(&mut self) {
-        let (mut deadline, mut stale_connections) = (None, 0);
+        let mut deadline = None;
         loop {
             let batches =
                 self.with_backlog(Backlog::has_file, |backlog| backlog.front(MAX_RECORDS_PER_COMMIT)).await;
@@ -281,10 +278,6 @@ impl BackgroundWriter {
             };
             match written {
                 Some(Ok(())) => self.acknowledge(count).await,
-                // If the failed write did append its batches, the next one recognizes them.
-                Some(Err(_)) if self.failing.is_none() && stale_connections < MAX_STALE_CONNECTIONS => {
-                    stale_connections += 1;
-                }
                 Some(Err(error)) => {
                     let outage = self.begin_outage(&error.to_string());
                     let delay = outage.retry_delay;
