@@ -20,7 +20,7 @@ use toolyard_core::{RawJson, ToolKind, extract_capabilities};
 
 pub(crate) use self::infer_arguments::prepare_tool_input;
 pub use self::repair::RepairNotes;
-pub(super) use self::repair::{remove_final_reasoning, remove_paths_into_reasoning, remove_repeated_calls};
+pub(super) use self::repair::{remove_final_reasoning, remove_repeated_calls};
 use self::{formulas::restore_equals_signs, repair::add_note, step_ids::assign_ids};
 use super::{
     argument_changes::argument_changes,

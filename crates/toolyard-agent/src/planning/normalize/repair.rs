@@ -48,30 +48,6 @@ pub(in crate::planning) fn remove_repeated_calls(
     Plan { steps: kept }
 }
 
-/// Removes the paths of references to steps without a tool, whose results are texts or lists: `$german.result` is `$german`.
-pub(in crate::planning) fn remove_paths_into_reasoning(mut plan: Plan) -> Plan {
-    let is_reasoning = |step: &&Step| step.tool_type == NO_TOOL;
-    let reasoning: HashSet<String> =
-        plan.steps.iter().filter(is_reasoning).map(|step| step.id.clone()).collect();
-    for step in &mut plan.steps {
-        let found = references(&step.arguments);
-        for reference in found.iter().filter(|found| reasoning.contains(&found.step)) {
-            let whole = format!("${}", reference.step);
-            step.arguments.values_mut().for_each(|value| replace_text(value, &reference.written, &whole));
-        }
-    }
-    plan
-}
-
-fn replace_text(value: &mut Value, old: &str, new: &str) {
-    match value {
-        Value::String(text) if text.contains(old) => *text = text.replace(old, new),
-        Value::Array(items) => items.iter_mut().for_each(|item| replace_text(item, old, new)),
-        Value::Object(entries) => entries.values_mut().for_each(|value| replace_text(value, old, new)),
-        _ => {}
-    }
-}
-
 /// Removes steps without a tool that no call needs: the answer is what they would say.
 pub(in crate::planning) fn remove_final_reasoning(mut plan: Plan, notes: &mut RepairNotes) -> Plan {
     if plan.steps.iter().all(|step| step.tool_type == NO_TOOL) {

@@ -50,19 +50,6 @@ fn reasoning_that_no_call_needs_is_left_to_the_answer() {
 }
 
 #[test]
-fn a_path_into_reasoning_is_removed() {
-    let plan = json!({"steps": [
-        {"id": "read", "tool": "anything", "arguments": {"at": "A1"}},
-        {"id": "german", "tool": "none", "description": "Translate it", "dependencies": ["read"]},
-        {"id": "write", "tool": "anything", "arguments": {"at": "$read.cells", "data": [["$german.result[0]"], "$german"]}},
-    ]});
-    let Some(PlannerDecision::Plan(plan)) = parse_decision(&plan) else { panic!("no plan") };
-    let plan = remove_paths_into_reasoning(plan);
-    let expected = json!({"at": "$read.cells", "data": [["$german"], "$german"]});
-    assert_eq!(Value::Object(plan.steps[2].arguments.clone()), expected);
-}
-
-#[test]
 fn a_call_with_its_own_result_is_a_repetition() {
     let write = |id: &str, at: &str, data: Value| json!({"id": id, "tool": "anything", "arguments": {"at": at, "data": data}});
     let remaining_steps = |second: Value| {

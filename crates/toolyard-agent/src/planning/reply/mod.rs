@@ -9,11 +9,8 @@ use self::{plan_json::parse_decision, plan_text::TRUNCATED_REASON};
 use super::{
     agent::{MAKE_PLAN_TOOL, PlanningAgent},
     context::{PlannerDecision, PlanningContext},
-    normalize::{
-        RepairNotes, normalize, remove_final_reasoning, remove_paths_into_reasoning, remove_repeated_calls,
-        restore_formulas,
-    },
-    plan::{NO_TOOL, Plan, PlanProblem, Step},
+    normalize::{RepairNotes, normalize, remove_final_reasoning, remove_repeated_calls, restore_formulas},
+    plan::{Plan, PlanProblem},
     plan_check::ToolCatalog,
     tool_search::search_words,
 };
@@ -42,19 +39,13 @@ impl PlanningAgent {
             PlannerDecision::Answer(answer) => PlannerDecision::Answer(plan_text::clean_answer(&answer)),
             PlannerDecision::Plan(plan) => {
                 let finished = context.finished_ids();
-                let needs_others = |step: &Step| step.tool_type == NO_TOOL && !step.dependencies.is_empty();
-                let is_small_model = context.mode == ToolCalling::Schema;
-                if is_small_model && !plan.steps.is_empty() && plan.steps.iter().all(needs_others) {
-                    // Results of nothing: a small model takes what it writes for what it did.
-                    return Err(PlanProblem::unreadable("no step calls a tool"));
-                }
                 let plan = normalize(plan, tools, &finished, &mut notes);
                 PlannerDecision::Plan(match context.mode {
                     // Small models, which use this mode, repeat calls.
                     ToolCalling::Schema => {
                         let plan = restore_formulas(plan, &context.question, &mut notes);
                         let plan = remove_repeated_calls(plan, &finished, &mut notes);
-                        remove_final_reasoning(remove_paths_into_reasoning(plan), &mut notes)
+                        remove_final_reasoning(plan, &mut notes)
                     }
                     ToolCalling::Native | ToolCalling::Text => plan,
                 })
