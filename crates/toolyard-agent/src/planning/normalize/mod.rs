@@ -6,11 +6,11 @@
 //! | `step_ids.rs` | gives steps unique ids and rewrites references to them |
 //! | `formulas.rs` | restores the `=` of formulas, for small models only |
 //! | `infer_arguments.rs` | arguments of a step without any, from its description |
-//! | `repair.rs` | steps that a small model wrote too many, with notes for the approver |
+//! | `repair_notes.rs` | notes about repairs |
 
 mod formulas;
 mod infer_arguments;
-mod repair;
+mod repair_notes;
 mod step_ids;
 
 use std::collections::HashSet;
@@ -19,9 +19,8 @@ use serde_json::Value;
 use toolyard_core::{RawJson, ToolKind, extract_capabilities};
 
 pub(crate) use self::infer_arguments::prepare_tool_input;
-pub use self::repair::RepairNotes;
-pub(super) use self::repair::{remove_final_reasoning, remove_repeated_calls};
-use self::{formulas::restore_equals_signs, repair::add_note, step_ids::assign_ids};
+pub use self::repair_notes::RepairNotes;
+use self::{formulas::restore_equals_signs, repair_notes::add_note, step_ids::assign_ids};
 use super::{
     argument_changes::argument_changes,
     paths::{ToolPlaces, add_settled_arguments},

@@ -9,7 +9,7 @@ use self::{plan_json::parse_decision, plan_text::TRUNCATED_REASON};
 use super::{
     agent::{MAKE_PLAN_TOOL, PlanningAgent},
     context::{PlannerDecision, PlanningContext},
-    normalize::{RepairNotes, normalize, remove_final_reasoning, remove_repeated_calls, restore_formulas},
+    normalize::{RepairNotes, normalize, restore_formulas},
     plan::{Plan, PlanProblem},
     plan_check::ToolCatalog,
     tool_search::search_words,
@@ -41,12 +41,8 @@ impl PlanningAgent {
                 let finished = context.finished_ids();
                 let plan = normalize(plan, tools, &finished, &mut notes);
                 PlannerDecision::Plan(match context.mode {
-                    // Small models, which use this mode, repeat calls.
-                    ToolCalling::Schema => {
-                        let plan = restore_formulas(plan, &context.question, &mut notes);
-                        let plan = remove_repeated_calls(plan, &finished, &mut notes);
-                        remove_final_reasoning(plan, &mut notes)
-                    }
+                    // Small models use this mode.
+                    ToolCalling::Schema => restore_formulas(plan, &context.question, &mut notes),
                     ToolCalling::Native | ToolCalling::Text => plan,
                 })
             }
