@@ -155,7 +155,6 @@ async fn run_http(
     let toolyard =
         open_for_clients(context, Some(&metrics), Arc::clone(&credentials), cluster.as_ref()).await?;
     let readiness = Arc::new(GatewayReadiness::new(&toolyard, serve.required_servers.clone()));
-    let config = server_config(secrets.session_keys()?);
     let agents = agent_service(serve, &toolyard, cluster.as_ref())?;
     let drain_period = drain::drain_period(serve, context.store.as_ref().map(Store::engine), is_interactive);
     let gateway = GatewayConfig {
@@ -166,7 +165,7 @@ async fn run_http(
     };
     let main_tools = gateway.main_tools();
     let settings = Arc::new(OperatorSettings::new(context.reload().await?, arguments)?);
-    let server = build_server(gateway, config, cluster.as_ref());
+    let server = build_server(gateway, server_config(secrets.session_keys()?), cluster.as_ref());
     let api = HttpApi::new(HttpApiConfig {
         agents: agents.clone(),
         main_tools: Some(main_tools.clone()),
