@@ -604,8 +604,8 @@ fn parts_api(method: &Method, path: &str) -> (StatusCode, Value) {
         "/api/v1/approvals" => (
             StatusCode::OK,
             json!({"approvals": [
-                {"approval": 1, "run": "R", "tool": "send_mail", "source": "mail", "text": "may `send_mail` of mail be called?", "effects": "destructive, open world", "arguments": "{\"to\":\"all\"}", "notes": ["the name was repaired"]},
-                {"approval": 2, "run": "R", "text": "short", "arguments": "{}", "notes": ["n".repeat(30_000)]},
+                {"approval": 1, "run": "R", "tool": "send_mail", "source": "mail", "text": "may `send_mail` of mail be called?", "effects": "destructive, open world", "arguments": {"to": "all"}, "notes": ["the name was repaired"]},
+                {"approval": 2, "run": "R", "text": "short", "arguments": {}, "notes": ["n".repeat(30_000)]},
             ]}),
         ),
         path => hostile_api(method, path),
