@@ -57,7 +57,7 @@ impl EmbeddingWorker {
     }
 }
 
-/// Marks a thread that panics as finished, so that nobody waits for it.
+/// Marks a thread that panics as finished, so that no caller waits for it.
 struct PanicGuard<'a>(&'a WorkerState);
 
 impl Drop for PanicGuard<'_> {

@@ -446,7 +446,7 @@ impl ToolHub {
             .with_hint(format!("known capabilities: {}", names.join(", ")))
     }
 
-    /// Refuses a call whose audit record could not be kept, if the audit log must be complete.
+    /// Refuses a call if the audit log must be complete and cannot keep the call's record.
     pub(crate) fn admit(&self, request: &ToolCallRequest) -> Result<(), ToolError> {
         let Some(Err(error)) = self.config.audit.as_ref().map(|audit| audit.admit()) else { return Ok(()) };
         Err(ToolError::new(ErrorKind::AuditUnavailable, error.to_string())
@@ -573,7 +573,7 @@ impl Drop for AuditGuard<'_> {
         }
         let (kind, message) = match self.call.attempts() {
             0 => (ErrorKind::Unavailable, "the call was cancelled before a tool was called"),
-            // The tool may have received the call, but nobody waits for its response any more.
+            // The tool may have received the call, but no caller waits for its response any more.
             _ => (ErrorKind::ResponseLost, "the call was cancelled before the tool responded"),
         };
         // Only the audit record matters here.

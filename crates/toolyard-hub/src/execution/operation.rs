@@ -26,7 +26,7 @@ pub(crate) struct CallOperation {
     running: Mutex<Option<RunningOperation>>,
     /// Tools that were called before the one in `running`; empty for most calls.
     called_before: Mutex<Vec<ToolAndSource>>,
-    /// Only if the span is sampled: nobody sees the content of others.
+    /// Only if the span is sampled: the content of other spans is never exported.
     captures_content: bool,
     /// The parent of what the tool calls.
     pub(crate) span: Option<SpanContext>,
@@ -105,7 +105,7 @@ impl CallOperation {
         running.end(outcome.as_ref().err().map(|error| Cow::Borrowed(error_type(error.kind()))));
     }
 
-    /// Ends the operation of a call that nobody waits for any more.
+    /// Ends the operation of a call after its caller has gone.
     pub(crate) fn cancel(&self, called: u32) {
         if let Some(mut running) = self.take()
             && let Some(OperationKind::ToolCall { attempts, .. }) = running.kind_mut()

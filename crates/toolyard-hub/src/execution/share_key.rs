@@ -1,4 +1,4 @@
-//! Whose calls share the slots of a source, and whose failures stop whose calls.
+//! [`share_key`]: calls with one key share the slots of a source, and their failures count together.
 
 use std::sync::Arc;
 

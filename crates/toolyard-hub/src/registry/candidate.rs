@@ -158,7 +158,7 @@ impl ToolCandidate {
             && self.source.info.scope.is_other_instance(&other.source.info.scope)
     }
 
-    /// Whether the bare name is ambiguous between this tool and the one that has it: nobody decided between the two.
+    /// Whether the bare name is ambiguous between this tool and the one that has it: no setting assigns it to either.
     pub(crate) fn contends_with(&self, bare: &Self) -> bool {
         self.contends
             && !bare.pinned

@@ -1,7 +1,7 @@
 //! A queue for a limited number of slots in which callers take turns, without I/O.
 //!
 //! A caller may occupy at most as many slots as are free. One caller alone occupies half of them, two a third each: some
-//! are always left for the next caller. Callers whose calls wait are served in turn, whatever the number of their calls.
+//! are always left for the next caller. Callers with waiting calls are served in turn, however many calls each of them has.
 //!
 //! The turns are those of start-time fair queueing: each call has a place in virtual time, the smallest is served first, and
 //! the next call of the same caller follows one turn later. Virtual time advances with every call that is served, so that a

@@ -17,7 +17,7 @@ use crate::{
 pub enum NameTarget {
     /// A bare name: the candidates to call, which are equivalent.
     Callable(Vec<Arc<ToolCandidate>>),
-    /// A bare name of several sources between which nobody decided.
+    /// A bare name that several sources offer and no setting assigns to one of them.
     Ambiguous(Vec<Arc<ToolCandidate>>),
     /// A name with a source.
     Qualified(Arc<ToolCandidate>),
