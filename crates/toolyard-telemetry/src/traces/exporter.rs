@@ -14,9 +14,10 @@ use toolyard_core::telemetry::{Operation, SpanContext, Telemetry};
 
 use super::{
     Sampler, TraceConfig, TraceConfigError,
-    export_request::ExportRequest,
+    export_request::SpanOrigin,
     http_client::{ExportError, OtlpClient},
     queue::{OperationQueue, QueueLimits},
+    span::span_of,
 };
 
 /// What may wait for export. More is dropped: a receiver that is down must not cost memory.
@@ -62,7 +63,7 @@ impl Traces {
         }
         let export = Export {
             client: OtlpClient::new(&config.url, config.headers, EXPORT_TIMEOUT)?,
-            request: ExportRequest::new(&resource),
+            origin: SpanOrigin::new(&resource),
             failures: Failures::default(),
         };
         let failed = |error: std::io::Error| TraceConfigError::Exporter(error.to_string());
@@ -119,7 +120,7 @@ impl Telemetry for Traces {
 /// What the thread does.
 struct Export {
     client: OtlpClient,
-    request: ExportRequest,
+    origin: SpanOrigin,
     failures: Failures,
 }
 
@@ -148,14 +149,15 @@ impl Export {
     }
 
     async fn export(&mut self, batch: &[Box<Operation>]) {
-        let spans = batch.iter().filter(|operation| self.request.add(operation)).count();
-        if spans == 0 {
+        let spans: Vec<_> = batch.iter().filter_map(|operation| span_of(operation)).collect();
+        if spans.is_empty() {
             return;
         }
-        match self.client.send(self.request.take_body()).await {
+        let count = u64::try_from(spans.len()).unwrap_or(u64::MAX);
+        match self.client.send(self.origin.export(spans)).await {
             Ok(()) => {}
             Err(error @ ExportError::Rejected { spans, .. }) => self.failures.add(spans, error.to_string()),
-            Err(error) => self.failures.add(u64::try_from(spans).unwrap_or(u64::MAX), error.to_string()),
+            Err(error) => self.failures.add(count, error.to_string()),
         }
     }
 }

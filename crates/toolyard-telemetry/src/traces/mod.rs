@@ -5,9 +5,8 @@
 //! sampler.rs         Sampler: which traces are recorded
 //! queue.rs           OperationQueue: finished operations that wait for export
 //! exporter.rs        Traces: receives operations, exports them in the background
-//! export_request.rs  ExportRequest: the body of an export
-//! span.rs            SpanEncoder: an operation as a span
-//! protobuf.rs        the wire format of protobuf
+//! export_request.rs  the body of an export
+//! span.rs            an operation as a span
 //! http_client.rs     OtlpClient: sends exports with reqwest
 //! ```
 //!
@@ -19,7 +18,6 @@ mod config;
 mod export_request;
 mod exporter;
 mod http_client;
-mod protobuf;
 mod queue;
 mod sampler;
 mod span;

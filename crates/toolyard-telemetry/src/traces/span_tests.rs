@@ -1,42 +1,15 @@
-//! Tests of the names, kinds and attributes of spans, decoded with the messages of the OpenTelemetry project.
+//! Tests of the names, kinds and attributes of spans, and of the body of an export.
 
 use std::time::Duration;
 
-use opentelemetry_proto::tonic::{
-    collector::trace::v1::{
-        ExportTracePartialSuccess, ExportTraceServiceRequest, ExportTraceServiceResponse,
-    },
-    common::v1::{KeyValue, any_value},
-    trace::v1::{Span, span::SpanKind, status::StatusCode},
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTracePartialSuccess, ExportTraceServiceRequest, ExportTraceServiceResponse,
 };
-use proptest::prelude::*;
 use prost::Message as _;
 use toolyard_core::telemetry::{SpanContext, TokenUsage};
 
 use super::*;
-use crate::traces::export_request::{ExportRequest, rejected_spans};
-
-/// Decodes a body and checks that it is encoded as the library encodes it, but for the order of fields.
-fn decode(body: &[u8]) -> ExportTraceServiceRequest {
-    let decoded = ExportTraceServiceRequest::decode(body).unwrap();
-    assert_eq!(decoded.encoded_len(), body.len());
-    decoded
-}
-
-fn spans(request: ExportTraceServiceRequest) -> Vec<Span> {
-    let scopes = request.resource_spans.into_iter().flat_map(|resource| resource.scope_spans);
-    scopes.flat_map(|scope| scope.spans).collect()
-}
-
-fn operation_of(kind: OperationKind) -> Operation {
-    Operation {
-        kind,
-        span: Some(OperationSpan { context: SpanContext::root(), parent: None }),
-        started_at: UNIX_EPOCH + Duration::from_secs(1),
-        duration: Duration::ZERO,
-        error_type: None,
-    }
-}
+use crate::traces::export_request::{SpanOrigin, rejected_spans};
 
 fn map(kind: OperationKind, error: Option<&'static str>) -> Span {
     let parent = SpanContext::root();
@@ -48,9 +21,7 @@ fn map(kind: OperationKind, error: Option<&'static str>) -> Span {
         duration: Duration::from_millis(250),
         error_type: error.map(Cow::Borrowed),
     };
-    let mut request = ExportRequest::new(&[]);
-    assert!(request.add(&operation));
-    let span = spans(decode(&request.take_body())).pop().unwrap();
+    let span = span_of(&operation).unwrap();
     assert_eq!(span.trace_id, parent.trace_id.get().to_be_bytes());
     assert_eq!(span.span_id, context.span_id.get().to_be_bytes());
     assert_eq!(span.parent_span_id, parent.span_id.get().to_be_bytes());
@@ -242,38 +213,31 @@ fn an_operation_outside_of_traces_is_no_span() {
         duration: Duration::ZERO,
         error_type: None,
     };
-    assert!(!ExportRequest::new(&[]).add(&operation));
+    assert_eq!(span_of(&operation), None);
 }
 
 #[test]
 fn an_export_has_the_resource_and_each_span_once() {
-    let root = SpanContext::root();
-    let mut operation = Operation {
-        kind: OperationKind::Planning { agent: "first".into() },
-        span: Some(OperationSpan { context: root, parent: None }),
+    let planning = |agent: &str| Operation {
+        kind: OperationKind::Planning { agent: agent.into() },
+        span: Some(OperationSpan { context: SpanContext::root(), parent: None }),
         started_at: SystemTime::now(),
         duration: Duration::ZERO,
         error_type: None,
     };
-    let mut request = ExportRequest::new(&[("service.name".to_owned(), "gateway".to_owned())]);
-    request.add(&operation);
-    operation.kind = OperationKind::Planning { agent: "second".into() };
-    request.add(&operation);
-    let export = decode(&request.take_body());
+    let spans = ["first", "second"].map(|agent| span_of(&planning(agent)).unwrap()).to_vec();
+    let origin = SpanOrigin::new(&[("service.name".to_owned(), "gateway".to_owned())]);
+    let export = ExportTraceServiceRequest::decode(origin.export(spans).as_slice()).unwrap();
     let resource = export.resource_spans[0].resource.as_ref().unwrap();
     assert_eq!(
         (resource.attributes[0].key.as_str(), &*value(&resource.attributes[0])),
         ("service.name", "gateway")
     );
-    assert_eq!(export.resource_spans[0].scope_spans[0].scope.as_ref().unwrap().name, "toolyard");
-    let exported = spans(export);
-    assert_eq!(
-        exported.iter().map(|span| span.name.as_str()).collect::<Vec<_>>(),
-        ["plan first", "plan second"]
-    );
-    assert!(exported[0].parent_span_id.is_empty(), "a root");
-    request.add(&operation);
-    assert_eq!(spans(decode(&request.take_body())).len(), 1, "the first two were taken");
+    let scope = &export.resource_spans[0].scope_spans[0];
+    assert_eq!(scope.scope.as_ref().unwrap().name, "toolyard");
+    let names: Vec<_> = scope.spans.iter().map(|span| span.name.as_str()).collect();
+    assert_eq!(names, ["plan first", "plan second"]);
+    assert!(scope.spans[0].parent_span_id.is_empty(), "a root");
 }
 
 #[test]
@@ -281,71 +245,6 @@ fn only_the_parent_of_a_server_span_is_remote() {
     let server = map(server_request("tools/list", None, None), None);
     assert_eq!(server.flags, SAMPLED | HAS_IS_REMOTE | IS_REMOTE);
     assert_eq!(map(OperationKind::Planning { agent: "a".into() }, None).flags, SAMPLED | HAS_IS_REMOTE);
-}
-
-#[test]
-fn any_number_of_names_takes_little_memory_and_stays_right() {
-    let mut request = ExportRequest::new(&[]);
-    let mut names = Vec::new();
-    for number in 0..3 * MAX_DESCRIPTIONS {
-        // Each is encoded twice: described first, then copied.
-        for _ in 0..2 {
-            let tool = format!("tool_{}", number % (2 * MAX_DESCRIPTIONS));
-            let kind = OperationKind::ToolCall {
-                tool: tool.as_str().into(),
-                source: None,
-                attempts: 1,
-                content: None,
-            };
-            request.add(&operation_of(kind));
-            names.push(format!("execute_tool {tool}"));
-        }
-    }
-    let exported = spans(decode(&request.take_body()));
-    assert_eq!(exported.iter().map(|span| span.name.clone()).collect::<Vec<_>>(), names);
-}
-
-proptest! {
-    /// Spans that are described alike are alike, and others are not: the key has everything that a description depends on.
-    #[test]
-    fn a_copied_description_is_that_of_the_operation(
-        operations in proptest::collection::vec((0..2_u8, "[ab]{0,2}", proptest::option::of("[ab]{0,2}"), any::<bool>()), 1..40),
-    ) {
-        // The name of a server request is its client's, so that it differs from everything else in the request.
-        let kind = |(variant, name, other, is_http): &(u8, String, Option<String>, bool)| {
-            let transport = if *is_http { Transport::Http } else { Transport::Stdio };
-            match variant {
-                0 => OperationKind::ServerRequest {
-                    method: "tools/call".into(),
-                    target: other.as_deref().map(Into::into),
-                    resource: None,
-                    revision: "2026-07-28",
-                    request_id: None,
-                    transport,
-                    caller: other.as_deref().map(Into::into),
-                    client: Some(name.as_str().into()),
-                },
-                _ => OperationKind::ClientRequest {
-                    method: "tools/call".into(),
-                    target: Some(name.as_str().into()),
-                    resource: other.as_deref().map(Into::into),
-                    revision: "2026-07-28",
-                    server: "s".into(),
-                    request_id: Some(1),
-                    transport,
-                    address: None,
-                },
-            }
-        };
-        let mut shared = ExportRequest::new(&[]);
-        for described in &operations {
-            let operation = operation_of(kind(described));
-            shared.add(&operation);
-            let mut fresh = ExportRequest::new(&[]);
-            fresh.add(&operation);
-            prop_assert_eq!(shared.take_body(), fresh.take_body());
-        }
-    }
 }
 
 #[test]
