@@ -81,10 +81,6 @@ crash KILLS="2000" CONTESTS="500" WRITER_KILLS="300" AUDIT_CASES="150" SUSPENDED
     TOOLYARD_EVERY_WRITE=1 TOOLYARD_SUSPENDED_RUNS={{ SUSPENDED }} \
         cargo nextest run --profile campaign -p toolyard-agent --test it --no-capture -E 'test(/^(crash|suspended)::/)'
 
-# Our search index beside tantivy, from 1,000 tools up
-bench-search *ARGS:
-    cd bench/search && cargo run --release --locked -- {{ ARGS }}
-
 # Parts written by hand beside libraries, as instruction counts: http-client, json, http-server
 bench-handwritten *ARGS:
     cd bench/handwritten && cargo run --release --locked -- {{ ARGS }}

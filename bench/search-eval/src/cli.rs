@@ -42,9 +42,6 @@ pub(crate) struct Cli {
     /// Lexicon files built by `toolyard lexicon add`; the built-in table is always used
     #[arg(long, value_name = "FILE")]
     pub(crate) lexicon: Vec<PathBuf>,
-    /// Measure the search with this model folder too (a build with the feature `embedding`)
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) model: Option<PathBuf>,
     /// Draw quality against tokens into this file
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) plot: Option<PathBuf>,

@@ -19,9 +19,6 @@ use search_eval::{
 use serde_json::json;
 use toolyard_search::lexicon::{LexiconError, Lexicons, StoredLexicon};
 
-#[cfg(feature = "embedding")]
-use toolyard_search::embedding::EmbeddingModel;
-
 use crate::cli::Cli;
 
 /// The tokenizer of current OpenAI models, which also budgets prompts.
@@ -51,12 +48,6 @@ enum CliError {
     Floors { file: PathBuf, reason: String },
     #[error("failed to write {}: {source}", file.display())]
     WritePlot { file: PathBuf, source: std::io::Error },
-    #[cfg(feature = "embedding")]
-    #[error(transparent)]
-    Model(#[from] toolyard_search::embedding::EmbeddingError),
-    #[cfg(not(feature = "embedding"))]
-    #[error("this build cannot read embedding models")]
-    NoModels,
 }
 
 impl CliError {
@@ -68,10 +59,6 @@ impl CliError {
                 r#"like this: {"rows": {"SET": {"recall_at_10": 80.0, "ndcg_at_10": 66.0}}}"#
             }
             Self::WritePlot { .. } => "name a file in a folder that exists: --plot search.svg",
-            #[cfg(feature = "embedding")]
-            Self::Model(_) => "a model folder holds config.json, model.safetensors and tokenizer.json",
-            #[cfg(not(feature = "embedding"))]
-            Self::NoModels => "build it with them: cargo run --release -p search-eval --features embedding",
         }
     }
 }
@@ -84,7 +71,7 @@ fn run(arguments: &Cli) -> Result<ExitCode, CliError> {
     let split = arguments.split.into();
     let suites = TestSets::read(&arguments.folders)?.suites(split, arguments.mixed)?;
     let options = EvaluationOptions { split, tokens: O200K, curves: arguments.plot.is_some() };
-    let engines = engines(lexicons, arguments.model.as_deref())?;
+    let engines = [Engine::toolyard(lexicons), Engine::baseline()];
     let report = evaluate(&suites, &engines, &options, &mut |_| {});
     if let Some(file) = &arguments.plot {
         std::fs::write(file, plot::svg(&report))
@@ -106,24 +93,6 @@ fn run(arguments: &Cli) -> Result<ExitCode, CliError> {
         );
     }
     Ok(ExitCode::FAILURE)
-}
-
-/// The engines to compare, Toolyard first.
-fn engines<'a>(lexicons: Lexicons, model: Option<&Path>) -> Result<Vec<Engine<'a>>, CliError> {
-    let mut engines = vec![Engine::toolyard(lexicons.clone())];
-    engines.extend(model.map(|folder| with_model(lexicons, folder)).transpose()?);
-    engines.push(Engine::baseline());
-    Ok(engines)
-}
-
-#[cfg(feature = "embedding")]
-fn with_model<'a>(lexicons: Lexicons, folder: &Path) -> Result<Engine<'a>, CliError> {
-    Ok(Engine::toolyard_with_model(lexicons, EmbeddingModel::open(folder)?))
-}
-
-#[cfg(not(feature = "embedding"))]
-fn with_model<'a>(_: Lexicons, _: &Path) -> Result<Engine<'a>, CliError> {
-    Err(CliError::NoModels)
 }
 
 fn read_floors(file: &Path) -> Result<Floors, CliError> {

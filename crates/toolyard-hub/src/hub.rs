@@ -200,11 +200,6 @@ impl ToolHub {
         self.search.len()
     }
 
-    #[cfg(feature = "embedding")]
-    pub(crate) fn search_index(&self) -> &LazySearchIndex {
-        &self.search
-    }
-
     /// The current snapshot of all tools.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         Arc::clone(&self.registry.snapshot())

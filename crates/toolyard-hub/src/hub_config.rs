@@ -41,9 +41,6 @@ pub struct HubConfig {
     pub audit: Option<Arc<dyn Audit>>,
     /// Lexicons that translate search words.
     pub lexicon: Arc<dyn Lexicon>,
-    /// Local embedding model for semantic search; `None` searches by words only.
-    #[cfg(feature = "embedding")]
-    pub embedder: Option<Arc<toolyard_search::embedding::Embedder>>,
     /// Users' past requests and the tools that were called for them; used by search.
     pub past_requests: Option<Arc<dyn PastRequests>>,
     /// Example requests of tools; used by search.
@@ -84,8 +81,6 @@ impl Default for HubConfig {
             synthesizer: None,
             audit: None,
             lexicon: Arc::new(Lexicons::built_in()),
-            #[cfg(feature = "embedding")]
-            embedder: None,
             past_requests: None,
             example_requests: None,
             telemetry: None,
@@ -105,13 +100,8 @@ impl std::fmt::Debug for HubConfig {
 }
 
 impl HubConfig {
-    /// A search index without tools, with the configured lexicons and embedding model.
+    /// A search index without tools, with the configured lexicons.
     pub(crate) fn empty_index(&self) -> SearchIndex {
-        let index = SearchIndex::with_lexicon(Arc::clone(&self.lexicon));
-        #[cfg(feature = "embedding")]
-        if let Some(embedder) = &self.embedder {
-            return index.with_embedder(Arc::clone(embedder));
-        }
-        index
+        SearchIndex::with_lexicon(Arc::clone(&self.lexicon))
     }
 }

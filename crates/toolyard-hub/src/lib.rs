@@ -35,8 +35,6 @@
 //! # }
 //! ```
 
-#[cfg(feature = "embedding")]
-mod embedding_worker;
 mod execution;
 mod hub;
 mod hub_config;

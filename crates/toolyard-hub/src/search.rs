@@ -49,18 +49,9 @@ impl ToolHub {
         }
     }
 
-    /// Indexes all tools now and has their embeddings computed in the background, which the first search does otherwise. Call it
-    /// after [`Self::wait_until_searchable`].
+    /// Indexes all tools now, which the first search does otherwise. Call it after [`Self::wait_until_searchable`].
     pub fn prepare_search(&self) {
         drop(self.index());
-    }
-
-    /// Waits, blocking the thread, until the embeddings of all tools are computed. Returns the number of tools that have
-    /// none after the timeout; these are found by words only.
-    #[cfg(feature = "embedding")]
-    pub fn wait_for_embeddings(&self, timeout: std::time::Duration) -> usize {
-        self.prepare_search();
-        self.search_index().wait_for_embeddings(timeout)
     }
 
     /// Like [`Self::search_for`], for the operator.

@@ -5,15 +5,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard},
 };
 
-#[cfg(feature = "embedding")]
-use std::time::Duration;
-
 use toolyard_core::{Capability, ExampleRequests, Param, PastRequest, SourceId, ToolSpec};
 
 use toolyard_search::{ParamText, SearchIndex, SourceText, ToolText};
 
-#[cfg(feature = "embedding")]
-use crate::embedding_worker::EmbeddingWorker;
 use crate::{
     execution::journaled::definition_hash,
     registry::{
@@ -28,10 +23,8 @@ const MAX_PENDING_REQUESTS: usize = 1000;
 /// A search index with the changes that the next search applies to it.
 #[derive(Debug)]
 pub(crate) struct LazySearchIndex {
-    index: Arc<RwLock<SearchIndex>>,
+    index: RwLock<SearchIndex>,
     pending: Mutex<Pending>,
-    #[cfg(feature = "embedding")]
-    worker: EmbeddingWorker,
 }
 
 #[derive(Debug, Default)]
@@ -43,12 +36,7 @@ struct Pending {
 
 impl LazySearchIndex {
     pub(crate) fn new(empty: SearchIndex) -> Self {
-        Self {
-            index: Arc::new(RwLock::new(empty)),
-            pending: Mutex::default(),
-            #[cfg(feature = "embedding")]
-            worker: EmbeddingWorker::default(),
-        }
+        Self { index: RwLock::new(empty), pending: Mutex::default() }
     }
 
     /// Marks the tools of a source as changed.
@@ -86,23 +74,8 @@ impl LazySearchIndex {
                 pending.requests = past();
             }
             apply_pending(&mut index, &pending, &snapshot(), examples);
-            drop(index);
-            #[cfg(feature = "embedding")]
-            self.worker.start_if_needed(&self.index);
         }
         self.index.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until the embeddings of the indexed tools are computed; after the timeout, keeps those that are. Returns the
-    /// number of tools without embeddings.
-    #[cfg(feature = "embedding")]
-    pub(crate) fn wait_for_embeddings(&self, timeout: Duration) -> usize {
-        self.worker.wait(timeout);
-        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(embedder) = index.embedder() {
-            embedder.save();
-        }
-        index.tools_to_embed()
     }
 
     /// The number of indexed tools; changes since the last search do not count.

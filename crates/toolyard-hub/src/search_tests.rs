@@ -84,35 +84,3 @@ fn a_request_in_chinese_finds_tools_described_in_english() {
     hub.register(server("git"), vec![tool("delete_branch", "Delete a branch"), tool("log", "Show the log")]);
     assert_eq!(found_names(&hub, "删除这个分支")[0], "delete_branch@git");
 }
-
-#[cfg(feature = "embedding")]
-#[test]
-fn embeddings_are_computed_in_the_background_and_kept() {
-    use std::{path::Path, time::Duration};
-
-    use toolyard_search::embedding::Embedder;
-
-    let folder = tempfile::tempdir().unwrap();
-    let cache = folder.path().join("vectors");
-    let model =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../toolyard-search/src/embedding/fixtures/tiny-static");
-    let hub_with_model = || {
-        let embedder = Arc::new(Embedder::in_folder(&model, cache.clone()));
-        let hub = ToolHub::new(crate::HubConfig { embedder: Some(embedder), ..crate::HubConfig::default() });
-        hub.register(server("post"), vec![tool("dispatch", "Send the mails"), tool("reader", "Read a file")]);
-        hub
-    };
-    let hub = hub_with_model();
-    assert_eq!(found_names(&hub, "dispatch"), ["dispatch@post"]);
-    assert_eq!(hub.wait_for_embeddings(Duration::from_secs(30)), 0);
-    let saved = std::fs::metadata(&cache).unwrap().modified().unwrap();
-    hub.register(server("later"), vec![tool("reader", "Read a file")]);
-    assert_eq!(hub.wait_for_embeddings(Duration::from_secs(30)), 0);
-    assert!(std::fs::metadata(&cache).unwrap().modified().unwrap() > saved, "new tools are embedded, too");
-
-    let saved = std::fs::read(&cache).unwrap();
-    assert_eq!(hub_with_model().wait_for_embeddings(Duration::from_secs(30)), 0);
-    assert_eq!(std::fs::read(&cache).unwrap(), saved, "a second process computes nothing");
-    std::fs::write(&cache, b"damaged").unwrap();
-    assert_eq!(hub_with_model().wait_for_embeddings(Duration::from_secs(30)), 0);
-}

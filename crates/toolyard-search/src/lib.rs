@@ -30,8 +30,7 @@
 //!    and translations from a [`lexicon`]. Only the best expansion of a word counts. `concept` adds what the request is
 //!    about and what is to be done.
 //! 3. The impacts of all terms are summed per tool. Of the best tools, those are selected that together cover the request.
-//! 4. Past requests ([`SearchIndex::record_use`]) and, with the feature `embedding`, a local model
-//!    ([`SearchIndex::with_embedder`]) add bounded scores of their own.
+//! 4. Past requests ([`SearchIndex::record_use`]) add a bounded score of their own.
 //!
 //! docs/search.md describes how the quality is measured; `bench/search-eval` measures it.
 
@@ -39,8 +38,6 @@ mod accumulator;
 mod analysis;
 mod concept;
 mod document;
-#[cfg(feature = "embedding")]
-pub mod embedding;
 mod history;
 mod index;
 pub mod lexicon;

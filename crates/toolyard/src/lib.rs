@@ -180,8 +180,6 @@ pub mod model {
 
 /// Embedding models and synonym lexicons for tool search.
 pub mod search {
-    #[cfg(feature = "embedding")]
-    pub use toolyard_search::embedding::Embedder;
     pub use toolyard_search::lexicon::Lexicons;
 }
 

@@ -4,14 +4,6 @@ pub mod bm25;
 pub mod toolyard;
 
 use toolyard_search::lexicon::Lexicons;
-#[cfg(feature = "embedding")]
-use {
-    std::sync::Arc,
-    toolyard_search::{
-        SearchIndex,
-        embedding::{Embedder, EmbeddingModel},
-    },
-};
 
 use self::{bm25::Bm25, toolyard::ToolyardRetriever};
 use crate::{dataset::records::ToolRecord, steps::round_robin};
@@ -61,16 +53,6 @@ impl<'a> Engine<'a> {
     /// The search of Toolyard.
     pub fn toolyard(lexicons: Lexicons) -> Self {
         Self::new("toolyard", move |tools| ToolyardRetriever::new(tools, lexicons.clone()))
-    }
-
-    /// The search of Toolyard with a local embedding model.
-    #[cfg(feature = "embedding")]
-    pub fn toolyard_with_model(lexicons: Lexicons, model: EmbeddingModel) -> Self {
-        let embedder = Arc::new(Embedder::new(model));
-        let index = move || {
-            SearchIndex::with_lexicon(Arc::new(lexicons.clone())).with_embedder(Arc::clone(&embedder))
-        };
-        Self::new("with model", move |tools| ToolyardRetriever::with_index(tools, index()))
     }
 
     /// Plain BM25, for comparison.

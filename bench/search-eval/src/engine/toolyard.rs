@@ -20,12 +20,8 @@ pub struct ToolyardRetriever {
 
 impl ToolyardRetriever {
     /// Indexes a catalogue.
-    pub fn new(tools: &[ToolRecord], lexicons: Lexicons) -> Self {
-        Self::with_index(tools, SearchIndex::with_lexicon(Arc::new(lexicons)))
-    }
-
-    /// Indexes a catalogue in an empty index.
-    pub fn with_index(catalogue: &[ToolRecord], mut index: SearchIndex) -> Self {
+    pub fn new(catalogue: &[ToolRecord], lexicons: Lexicons) -> Self {
+        let mut index = SearchIndex::with_lexicon(Arc::new(lexicons));
         let mut servers: BTreeMap<&str, Vec<(usize, &ToolRecord)>> = BTreeMap::new();
         for (position, tool) in catalogue.iter().enumerate() {
             servers.entry(&tool.server).or_default().push((position, tool));
@@ -37,8 +33,6 @@ impl ToolyardRetriever {
             let texts: Vec<_> = tools.iter().map(|(position, tool)| text(*position, tool)).collect();
             index.put(&server, &texts);
         }
-        #[cfg(feature = "embedding")]
-        index.embed_pending();
         Self { index, servers: catalogue.iter().map(|tool| tool.server.clone()).collect() }
     }
 }

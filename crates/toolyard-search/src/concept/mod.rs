@@ -36,11 +36,3 @@ pub(crate) struct Concept {
     /// Term under which tools are indexed; no token of a text is equal to it.
     pub(crate) term: String,
 }
-
-#[cfg(feature = "embedding")]
-impl Concept {
-    /// Its name in the table, such as `mail`.
-    pub(crate) fn name(&self) -> &str {
-        self.term.split_once(':').map_or(&self.term, |(_, name)| name)
-    }
-}

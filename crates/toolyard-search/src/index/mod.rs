@@ -6,8 +6,6 @@
 pub(crate) mod analyzer;
 pub(crate) mod document_terms;
 pub(crate) mod field;
-#[cfg(feature = "embedding")]
-mod pending_embeddings;
 pub(crate) mod postings;
 pub(crate) mod search_index;
 pub(crate) mod vocabulary;

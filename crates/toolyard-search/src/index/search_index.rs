@@ -6,8 +6,6 @@ use std::{
     sync::Arc,
 };
 
-#[cfg(feature = "embedding")]
-use crate::embedding::{Embedder, EmbeddingModel, QuantizedEmbedding, tool_embedding_texts};
 use crate::{
     accumulator::DocumentId,
     document::{SourceText, ToolText},
@@ -31,12 +29,6 @@ pub(crate) struct Document {
     /// Lowercase name; tools with the same name may be duplicates.
     pub(crate) name: Arc<str>,
     pub(crate) terms: DocumentTerms,
-    /// The embeddings of its texts; none until they are computed.
-    #[cfg(feature = "embedding")]
-    pub(crate) embeddings: Box<[Arc<QuantizedEmbedding>]>,
-    /// The texts whose embeddings are not computed yet.
-    #[cfg(feature = "embedding")]
-    pub(crate) pending_texts: Box<[String]>,
 }
 
 impl Document {
@@ -58,8 +50,6 @@ pub struct SearchIndex {
     ids_by_name: HashMap<Arc<str>, NamedDocuments>,
     tool_count: usize,
     pub(crate) lexicon: Option<Arc<dyn Lexicon>>,
-    #[cfg(feature = "embedding")]
-    pub(crate) embedder: Option<Arc<Embedder>>,
     pub(crate) history: OwnedHistory,
 }
 
@@ -78,21 +68,6 @@ impl SearchIndex {
     /// An empty index that translates requests and descriptions with `lexicon`.
     pub fn with_lexicon(lexicon: Arc<dyn Lexicon>) -> Self {
         Self { lexicon: Some(lexicon), ..Self::default() }
-    }
-
-    /// Adds semantic search with a local model. Call it while the index is empty: tools added before have no embedding.
-    #[cfg(feature = "embedding")]
-    #[must_use]
-    pub fn with_model(self, model: EmbeddingModel) -> Self {
-        self.with_embedder(Arc::new(Embedder::new(model)))
-    }
-
-    /// Like [`Self::with_model`], with a model that may not be open yet and the embeddings it has computed before.
-    #[cfg(feature = "embedding")]
-    #[must_use]
-    pub fn with_embedder(mut self, embedder: Arc<Embedder>) -> Self {
-        self.embedder = Some(embedder);
-        self
     }
 
     /// Number of tools.
@@ -168,16 +143,6 @@ impl SearchIndex {
         self.documents.get(usize::try_from(id).ok()?)?.as_ref()
     }
 
-    #[cfg(feature = "embedding")]
-    pub(crate) fn documents_mut(&mut self) -> impl Iterator<Item = &mut Document> {
-        self.documents.iter_mut().flatten()
-    }
-
-    #[cfg(feature = "embedding")]
-    pub(crate) fn documents(&self) -> impl Iterator<Item = (DocumentId, &Document)> {
-        (0..).zip(&self.documents).filter_map(|(id, document)| Some((id, document.as_ref()?)))
-    }
-
     /// Upper bound (exclusive) of document ids.
     pub(crate) fn id_bound(&self) -> usize {
         self.documents.len()
@@ -216,25 +181,12 @@ impl SearchIndex {
             }
             Entry::Occupied(mut named) => named.get_mut().push(id),
         }
-        #[cfg(feature = "embedding")]
-        let pending_texts: Box<[String]> = match &self.embedder {
-            Some(_) => tool_embedding_texts(&source.id, tool).into(),
-            None => Box::default(),
-        };
         self.documents.push(Some(Document {
             source: Arc::clone(&source.id),
             key: Arc::clone(&tool.key),
             name,
             terms: DocumentTerms::new(&analyzed.terms, &analyzed.name_terms, &analyzed.bigrams),
-            #[cfg(feature = "embedding")]
-            embeddings: Box::default(),
-            #[cfg(feature = "embedding")]
-            pending_texts,
         }));
-        #[cfg(feature = "embedding")]
-        if let (Some(embedder), Some(Some(document))) = (&self.embedder, self.documents.last_mut()) {
-            document.take_known_embeddings(embedder);
-        }
         self.tool_count += 1;
     }
 

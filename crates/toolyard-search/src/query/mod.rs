@@ -2,8 +2,7 @@
 //!
 //! [`parser`] turns a request into a [`parsed_query`] of terms and their expansions ([`synonyms`], [`value_types`], the
 //! lexicon); [`scoring`] finds the best candidates, in a large catalogue with
-//! [`pruned_scoring`] over a [`document_window`]; [`semantic`] adds those that a local model finds; [`selection`] picks
-//! tools that together cover the request; [`search`] is the entry point.
+//! [`pruned_scoring`] over a [`document_window`]; [`selection`] picks tools that together cover the request; [`search`] is the entry point.
 
 mod document_window;
 pub(crate) mod parsed_query;
@@ -12,7 +11,5 @@ mod pruned_scoring;
 mod scoring;
 pub(crate) mod search;
 mod selection;
-#[cfg(feature = "embedding")]
-mod semantic;
 mod synonyms;
 mod value_types;

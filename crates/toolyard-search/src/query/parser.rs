@@ -59,10 +59,6 @@ impl Query {
         parser.add_concepts(text);
         parser.add_tool_names(text);
         parser.query.past_uses = index.history.similar_tools(owner, text);
-        #[cfg(feature = "embedding")]
-        {
-            parser.query.nearest = index.nearest_by_embedding(text);
-        }
         // A request of stop words only is searched for by its stop words.
         if parser.query.terms.is_empty() {
             parser.query.terms = parser.stop_words;

@@ -12,8 +12,6 @@ mod open;
 mod policy;
 mod prompt;
 mod runs;
-#[cfg(feature = "embedding")]
-mod search_model;
 mod secrets;
 mod serve;
 mod servers;
@@ -43,8 +41,6 @@ pub(crate) use open::OpenArgs;
 pub(crate) use policy::{ExplainArgs, PolicyCommand};
 pub(crate) use prompt::{PromptArgs, PromptFormat};
 pub(crate) use runs::{ApprovalArgs, ResumeArgs, RunsCommand, StepResolution};
-#[cfg(feature = "embedding")]
-pub(crate) use search_model::{InstallSearchModelArgs, SearchModelCommand};
 pub(crate) use secrets::SecretsCommand;
 pub(crate) use serve::ServeArgs;
 pub(crate) use servers::{AddServerArgs, EditServerArgs, ServersCommand};
@@ -155,10 +151,6 @@ pub(crate) enum Command {
     /// Manage dictionaries for searching tools in other languages
     #[command(subcommand)]
     Lexicon(LexiconCommand),
-    /// Manage the local model that finds tools by meaning
-    #[cfg(feature = "embedding")]
-    #[command(subcommand)]
-    SearchModel(SearchModelCommand),
     /// Trust this project's settings files with their current content
     Trust {
         /// Skip the confirmation prompt

@@ -22,8 +22,6 @@ mod policy;
 mod prompt;
 mod quotas;
 mod runs;
-#[cfg(feature = "embedding")]
-mod search_model;
 mod secrets;
 mod serve;
 mod servers;
@@ -40,10 +38,8 @@ mod worker;
 
 use self::{
     servers::discovery::{discover, discover_for_list, note_undiscovered},
-    setup::{build, close, open, require_store, searching_builder},
+    setup::{build, close, open, require_store},
 };
-#[cfg(feature = "embedding")]
-use crate::cli::SearchModelCommand;
 use crate::{
     cli::{
         CallersCommand, Cli, Command, ModelsCommand, PolicyCommand, PromptArgs, RunsCommand, SecretsCommand,
@@ -67,10 +63,6 @@ fn is_decision(command: &Command) -> bool {
         }
         Command::Secrets(command) => !matches!(command, SecretsCommand::List),
         Command::Store(command) => matches!(command, StoreCommand::Import { .. }),
-        #[cfg(feature = "embedding")]
-        Command::SearchModel(command) => {
-            matches!(command, SearchModelCommand::Install(_) | SearchModelCommand::Remove)
-        }
         Command::Skills(command) => {
             matches!(command, SkillsCommand::Trust { .. } | SkillsCommand::Untrust { .. })
         }
@@ -141,8 +133,6 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
         Command::Models(command) => models::run(command, &context, output).await,
         Command::Store(command) => store::run(command, require_store(&context)?, &context, output).await,
         Command::Lexicon(command) => lexicon::run(command, &context, output).await,
-        #[cfg(feature = "embedding")]
-        Command::SearchModel(command) => search_model::run(command, &context, output).await,
         Command::Trust { yes } => trust::run(yes, &context, output).await,
         Command::Skills(command) => skills::run(command, &context, output).await,
         Command::Servers(command) => servers::run(command, &context, output).await,
@@ -160,7 +150,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
         Command::Tools(command) => run_tools(command, &context, output).await,
         Command::Prompt(arguments) => run_prompt(&arguments, &context, output).await,
         Command::Ask(arguments) => {
-            let toolyard = build(searching_builder(&context, servers_setup(&context))).await?;
+            let toolyard = build(builder(&context, servers_setup(&context))).await?;
             discover(&toolyard, &context, output).await?;
             let outcome = ask::run(arguments, &toolyard, output).await;
             close(&toolyard, &context).await?;
@@ -176,11 +166,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
 async fn run_tools(command: ToolsCommand, context: &CliContext, output: &Output) -> Result<(), CliError> {
     let toolyard = open(context).await?;
     match command {
-        ToolsCommand::Search(_) => {
-            note_undiscovered(&toolyard, context, output);
-            #[cfg(feature = "embedding")]
-            search_model::wait_for_model(&toolyard, context, output);
-        }
+        ToolsCommand::Search(_) => note_undiscovered(&toolyard, context, output),
         ToolsCommand::List { .. } => discover_for_list(&toolyard, context, output).await?,
         _ => discover(&toolyard, context, output).await?,
     }
@@ -192,10 +178,6 @@ async fn run_tools(command: ToolsCommand, context: &CliContext, output: &Output)
 async fn run_prompt(arguments: &PromptArgs, context: &CliContext, output: &Output) -> Result<(), CliError> {
     let toolyard = open(context).await?;
     discover(&toolyard, context, output).await?;
-    #[cfg(feature = "embedding")]
-    if arguments.query.is_some() {
-        search_model::wait_for_model(&toolyard, context, output);
-    }
     let outcome = prompt::run(arguments, &toolyard, output).await;
     close(&toolyard, context).await?;
     outcome

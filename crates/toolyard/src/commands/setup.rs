@@ -1,9 +1,6 @@
 //! Builds the [`Toolyard`] that a command works with, and shuts it down.
 
-use std::{
-    path::Path,
-    sync::{Arc, OnceLock},
-};
+use std::sync::{Arc, OnceLock};
 
 use toolyard::{ServersSetup, Toolyard, ToolyardBuilder};
 use toolyard_search::lexicon::Lexicons;
@@ -39,11 +36,11 @@ pub(crate) async fn build(builder: ToolyardBuilder) -> Result<Toolyard, CliError
 }
 
 pub(crate) fn builder(context: &CliContext, servers: ServersSetup) -> ToolyardBuilder {
-    counting_builder(context, servers, None)
+    gateway_builder(context, servers, None)
 }
 
 /// Like [`builder`], with metrics that count operations.
-fn counting_builder(
+pub(crate) fn gateway_builder(
     context: &CliContext,
     servers: ServersSetup,
     metrics: Option<&Arc<Metrics>>,
@@ -65,26 +62,6 @@ fn counting_builder(
     if let Some(store) = &context.store {
         builder = builder.store(store.clone());
     }
-    if let Some(folder) = &context.tool_search_model {
-        builder = with_tool_search_model(builder, folder, context);
-    }
-    builder
-}
-
-/// Like [`builder`], for a process that searches for tools: opens the embedding model in the background.
-pub(crate) fn searching_builder(context: &CliContext, servers: ServersSetup) -> ToolyardBuilder {
-    gateway_builder(context, servers, None)
-}
-
-/// Like [`searching_builder`], for a gateway: operations are counted by the metrics, if there are any.
-pub(crate) fn gateway_builder(
-    context: &CliContext,
-    servers: ServersSetup,
-    metrics: Option<&Arc<Metrics>>,
-) -> ToolyardBuilder {
-    let builder = counting_builder(context, servers, metrics);
-    #[cfg(feature = "embedding")]
-    let builder = builder.open_tool_search_model();
     builder
 }
 
@@ -113,19 +90,6 @@ pub(crate) fn process_owner() -> String {
         format!("toolyard-{}-{:08x}", std::process::id(), u32::from_ne_bytes(bytes))
     };
     NAME.get_or_init(name).clone()
-}
-
-/// The model is opened at the first search. An unreadable one is skipped then; search works without it.
-#[cfg(feature = "embedding")]
-fn with_tool_search_model(builder: ToolyardBuilder, folder: &Path, context: &CliContext) -> ToolyardBuilder {
-    let vectors = context.tool_vectors_file(folder);
-    builder.tool_search_model(toolyard_search::embedding::Embedder::in_folder(folder, vectors))
-}
-
-#[cfg(not(feature = "embedding"))]
-fn with_tool_search_model(builder: ToolyardBuilder, folder: &Path, _: &CliContext) -> ToolyardBuilder {
-    tracing::warn!(folder = %folder.display(), "ignoring tool_search_model: this build lacks the feature `embedding`");
-    builder
 }
 
 /// The servers of the settings, with this process's environment and credentials.

@@ -20,11 +20,6 @@ use crate::{error::CliError, terminal::progress::with_progress};
 
 const SETTINGS_FILE: &str = "toolyard.toml";
 const LEXICON_FOLDER: &str = "lexicons";
-const SEARCH_MODEL_FOLDER: &str = "search-model";
-#[cfg(feature = "embedding")]
-const TOOL_VECTORS_FOLDER: &str = "tool-vectors";
-/// The value of `tool_search_model` that switches an installed model off.
-const NO_SEARCH_MODEL: &str = "none";
 const LEXICON_EXTENSION: &str = "lexicon";
 /// Environment variables that skill programs always see.
 const SAFE_VARIABLES: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "TERM"];
@@ -61,8 +56,6 @@ pub(crate) struct CliContext {
     pub(crate) operator_file: PathBuf,
     pub(crate) data_folder: PathBuf,
     stored_secrets: StoredSecrets,
-    /// The folder of an embedding model for tool search.
-    pub(crate) tool_search_model: Option<PathBuf>,
     /// The store; `None` if the default location is not writable.
     pub(crate) store: Option<Store>,
     /// The operator's store, which holds trust in files and skills: a project's own store may have come with the project.
@@ -164,7 +157,6 @@ impl CliContext {
             operator_file: operator_file.unwrap_or_else(|| user_folders.config_dir().join(SETTINGS_FILE)),
             config_folder: user_folders.config_dir(),
             stored_secrets: StoredSecrets::from_environment(&data_folder),
-            tool_search_model: paths.search_model(&data_folder),
             data_folder,
             store,
             operator_store,
@@ -185,20 +177,6 @@ impl CliContext {
     /// The secrets that settings refer to.
     pub(crate) fn stored_secrets(&self) -> StoredSecrets {
         self.stored_secrets.clone()
-    }
-
-    /// The folder of the model that `toolyard search-model install` installs, which may not exist.
-    #[cfg(feature = "embedding")]
-    pub(crate) fn search_model_folder(&self) -> PathBuf {
-        self.data_folder.join(SEARCH_MODEL_FOLDER)
-    }
-
-    /// The file with the embeddings that the model in a folder has computed, which may not exist.
-    #[cfg(feature = "embedding")]
-    pub(crate) fn tool_vectors_file(&self, model: &Path) -> PathBuf {
-        let name = toolyard_core::ContentHash::of(model.as_os_str().as_encoded_bytes()).to_string();
-        let name = name.get(..16).unwrap_or_default();
-        self.data_folder.join(TOOL_VECTORS_FOLDER).join(format!("{name}.vectors"))
     }
 
     /// The file of a language's lexicon, which may not exist.
@@ -349,45 +327,9 @@ impl ProjectSettings {
 struct SettingsPaths {
     skills: Vec<SkillFolder>,
     policies: Vec<PathBuf>,
-    /// `None` if no file has the setting.
-    model: Option<ConfiguredModel>,
-}
-
-/// What `tool_search_model` says.
-enum ConfiguredModel {
-    Disabled,
-    Folder(PathBuf),
-}
-
-impl ConfiguredModel {
-    /// `path` as it is written in a file of `folder`.
-    fn new(path: &Path, folder: &Path) -> Self {
-        if path == Path::new(NO_SEARCH_MODEL) { Self::Disabled } else { Self::Folder(folder.join(path)) }
-    }
-
-    fn folder(self) -> Option<PathBuf> {
-        match self {
-            Self::Disabled => None,
-            Self::Folder(folder) => Some(folder),
-        }
-    }
-}
-
-/// The model in the data folder, if one was installed and this build can use it.
-fn installed_model(data_folder: &Path) -> Option<PathBuf> {
-    let folder = data_folder.join(SEARCH_MODEL_FOLDER);
-    (cfg!(feature = "embedding") && folder.join("config.json").is_file()).then_some(folder)
 }
 
 impl SettingsPaths {
-    /// The folder of the model for tool search: the configured one, else the installed one.
-    fn search_model(self, data_folder: &Path) -> Option<PathBuf> {
-        match self.model {
-            Some(configured) => configured.folder(),
-            None => installed_model(data_folder),
-        }
-    }
-
     /// Adds those of a file above the ones before; relative paths are relative to its folder.
     fn add(&mut self, settings: &Settings, file: Option<&Path>, scope: SkillScope) {
         let Some(folder) = file.and_then(Path::parent) else { return };
@@ -395,9 +337,6 @@ impl SettingsPaths {
             settings.skills.folders.iter().map(|path| SkillFolder { path: folder.join(path), scope });
         self.skills.extend(skills);
         self.policies.extend(settings.policy.files.iter().map(|file| folder.join(file)));
-        if let Some(path) = &settings.tool_search_model {
-            self.model = Some(ConfiguredModel::new(path, folder));
-        }
     }
 }
 

@@ -23,7 +23,6 @@ const OPERATOR: &str = r#"
     store = "mine.db"
     journal = "always"
     audit = "required"
-    tool_search_model = "model"
     default_model = "mine"
     [call]
     timeout = "7s"
@@ -177,7 +176,6 @@ fn any_file() -> impl Strategy<Value = String> {
             format!("store = \"{number}.db\""),
             format!("journal = \"{}\"", choose("runs", "always")),
             format!("audit = \"{}\"", choose("best_effort", "required")),
-            format!("tool_search_model = \"model{number}\""),
             format!("default_model = \"m{number}\""),
             format!("[call]\nattempts = {}\ntimeout = \"{}s\"", number + 1, number + 1),
             format!("[routing]\nprefer = \"{}\"", choose("native-first", "mcp-first")),

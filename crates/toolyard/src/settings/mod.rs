@@ -80,9 +80,6 @@ pub struct Settings {
     pub time: TimeSettings,
     /// The search engine of the tool `search_web`.
     pub web_search: Option<WebSearchSettings>,
-    /// The folder of an embedding model for tool search, relative to this file, or `none` for search by words only. By
-    /// default, the model that `toolyard search-model install` installed.
-    pub tool_search_model: Option<PathBuf>,
     /// Skills: folders with a SKILL.md.
     pub skills: SkillFolderSettings,
     /// MCP servers by name: a command to start, or a URL.

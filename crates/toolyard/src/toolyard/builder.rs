@@ -24,8 +24,6 @@ pub struct ToolyardBuilder {
     telemetry: Option<Arc<dyn Telemetry>>,
     policy: Option<Arc<dyn CallPolicy>>,
     lexicons: Option<toolyard_search::lexicon::Lexicons>,
-    #[cfg(feature = "embedding")]
-    tool_search_model: Option<Arc<toolyard_search::embedding::Embedder>>,
     /// The names of the native tools to offer; `None` for all.
     #[cfg(feature = "native")]
     native_tools: Option<Vec<String>>,
@@ -136,25 +134,6 @@ impl ToolyardBuilder {
     /// Adds lexicons to tool search, beside the built-in one.
     pub fn lexicons(mut self, lexicons: toolyard_search::lexicon::Lexicons) -> Self {
         self.lexicons = Some(lexicons);
-        self
-    }
-
-    /// Adds an embedding model to tool search. Embeddings of tools are computed in the background.
-    #[cfg(feature = "embedding")]
-    pub fn tool_search_model(mut self, embedder: toolyard_search::embedding::Embedder) -> Self {
-        self.tool_search_model = Some(Arc::new(embedder));
-        self
-    }
-
-    /// Opens the embedding model on a thread of its own now, so that the first search need not go by words.
-    #[cfg(feature = "embedding")]
-    #[doc(hidden)]
-    pub fn open_tool_search_model(self) -> Self {
-        if let Some(embedder) = self.tool_search_model.clone() {
-            // Without a thread, the model is opened at the first search.
-            let _ =
-                std::thread::Builder::new().name("embedding-model".to_owned()).spawn(move || embedder.open());
-        }
         self
     }
 }
@@ -368,10 +347,6 @@ impl ToolyardBuilder {
     fn configure_by_parts(&mut self, config: &mut HubConfig) {
         if let Some(lexicons) = self.lexicons.take() {
             config.lexicon = Arc::new(lexicons);
-        }
-        #[cfg(feature = "embedding")]
-        {
-            config.embedder = self.tool_search_model.take();
         }
         if let Some(history) = self.history.take() {
             config.history = history;

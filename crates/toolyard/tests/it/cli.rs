@@ -233,8 +233,6 @@ fn untrusted_project_settings_are_ignored() {
     ok       tools     5 tools from 1 source
     note     search    no search engine is set; the tool search_web is not available
                        hint: [web_search] engine = "searxng", url = "http://localhost:8888"
-    note     tools     found by words; no model that finds them by meaning is in use
-                       hint: toolyard search-model install
     ok       skills    0 found
     "#);
     assert!(home.run(&["trust"]).contains("confirmation needs a terminal"));
@@ -247,8 +245,6 @@ fn untrusted_project_settings_are_ignored() {
                        hint: list sources: toolyard tools list
     note     search    no search engine is set; the tool search_web is not available
                        hint: [web_search] engine = "searxng", url = "http://localhost:8888"
-    note     tools     found by words; no model that finds them by meaning is in use
-                       hint: toolyard search-model install
     ok       skills    0 found
     --- stderr
     error: found 1 problem

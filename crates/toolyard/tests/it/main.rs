@@ -25,8 +25,6 @@ mod library;
 mod model_server;
 mod person;
 mod reload;
-#[cfg(feature = "embedding")]
-mod search_model;
 mod secrets;
 mod servers;
 #[cfg(target_os = "linux")]

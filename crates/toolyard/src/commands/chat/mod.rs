@@ -17,7 +17,7 @@ use crate::{
         agent_run::{drive, finish_view, load_agent, suggest_model_test},
         runs,
         servers::discovery::discover,
-        setup::{build, close, require_store, searching_builder, servers_setup},
+        setup::{build, builder, close, require_store, servers_setup},
     },
     config::CliContext,
     error::CliError,
@@ -33,7 +33,7 @@ const MAX_FOUND_TOOLS: usize = 10;
 pub(crate) async fn run(arguments: ChatArgs, context: &CliContext, output: &Output) -> Result<(), CliError> {
     require_store(context)?;
     let name = arguments.conversation.clone().unwrap_or_else(new_conversation_name);
-    let toolyard = build(searching_builder(context, servers_setup(context))).await?;
+    let toolyard = build(builder(context, servers_setup(context))).await?;
     let conversation = toolyard.agents().chat(&name).await?;
     discover(&toolyard, context, output).await?;
     let mut session = ChatSession {

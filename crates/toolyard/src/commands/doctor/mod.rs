@@ -36,8 +36,6 @@ pub(super) async fn run(config: Option<&Path>, output: &Output) -> Result<(), Cl
             findings.extend(check_source_names(&context, &toolyard));
             findings.extend(check_time_zone(&context));
             findings.push(check_web_search(&context));
-            #[cfg(feature = "embedding")]
-            findings.push(check_search_model(&context));
             findings.extend(check_skills(&toolyard));
             findings.extend(servers::check(&context, &toolyard));
             findings.extend(serve::check(&context, &toolyard));
@@ -149,20 +147,6 @@ fn check_web_search(context: &CliContext) -> Finding {
         Some(search) => Finding::ok("search", format!("{:?}", search.engine).to_lowercase()),
         None => Finding::note("search", "no search engine is set; the tool search_web is not available")
             .with_hint("[web_search] engine = \"searxng\", url = \"http://localhost:8888\""),
-    }
-}
-
-/// Whether tools are found by meaning, and with which model.
-#[cfg(feature = "embedding")]
-fn check_search_model(context: &CliContext) -> Finding {
-    let Some(folder) = &context.tool_search_model else {
-        let finding = Finding::note("tools", "found by words; no model that finds them by meaning is in use");
-        return finding.with_hint("toolyard search-model install");
-    };
-    match toolyard_search::embedding::EmbeddingModel::open(folder) {
-        Ok(_) => Finding::ok("tools", format!("found by words and by meaning, with {}", folder.display())),
-        Err(error) => Finding::problem("tools", format!("the model is not used: {error}"))
-            .with_hint("install it again: toolyard search-model install"),
     }
 }
 

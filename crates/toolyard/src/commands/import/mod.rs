@@ -14,8 +14,6 @@ use toolyard_mcp_client::config::{
 };
 
 use self::client_files::{ClientFile, UntrustedFiles};
-#[cfg(feature = "embedding")]
-use crate::commands::search_model;
 use crate::{
     cli::ImportArgs,
     commands::{line_diff::changed_lines, servers::edit::print_reload_note},
@@ -94,10 +92,6 @@ pub(super) async fn run(
         output.message(
             "  hint: check them with `toolyard doctor`, start each once with `toolyard servers test`",
         );
-        #[cfg(feature = "embedding")]
-        if !arguments.yes {
-            search_model::offer(context, output).await?;
-        }
     } else {
         output.message("Nothing to import");
     }

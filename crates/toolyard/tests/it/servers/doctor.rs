@@ -55,8 +55,6 @@ fn nineteen_servers_fit_on_a_screen_and_each_is_counted_once() {
                        hint: call one as SOURCE.TOOL, or give one the name: toolyard servers approve SOURCE TOOL --take-names
     note     search    no search engine is set; the tool search_web is not available
                        hint: [web_search] engine = "searxng", url = "http://localhost:8888"
-    note     tools     found by words; no model that finds them by meaning is in use
-                       hint: toolyard search-model install
     ok       skills    0 found
     ok       servers   19 servers
     PROBLEM  servers   5 of 19 servers cannot be used
