@@ -39,9 +39,6 @@ pub(crate) struct Cli {
     /// Which half is measured
     #[arg(long, value_enum, default_value_t = SplitArg::Test)]
     pub(crate) split: SplitArg,
-    /// Lexicon files built by `toolyard lexicon add`; the built-in table is always used
-    #[arg(long, value_name = "FILE")]
-    pub(crate) lexicon: Vec<PathBuf>,
     /// Draw quality against tokens into this file
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) plot: Option<PathBuf>,

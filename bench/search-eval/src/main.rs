@@ -17,7 +17,6 @@ use search_eval::{
     },
 };
 use serde_json::json;
-use toolyard_search::lexicon::{LexiconError, Lexicons, StoredLexicon};
 
 use crate::cli::Cli;
 
@@ -42,8 +41,6 @@ fn main() -> ExitCode {
 enum CliError {
     #[error(transparent)]
     Data(#[from] DatasetError),
-    #[error(transparent)]
-    Lexicon(#[from] LexiconError),
     #[error("failed to read the floors in {}: {reason}", file.display())]
     Floors { file: PathBuf, reason: String },
     #[error("failed to write {}: {source}", file.display())]
@@ -54,7 +51,6 @@ impl CliError {
     fn hint(&self) -> &'static str {
         match self {
             Self::Data(error) => error.hint(),
-            Self::Lexicon(_) => "build one: toolyard lexicon add zh",
             Self::Floors { .. } => {
                 r#"like this: {"rows": {"SET": {"recall_at_10": 80.0, "ndcg_at_10": 66.0}}}"#
             }
@@ -64,14 +60,11 @@ impl CliError {
 }
 
 fn run(arguments: &Cli) -> Result<ExitCode, CliError> {
-    let lexicons =
-        arguments.lexicon.iter().map(|file| StoredLexicon::open(file)).collect::<Result<Vec<_>, _>>()?;
-    let lexicons = Lexicons::with_lexicons(lexicons);
     let floors = arguments.floor.as_deref().map(read_floors).transpose()?;
     let split = arguments.split.into();
     let suites = TestSets::read(&arguments.folders)?.suites(split, arguments.mixed)?;
     let options = EvaluationOptions { split, tokens: O200K, curves: arguments.plot.is_some() };
-    let engines = [Engine::toolyard(lexicons), Engine::baseline()];
+    let engines = [Engine::toolyard(), Engine::baseline()];
     let report = evaluate(&suites, &engines, &options, &mut |_| {});
     if let Some(file) = &arguments.plot {
         std::fs::write(file, plot::svg(&report))

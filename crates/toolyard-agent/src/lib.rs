@@ -57,7 +57,6 @@ mod data_readers;
 mod discovery;
 mod driver;
 mod escape;
-mod example_requests;
 mod execution;
 mod planning;
 pub mod prompt;
@@ -77,7 +76,6 @@ pub use chat::{Chat, MemoryConversations, recent_history};
 pub use coordination::{CoordinationAgent, StepReport, receipt_lines, review_line};
 pub use discovery::{AgentTools, available_tools};
 pub use driver::{CancelToken, discard_run, is_being_created, owner_of_run, run_trace_id};
-pub use example_requests::{example_requests_request, parse_example_requests};
 pub use execution::ExecutionAgent;
 pub use planning::{
     NO_TOOL, Plan, PlanProblem, PlannerDecision, PlanningAgent, PlanningContext, RepairNotes, Step,

@@ -50,7 +50,7 @@
 //! | JSON as text | [`RawJson`] (unchanged bytes, cheap clones), [`JsonCursor`] (one validating pass) |
 //! | secrets | [`redact()`], [`redact_json`], [`SecretValues`] |
 //! | unsafe characters | [`sanitize`], [`escape_unsafe`], [`find_unsafe`], [`text::sanitize_json`], module [`text`] |
-//! | ports | [`Journal`], [`RunLog`], [`Approvals`], [`Audit`], [`History`], [`PastRequests`], [`Results`], [`ResultShapes`], [`ArgumentExamples`], [`ExampleRequests`], [`Servers`], [`Conversations`], [`AgentDefinitions`], [`Authenticator`], [`CallerStore`], [`Synthesizer`] |
+//! | ports | [`Journal`], [`RunLog`], [`Approvals`], [`Audit`], [`History`], [`PastRequests`], [`Results`], [`ResultShapes`], [`ArgumentExamples`], [`Servers`], [`Conversations`], [`AgentDefinitions`], [`Authenticator`], [`CallerStore`], [`Synthesizer`] |
 //! | clusters | [`SessionLeases`], [`Peers`], [`Exchange`], [`WorkerNetwork`], [`WorkerTransport`] |
 //!
 //! A port is a trait that the hub or the agent needs and another crate implements: `toolyard-store` implements most of
@@ -101,7 +101,6 @@ pub use ports::{
     records::{
         argument_examples::{ArgumentExample, ArgumentExamples},
         audit::{Audit, AuditRecord, AuditUnavailable, AuditedDecision},
-        example_requests::{ExampleRequests, ToolExampleRequests},
         history::{CallRecord, History, PastRequest, PastRequests, SuccessRate},
         result_shapes::{ResultShape, ResultShapes},
         results::{ResultPage, Results, ResultsError, ResultsUsage},

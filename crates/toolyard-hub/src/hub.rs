@@ -8,9 +8,9 @@ use std::{
 use arc_swap::ArcSwap;
 use tokio::{sync::watch, time::Instant};
 use toolyard_core::{
-    CallPolicy, CallQuota, Capability, ErrorKind, ExampleRequests, PastRequest, PastRequests,
-    QuarantineNotice, RawJson, Results, SourceId, SourceInfo, SourceKind, SourceTools, SuccessRate,
-    Synthesizer, Tool, ToolCallRequest, ToolError, ToolOutput, telemetry::Telemetry,
+    CallPolicy, CallQuota, Capability, ErrorKind, PastRequest, PastRequests, QuarantineNotice, RawJson,
+    Results, SourceId, SourceInfo, SourceKind, SourceTools, SuccessRate, Synthesizer, Tool, ToolCallRequest,
+    ToolError, ToolOutput, telemetry::Telemetry,
 };
 use toolyard_search::{MAX_PAST_REQUESTS, SearchIndex};
 
@@ -81,7 +81,7 @@ impl ToolHub {
     /// Creates a hub without tools.
     pub fn new(config: HubConfig) -> Self {
         let registry = Registry::new(config.rules.clone(), config.capabilities.clone(), config.breaker);
-        let search = LazySearchIndex::new(config.empty_index());
+        let search = LazySearchIndex::default();
         let (limits, retry, synthesizer) = (config.limits, config.retry, config.synthesizer.clone());
         let call_settings = ArcSwap::from_pointee(CallSettings { limits, retry, synthesizer });
         let policy = ArcSwap::from_pointee(config.policy.clone());
@@ -179,10 +179,6 @@ impl ToolHub {
         self.config.history.success_rate(tool, source)
     }
 
-    pub(crate) fn example_requests(&self) -> Option<&Arc<dyn ExampleRequests>> {
-        self.config.example_requests.as_ref()
-    }
-
     pub(crate) fn past_requests(&self) -> Option<&Arc<dyn PastRequests>> {
         self.config.past_requests.as_ref()
     }
@@ -192,7 +188,7 @@ impl ToolHub {
         let past = || {
             self.config.past_requests.as_ref().map(|past| past.recent(MAX_PAST_REQUESTS)).unwrap_or_default()
         };
-        self.search.current(|| self.snapshot(), past, self.config.example_requests.as_deref())
+        self.search.current(|| self.snapshot(), past)
     }
 
     /// The number of tools in the search index, which the next search updates.

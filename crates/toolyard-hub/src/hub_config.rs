@@ -3,12 +3,8 @@
 use std::sync::Arc;
 
 use toolyard_core::{
-    Audit, CallPolicy, CallQuota, CapabilityTable, ExampleRequests, History, PastRequests, Results,
-    Synthesizer, telemetry::Telemetry,
-};
-use toolyard_search::{
-    SearchIndex,
-    lexicon::{Lexicon, Lexicons},
+    Audit, CallPolicy, CallQuota, CapabilityTable, History, PastRequests, Results, Synthesizer,
+    telemetry::Telemetry,
 };
 
 use crate::{
@@ -39,12 +35,8 @@ pub struct HubConfig {
     pub synthesizer: Option<Arc<dyn Synthesizer>>,
     /// Audit log; `None` records nothing.
     pub audit: Option<Arc<dyn Audit>>,
-    /// Lexicons that translate search words.
-    pub lexicon: Arc<dyn Lexicon>,
     /// Users' past requests and the tools that were called for them; used by search.
     pub past_requests: Option<Arc<dyn PastRequests>>,
-    /// Example requests of tools; used by search.
-    pub example_requests: Option<Arc<dyn ExampleRequests>>,
     /// Receives the calls that have ended.
     pub telemetry: Option<Arc<dyn Telemetry>>,
     /// Decides about calls, besides the `deny` rules; `None` allows them.
@@ -80,9 +72,7 @@ impl Default for HubConfig {
             results: Arc::new(MemoryResults::default()),
             synthesizer: None,
             audit: None,
-            lexicon: Arc::new(Lexicons::built_in()),
             past_requests: None,
-            example_requests: None,
             telemetry: None,
             policy: None,
             quota: None,
@@ -96,12 +86,5 @@ impl std::fmt::Debug for HubConfig {
             .field("rules", &self.rules)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
-    }
-}
-
-impl HubConfig {
-    /// A search index without tools, with the configured lexicons.
-    pub(crate) fn empty_index(&self) -> SearchIndex {
-        SearchIndex::with_lexicon(Arc::clone(&self.lexicon))
     }
 }

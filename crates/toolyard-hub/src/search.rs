@@ -39,13 +39,10 @@ pub struct ToolMatch {
 }
 
 impl ToolHub {
-    /// Waits until past requests and example requests are loaded.
+    /// Waits until past requests are loaded.
     pub async fn wait_until_searchable(&self) {
         if let Some(past) = self.past_requests() {
             past.ready().await;
-        }
-        if let Some(examples) = self.example_requests() {
-            examples.ready().await;
         }
     }
 

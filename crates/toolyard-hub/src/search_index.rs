@@ -5,23 +5,20 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard},
 };
 
-use toolyard_core::{Capability, ExampleRequests, Param, PastRequest, SourceId, ToolSpec};
+use toolyard_core::{Capability, Param, PastRequest, SourceId, ToolSpec};
 
 use toolyard_search::{ParamText, SearchIndex, SourceText, ToolText};
 
-use crate::{
-    execution::journaled::definition_hash,
-    registry::{
-        candidate::ToolCandidate,
-        snapshot::{Snapshot, SourceEntry},
-    },
+use crate::registry::{
+    candidate::ToolCandidate,
+    snapshot::{Snapshot, SourceEntry},
 };
 
 /// Past requests kept until the next search; older ones are dropped.
 const MAX_PENDING_REQUESTS: usize = 1000;
 
 /// A search index with the changes that the next search applies to it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct LazySearchIndex {
     index: RwLock<SearchIndex>,
     pending: Mutex<Pending>,
@@ -35,10 +32,6 @@ struct Pending {
 }
 
 impl LazySearchIndex {
-    pub(crate) fn new(empty: SearchIndex) -> Self {
-        Self { index: RwLock::new(empty), pending: Mutex::default() }
-    }
-
     /// Marks the tools of a source as changed.
     pub(crate) fn mark_changed(&self, source: &SourceId) {
         let mut pending = self.pending();
@@ -64,7 +57,6 @@ impl LazySearchIndex {
         &self,
         snapshot: impl FnOnce() -> Arc<Snapshot>,
         past: impl FnOnce() -> Vec<PastRequest>,
-        examples: Option<&dyn ExampleRequests>,
     ) -> RwLockReadGuard<'_, SearchIndex> {
         if self.is_outdated() {
             let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
@@ -73,7 +65,7 @@ impl LazySearchIndex {
             if pending.sources.is_none() {
                 pending.requests = past();
             }
-            apply_pending(&mut index, &pending, &snapshot(), examples);
+            apply_pending(&mut index, &pending, &snapshot());
         }
         self.index.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -93,18 +85,13 @@ impl LazySearchIndex {
     }
 }
 
-fn apply_pending(
-    index: &mut SearchIndex,
-    pending: &Pending,
-    snapshot: &Snapshot,
-    examples: Option<&dyn ExampleRequests>,
-) {
+fn apply_pending(index: &mut SearchIndex, pending: &Pending, snapshot: &Snapshot) {
     match &pending.sources {
-        None => snapshot.sources().iter().for_each(|entry| index_source(index, entry, examples)),
+        None => snapshot.sources().iter().for_each(|entry| index_source(index, entry)),
         Some(sources) => {
             for source in sources {
                 match snapshot.source(source.as_str()) {
-                    Some(entry) => index_source(index, entry, examples),
+                    Some(entry) => index_source(index, entry),
                     None => {
                         index.remove(source.as_str());
                     }
@@ -117,23 +104,18 @@ fn apply_pending(
     }
 }
 
-fn index_source(index: &mut SearchIndex, entry: &SourceEntry, examples: Option<&dyn ExampleRequests>) {
+fn index_source(index: &mut SearchIndex, entry: &SourceEntry) {
     let source = SourceText { id: entry.source.info.id.as_str().into(), description: String::new() };
     // A tool that may not be called is not found.
     let tools = entry.tools.iter().filter(|tool| !tool.denied);
-    let texts: Vec<ToolText> = tools.map(|tool| text_with_examples(tool, examples)).collect();
+    let texts: Vec<ToolText> = tools.map(|tool| candidate_text(tool)).collect();
     index.put(&source, &texts);
 }
 
-fn text_with_examples(tool: &ToolCandidate, examples: Option<&dyn ExampleRequests>) -> ToolText {
-    let spec = tool.spec();
-    let examples = examples.and_then(|examples| examples.of_tool(tool.source_id(), &tool.name));
-    // Those of another definition may be about another tool.
-    let examples = examples.filter(|examples| examples.definition == definition_hash(spec));
-    let examples = examples.map(|examples| examples.requests.clone()).unwrap_or_default();
-    // Not those of the candidate, which would keep them: few of the tools that are found here are ever described.
-    let params = spec.params();
-    ToolText { examples, ..tool_text(Arc::clone(&tool.name), spec, &params, &tool.capabilities) }
+fn candidate_text(tool: &ToolCandidate) -> ToolText {
+    // Not the parameters of the candidate, which would keep them: few of the tools that are found here are ever described.
+    let params = tool.spec().params();
+    tool_text(Arc::clone(&tool.name), tool.spec(), &params, &tool.capabilities)
 }
 
 /// The searchable text of a tool. Public for programs that measure the search: they index the same text.
@@ -147,7 +129,6 @@ pub fn tool_text(name: Arc<str>, spec: &ToolSpec, params: &[Param], capabilities
         description: spec.description.clone(),
         params: texts,
         capabilities: capabilities.iter().map(ToString::to_string).collect(),
-        examples: Vec::new(),
     }
 }
 

@@ -16,10 +16,9 @@ use std::{
     fs,
     hash::{DefaultHasher, Hash, Hasher},
     hint::black_box,
-    sync::Arc,
 };
 
-use toolyard_search::{ParamText, SearchIndex, SourceText, ToolText, lexicon::Lexicons};
+use toolyard_search::{ParamText, SearchIndex, SourceText, ToolText};
 
 const WORD_LISTS: &str = include_str!("../../../bench/sizes/catalogue.py");
 const TOOLS_PER_SERVER: usize = 100;
@@ -88,7 +87,7 @@ impl Words {
     }
 
     fn index(&self, size: usize) -> SearchIndex {
-        let mut index = SearchIndex::with_lexicon(Arc::new(Lexicons::built_in()));
+        let mut index = SearchIndex::default();
         for number in 0..size.div_ceil(TOOLS_PER_SERVER) {
             let count = TOOLS_PER_SERVER.min(size - number * TOOLS_PER_SERVER);
             let mut random = Random(number as u64);

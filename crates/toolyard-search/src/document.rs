@@ -26,8 +26,6 @@ pub struct ToolText {
     pub params: Vec<ParamText>,
     /// Capability tags.
     pub capabilities: Vec<String>,
-    /// Requests that the tool serves, as users may word them.
-    pub examples: Vec<String>,
 }
 
 /// The searchable text of one parameter of a tool.

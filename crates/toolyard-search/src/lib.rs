@@ -27,7 +27,7 @@
 //!
 //! 1. `analysis` splits text into tokens and stems them. `index` stores the terms of every tool with BM25F impacts.
 //! 2. `query` parses the request into terms and expands each: other words of the same root, synonyms, types of values,
-//!    and translations from a [`lexicon`]. Only the best expansion of a word counts. `concept` adds what the request is
+//!    and translations from the `glossary`. Only the best expansion of a word counts. `concept` adds what the request is
 //!    about and what is to be done.
 //! 3. The impacts of all terms are summed per tool. Of the best tools, those are selected that together cover the request.
 //! 4. Past requests ([`SearchIndex::record_use`]) add a bounded score of their own.
@@ -38,9 +38,9 @@ mod accumulator;
 mod analysis;
 mod concept;
 mod document;
+mod glossary;
 mod history;
 mod index;
-pub mod lexicon;
 mod owned_history;
 mod query;
 #[cfg(test)]

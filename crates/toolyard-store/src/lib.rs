@@ -42,7 +42,7 @@
 //! | `journal` | runs, leases, step intents and outcomes |
 //! | `runs` | run logs and approvals |
 //! | `audit` | the hash-chained audit log |
-//! | `history`, `past_requests`, `result_shapes`, `argument_examples`, `example_requests` | what routing, search and planning learn from earlier calls |
+//! | `history`, `past_requests`, `result_shapes`, `argument_examples` | what routing, search and planning learn from earlier calls |
 //! | `operator` | what the operator keeps in the store: agents, callers with API keys, policies, settings |
 //! | `results`, `conversations`, `servers`, `session_key` | whole results, conversations, servers and trust decisions, the key of session ids |
 //! | `quota_budgets` | budgets of quotas that replicas share |
@@ -54,7 +54,6 @@ mod argument_examples;
 mod audit;
 mod conversations;
 mod error;
-mod example_requests;
 mod history;
 mod journal;
 mod large_text;
@@ -76,7 +75,6 @@ mod transfer;
 
 pub use audit::{AuditConfig, AuditEntry, AuditQuery, AuditQueueStatus, AuditVerification, StoredAudit};
 pub use error::StoreError;
-pub use example_requests::StoredExampleRequests;
 pub use history::{StoredHistory, ToolStatistics};
 pub use location::Location;
 pub use maintenance::HealthReport;

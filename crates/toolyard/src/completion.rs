@@ -42,13 +42,11 @@ pub(crate) fn script(shell: Shell) -> Result<String, CliError> {
 }
 
 /// Commands, their arguments that are completed, and with what.
-const NAMED_ARGUMENTS: [(&[&str], &str, NameKind); 28] = [
+const NAMED_ARGUMENTS: [(&[&str], &str, NameKind); 26] = [
     (&["call"], "name", NameKind::Tool),
     (&["call"], "source", NameKind::Source),
     (&["tools", "show"], "name", NameKind::Tool),
     (&["tools", "list"], "source", NameKind::Source),
-    (&["tools", "learn"], "server", NameKind::Source),
-    (&["tools", "learn"], "model", NameKind::Model),
     (&["servers", "show"], "name", NameKind::Server),
     (&["servers", "remove"], "name", NameKind::Server),
     (&["servers", "edit"], "name", NameKind::Server),

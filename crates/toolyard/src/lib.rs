@@ -178,11 +178,6 @@ pub mod model {
     pub use toolyard_model::{GenAiConfig, GenAiModel};
 }
 
-/// Embedding models and synonym lexicons for tool search.
-pub mod search {
-    pub use toolyard_search::lexicon::Lexicons;
-}
-
 /// The durable store of runs, results, statistics and the audit log.
 #[cfg(feature = "store")]
 pub mod store {

@@ -3,8 +3,6 @@
 pub mod bm25;
 pub mod toolyard;
 
-use toolyard_search::lexicon::Lexicons;
-
 use self::{bm25::Bm25, toolyard::ToolyardRetriever};
 use crate::{dataset::records::ToolRecord, steps::round_robin};
 
@@ -51,8 +49,8 @@ impl<'a> Engine<'a> {
     }
 
     /// The search of Toolyard.
-    pub fn toolyard(lexicons: Lexicons) -> Self {
-        Self::new("toolyard", move |tools| ToolyardRetriever::new(tools, lexicons.clone()))
+    pub fn toolyard() -> Self {
+        Self::new("toolyard", ToolyardRetriever::new)
     }
 
     /// Plain BM25, for comparison.

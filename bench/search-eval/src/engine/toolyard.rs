@@ -1,11 +1,11 @@
 //! The search of Toolyard.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use toolyard_core::{RawJson, ToolSpec, extract_capabilities};
 use toolyard_hub::tool_text;
-use toolyard_search::{Hit, SearchIndex, SourceText, ToolText, lexicon::Lexicons};
+use toolyard_search::{Hit, SearchIndex, SourceText, ToolText};
 
 use super::Retriever;
 use crate::dataset::records::{ParamRecord, ToolRecord};
@@ -20,8 +20,8 @@ pub struct ToolyardRetriever {
 
 impl ToolyardRetriever {
     /// Indexes a catalogue.
-    pub fn new(catalogue: &[ToolRecord], lexicons: Lexicons) -> Self {
-        let mut index = SearchIndex::with_lexicon(Arc::new(lexicons));
+    pub fn new(catalogue: &[ToolRecord]) -> Self {
+        let mut index = SearchIndex::default();
         let mut servers: BTreeMap<&str, Vec<(usize, &ToolRecord)>> = BTreeMap::new();
         for (position, tool) in catalogue.iter().enumerate() {
             servers.entry(&tool.server).or_default().push((position, tool));

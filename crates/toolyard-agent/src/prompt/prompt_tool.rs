@@ -167,13 +167,6 @@ impl PromptTool {
         self.server.as_deref()
     }
 
-    /// Sets the server that it comes from.
-    #[must_use]
-    pub fn with_server(mut self, server: impl Into<String>) -> Self {
-        self.server = Some(server.into());
-        self
-    }
-
     /// The sanitized description, without the part that describes parameters.
     pub fn description(&self) -> String {
         self.description.join("\n")

@@ -4,15 +4,15 @@ use crate::{
     analysis::{
         bigram::{bigram_hash, term_hash},
         stemmer::{TextStemmer, is_stop_term},
-        tokenizer::{TokenKind, is_cjk, tokenize},
+        tokenizer::{TokenKind, tokenize},
     },
     concept::for_each_tool_concept,
     document::{SourceText, ToolText},
+    glossary::translate,
     index::{
         field::Field,
         vocabulary::{Impact, IndexedWord, TermId, Vocabulary},
     },
-    lexicon::Lexicon,
 };
 
 /// BM25's `k1`: how soon further occurrences of a term stop counting.
@@ -41,27 +41,18 @@ pub(crate) struct AnalyzedTool {
 }
 
 /// Analyzes the text of a source, which all its tools share.
-pub(crate) fn analyze_source(
-    source: &SourceText,
-    lexicon: Option<&dyn Lexicon>,
-    vocabulary: &mut Vocabulary,
-) -> TermOccurrences {
+pub(crate) fn analyze_source(source: &SourceText, vocabulary: &mut Vocabulary) -> TermOccurrences {
     let mut occurrences = TermOccurrences::default();
     occurrences.add(Field::Source, &source.id, vocabulary);
     occurrences.add(Field::SourceDescription, &source.description, vocabulary);
-    occurrences.add_translation(&source.description, lexicon, vocabulary);
+    occurrences.add_translation(&source.description, vocabulary);
     occurrences.add_concepts(&source.id, true, vocabulary);
     occurrences
 }
 
 impl TermOccurrences {
     /// Analyzes a tool of the source whose occurrences these are.
-    pub(crate) fn analyze_tool(
-        &self,
-        tool: &ToolText,
-        lexicon: Option<&dyn Lexicon>,
-        vocabulary: &mut Vocabulary,
-    ) -> AnalyzedTool {
+    pub(crate) fn analyze_tool(&self, tool: &ToolText, vocabulary: &mut Vocabulary) -> AnalyzedTool {
         let mut occurrences = self.clone();
         occurrences.add(Field::Name, &tool.name, vocabulary);
         if tool.title != tool.name {
@@ -75,10 +66,7 @@ impl TermOccurrences {
         for capability in &tool.capabilities {
             occurrences.add(Field::Capability, capability, vocabulary);
         }
-        for example in &tool.examples {
-            occurrences.add(Field::Example, example, vocabulary);
-        }
-        occurrences.add_translation(&tool.description, lexicon, vocabulary);
+        occurrences.add_translation(&tool.description, vocabulary);
         occurrences.add_concepts(&tool.name, false, vocabulary);
         let analyzed = occurrences.finish();
         AnalyzedTool { name_terms: name_terms(&tool.name, vocabulary), ..analyzed }
@@ -114,13 +102,9 @@ impl TermOccurrences {
         });
     }
 
-    /// Adds the English translation of a text in another language.
-    fn add_translation(&mut self, text: &str, lexicon: Option<&dyn Lexicon>, vocabulary: &mut Vocabulary) {
-        let Some(lexicon) = lexicon else { return };
-        if !text.chars().any(is_cjk) {
-            return;
-        }
-        for word in lexicon.translate(text) {
+    /// Adds the English translation of a Chinese text.
+    fn add_translation(&mut self, text: &str, vocabulary: &mut Vocabulary) {
+        for word in translate(text) {
             for gloss in word.glosses.iter().take(MAX_GLOSSES) {
                 self.add(Field::Translation, &gloss.join(" "), vocabulary);
             }

@@ -14,12 +14,10 @@ pub(crate) enum Field {
     /// Capability tags. Their boost is 0: a tag makes a tool findable by that word, but adds nothing to the constant part of
     /// the score that every matching term gets.
     Capability,
-    /// English translation of a description in another language, from a lexicon.
+    /// English translation of a Chinese description, from the glossary.
     Translation,
     /// Concepts that the names of the source and of the tool mention.
     Concept,
-    /// Example requests, written by a model.
-    Example,
 }
 
 /// BM25F parameters of one field.
@@ -36,7 +34,7 @@ pub(crate) struct FieldWeight {
 }
 
 impl Field {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Name,
         Self::Description,
         Self::ParamName,
@@ -46,7 +44,6 @@ impl Field {
         Self::Capability,
         Self::Translation,
         Self::Concept,
-        Self::Example,
     ];
 
     /// Tuned on the development halves of the test sets in docs/search.md.
@@ -61,8 +58,6 @@ impl Field {
             Self::Capability => (0.0, 0.0, 3.0, 64),
             Self::Translation => (0.5, 0.6, 17.0, 500),
             Self::Concept => (1.0, 0.0, 4.0, 64),
-            // Not tuned: less than a description, because a model guessed what users say.
-            Self::Example => (0.4, 0.6, 40.0, 300),
         };
         FieldWeight { boost, length_normalization, typical_tokens, max_tokens }
     }

@@ -15,7 +15,6 @@ use crate::{
         document_terms::DocumentTerms,
         vocabulary::{Impact, TermId, Vocabulary},
     },
-    lexicon::Lexicon,
     owned_history::OwnedHistory,
 };
 
@@ -49,7 +48,6 @@ pub struct SearchIndex {
     /// Documents by lowercase name.
     ids_by_name: HashMap<Arc<str>, NamedDocuments>,
     tool_count: usize,
-    pub(crate) lexicon: Option<Arc<dyn Lexicon>>,
     pub(crate) history: OwnedHistory,
 }
 
@@ -65,11 +63,6 @@ impl std::fmt::Debug for SearchIndex {
 }
 
 impl SearchIndex {
-    /// An empty index that translates requests and descriptions with `lexicon`.
-    pub fn with_lexicon(lexicon: Arc<dyn Lexicon>) -> Self {
-        Self { lexicon: Some(lexicon), ..Self::default() }
-    }
-
     /// Number of tools.
     pub fn len(&self) -> usize {
         self.tool_count
@@ -84,10 +77,10 @@ impl SearchIndex {
     pub fn put(&mut self, source: &SourceText, tools: &[ToolText]) {
         self.remove(&source.id);
         let first = self.next_id();
-        let analyzed_source = analyze_source(source, self.lexicon.as_deref(), &mut self.vocabulary);
+        let analyzed_source = analyze_source(source, &mut self.vocabulary);
         for tool in tools {
             let id = self.next_id();
-            let analyzed = analyzed_source.analyze_tool(tool, self.lexicon.as_deref(), &mut self.vocabulary);
+            let analyzed = analyzed_source.analyze_tool(tool, &mut self.vocabulary);
             self.push_document(id, source, tool, &analyzed);
         }
         let end = self.next_id();

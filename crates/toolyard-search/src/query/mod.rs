@@ -1,7 +1,7 @@
 //! Searching: from the text of a request to ranked tools.
 //!
 //! [`parser`] turns a request into a [`parsed_query`] of terms and their expansions ([`synonyms`], [`value_types`], the
-//! lexicon); [`scoring`] finds the best candidates, in a large catalogue with
+//! glossary); [`scoring`] finds the best candidates, in a large catalogue with
 //! [`pruned_scoring`] over a [`document_window`]; [`selection`] picks tools that together cover the request; [`search`] is the entry point.
 
 mod document_window;

@@ -9,6 +9,7 @@ use crate::{
         tokenizer::{MAX_TOKEN_BYTES, TokenKind, is_cjk, tokenize},
     },
     concept::{ConceptKind, concept_mentions},
+    glossary::translate,
     index::{search_index::SearchIndex, vocabulary::TermId},
     query::{
         parsed_query::{Expansion, MatchKind, Query, QueryBigram, QueryTerm, WeightedTerm},
@@ -254,11 +255,7 @@ impl QueryParser<'_> {
     }
 
     fn add_translations(&mut self, text: &str) {
-        let Some(lexicon) = &self.index.lexicon else { return };
-        if !text.chars().any(is_cjk) {
-            return;
-        }
-        for translation in lexicon.translate(text) {
+        for translation in translate(text) {
             let Some(word) = text.get(translation.range.clone()) else { continue };
             let glosses: Vec<Vec<String>> =
                 translation.glosses.iter().map(|gloss| gloss_terms(gloss)).collect();

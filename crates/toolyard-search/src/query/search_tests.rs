@@ -5,7 +5,6 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     ParamText, ToolText,
-    lexicon::{Lexicon, WordTranslation},
     testing::{source, tool},
 };
 
@@ -100,22 +99,9 @@ fn tools_of_a_removed_source_are_not_found() {
     assert_eq!(index.len(), 3);
 }
 
-struct ChineseLexicon;
-
-impl Lexicon for ChineseLexicon {
-    fn translate(&self, text: &str) -> Vec<WordTranslation> {
-        let known = [("删除", "delete"), ("邮件", "mail")];
-        let found = known.iter().filter_map(|(word, gloss)| {
-            let at = text.find(word)?;
-            Some(WordTranslation { range: at..at + word.len(), glosses: vec![vec![(*gloss).to_owned()]] })
-        });
-        found.collect()
-    }
-}
-
 #[test]
 fn chinese_and_english_find_each_other() {
-    let mut index = SearchIndex::with_lexicon(Arc::new(ChineseLexicon));
+    let mut index = SearchIndex::default();
     index.put(&source("mail"), &[tool("delete_message", "Delete a mail."), tool("send", "Send something.")]);
     index.put(&source("邮箱"), &[tool("qingli", "删除旧邮件")]);
     assert_eq!(names(&index, "把这封邮件删除")[0], "qingli", "the language of the request ranks first");
@@ -260,16 +246,4 @@ fn a_name_in_camel_case_counts_once() {
     let hits = index.search("merge on GitLab", 1);
     let words: Vec<&str> = hits[0].matches.iter().map(|found| found.word.as_str()).collect();
     assert!(words.contains(&"gitlab") && !words.contains(&"git") && !words.contains(&"lab"), "{words:?}");
-}
-
-#[test]
-fn example_requests_find_a_tool_and_count_less_than_names() {
-    let mut index = SearchIndex::default();
-    let examples = vec!["What should I wear tomorrow?".to_owned(), "明天要带伞吗".to_owned()];
-    let forecast = ToolText { examples, ..tool("get_forecast", "Weather of a place") };
-    index.put(&source("sky"), &[forecast, tool("wear_report", "Wear of machine parts")]);
-    let best = |request: &str| index.search(request, 5).first().map(|hit| hit.key.to_string());
-    assert_eq!(best("should I bring something to wear tomorrow").as_deref(), Some("get_forecast"));
-    assert_eq!(best("带伞").as_deref(), Some("get_forecast"));
-    assert_eq!(best("wear").as_deref(), Some("wear_report"), "a name counts more");
 }

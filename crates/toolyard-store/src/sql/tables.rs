@@ -59,6 +59,7 @@ pub(crate) const TABLES: &[Table] = &[
         name: "argument_examples",
         columns: "owner TEXT, source TEXT, tool TEXT, definition TEXT, arguments TEXT, learned_at INTEGER",
     },
+    // Written by versions before 0.2 only.
     Table {
         name: "example_requests",
         columns: "source TEXT, tool TEXT, definition TEXT, requests TEXT, model TEXT, written_at INTEGER",

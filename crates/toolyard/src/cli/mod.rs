@@ -6,7 +6,6 @@ mod call;
 mod callers;
 mod connect;
 mod import;
-mod lexicon;
 mod models;
 mod open;
 mod policy;
@@ -35,7 +34,6 @@ pub(crate) use call::CallArgs;
 pub(crate) use callers::{AddCallerArgs, CallersCommand};
 pub(crate) use connect::ConnectArgs;
 pub(crate) use import::ImportArgs;
-pub(crate) use lexicon::{AddLexiconArgs, Language, LexiconCommand};
 pub(crate) use models::{AddModelArgs, ModelsCommand};
 pub(crate) use open::OpenArgs;
 pub(crate) use policy::{ExplainArgs, PolicyCommand};
@@ -48,7 +46,7 @@ pub(crate) use service::{InstallServiceArgs, ServiceCommand};
 pub(crate) use settings::SettingsCommand;
 pub(crate) use skills::SkillsCommand;
 pub(crate) use store::StoreCommand;
-pub(crate) use tools::{LearnToolsArgs, SearchToolsArgs, ToolsCommand};
+pub(crate) use tools::{SearchToolsArgs, ToolsCommand};
 pub(crate) use top::TopArgs;
 pub(crate) use worker::WorkerArgs;
 
@@ -148,9 +146,6 @@ pub(crate) enum Command {
     /// Check, back up, export, import and vacuum the store
     #[command(subcommand)]
     Store(StoreCommand),
-    /// Manage dictionaries for searching tools in other languages
-    #[command(subcommand)]
-    Lexicon(LexiconCommand),
     /// Trust this project's settings files with their current content
     Trust {
         /// Skip the confirmation prompt

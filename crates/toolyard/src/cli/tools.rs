@@ -23,28 +23,6 @@ pub(crate) enum ToolsCommand {
     },
     /// Find tools for a request in plain English or Chinese
     Search(SearchToolsArgs),
-    /// Let your model write example requests for each tool, which searches then match
-    Learn(LearnToolsArgs),
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Names, descriptions and parameters of tools are sent to the model, and to nobody else. Requests are stored, and written again \
-only when the definition of a tool changes; an interrupted command continues where it was. A running `toolyard serve` uses \
-them after a restart.")]
-pub(crate) struct LearnToolsArgs {
-    /// Only tools of this server or source
-    #[arg(long, value_name = "NAME")]
-    pub(crate) server: Option<String>,
-    /// At most this many tools
-    #[arg(long, value_name = "N")]
-    pub(crate) limit: Option<usize>,
-    /// The model to use instead of the default one
-    #[arg(long, value_name = "NAME")]
-    pub(crate) model: Option<String>,
-    /// Count the tools without example requests; send nothing
-    #[arg(long)]
-    pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, Args)]
@@ -54,8 +32,7 @@ Examples:
   toolyard tools search 删除远程分支 --explain
   toolyard tools search \"mail Bob the report\" --step \"make a PDF\" --step \"send it\"
 
-Searching uses no language model and starts no server; it knows the tools of servers that were started before. \
-`toolyard lexicon add zh` improves Chinese requests.")]
+Searching uses no language model and starts no server; it knows the tools of servers that were started before.")]
 pub(crate) struct SearchToolsArgs {
     /// The request
     #[arg(required = true)]

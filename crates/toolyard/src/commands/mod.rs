@@ -12,7 +12,6 @@ mod chat;
 mod connect;
 mod doctor;
 mod import;
-mod lexicon;
 mod line_diff;
 mod local_gateway;
 mod models;
@@ -132,7 +131,6 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
         Command::Quotas => quotas::run(require_store(&context)?, &context, output).await,
         Command::Models(command) => models::run(command, &context, output).await,
         Command::Store(command) => store::run(command, require_store(&context)?, &context, output).await,
-        Command::Lexicon(command) => lexicon::run(command, &context, output).await,
         Command::Trust { yes } => trust::run(yes, &context, output).await,
         Command::Skills(command) => skills::run(command, &context, output).await,
         Command::Servers(command) => servers::run(command, &context, output).await,

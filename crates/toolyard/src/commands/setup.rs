@@ -3,7 +3,6 @@
 use std::sync::{Arc, OnceLock};
 
 use toolyard::{ServersSetup, Toolyard, ToolyardBuilder};
-use toolyard_search::lexicon::Lexicons;
 use toolyard_store::Store;
 use toolyard_telemetry::metrics::Metrics;
 
@@ -50,7 +49,6 @@ pub(crate) fn gateway_builder(
     let mut builder = Toolyard::builder()
         .settings(context.settings.clone())
         .web_search(web_search)
-        .lexicons(Lexicons::with_files(context.lexicon_files()))
         .skill_environment(context.skill_environment.clone())
         .models(tool_calling_cache::load_models(context))
         .owner(process_owner())

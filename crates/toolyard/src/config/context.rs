@@ -19,8 +19,6 @@ use super::{
 use crate::{error::CliError, terminal::progress::with_progress};
 
 const SETTINGS_FILE: &str = "toolyard.toml";
-const LEXICON_FOLDER: &str = "lexicons";
-const LEXICON_EXTENSION: &str = "lexicon";
 /// Environment variables that skill programs always see.
 const SAFE_VARIABLES: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "TERM"];
 
@@ -177,22 +175,6 @@ impl CliContext {
     /// The secrets that settings refer to.
     pub(crate) fn stored_secrets(&self) -> StoredSecrets {
         self.stored_secrets.clone()
-    }
-
-    /// The file of a language's lexicon, which may not exist.
-    pub(crate) fn lexicon_file(&self, language: &str) -> PathBuf {
-        self.data_folder.join(LEXICON_FOLDER).join(format!("{language}.{LEXICON_EXTENSION}"))
-    }
-
-    /// The lexicons that were added, sorted by name.
-    pub(crate) fn lexicon_files(&self) -> Vec<PathBuf> {
-        let entries =
-            std::fs::read_dir(self.data_folder.join(LEXICON_FOLDER)).into_iter().flatten().flatten();
-        let is_lexicon =
-            |path: &PathBuf| path.extension().is_some_and(|extension| extension == LEXICON_EXTENSION);
-        let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_lexicon).collect();
-        files.sort();
-        files
     }
 }
 

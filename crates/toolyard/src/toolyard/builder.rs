@@ -23,7 +23,6 @@ pub struct ToolyardBuilder {
     synthesizer: Option<Arc<dyn Synthesizer>>,
     telemetry: Option<Arc<dyn Telemetry>>,
     policy: Option<Arc<dyn CallPolicy>>,
-    lexicons: Option<toolyard_search::lexicon::Lexicons>,
     /// The names of the native tools to offer; `None` for all.
     #[cfg(feature = "native")]
     native_tools: Option<Vec<String>>,
@@ -130,12 +129,6 @@ impl ToolyardBuilder {
         self.policy = Some(policy);
         self
     }
-
-    /// Adds lexicons to tool search, beside the built-in one.
-    pub fn lexicons(mut self, lexicons: toolyard_search::lexicon::Lexicons) -> Self {
-        self.lexicons = Some(lexicons);
-        self
-    }
 }
 
 #[cfg(feature = "native")]
@@ -176,7 +169,7 @@ impl ToolyardBuilder {
         self
     }
 
-    /// Defers reading past requests and example requests until the first search: call [`ToolHub::wait_until_searchable`] before it. Saves start-up time
+    /// Defers reading past requests until the first search: call [`ToolHub::wait_until_searchable`] before it. Saves start-up time
     /// of a hub that clients may never search.
     #[doc(hidden)]
     pub fn lazy_past_requests(mut self) -> Self {
@@ -345,9 +338,6 @@ impl ToolyardBuilder {
 
     /// What the embedder passed in replaces what the settings and the store would bring.
     fn configure_by_parts(&mut self, config: &mut HubConfig) {
-        if let Some(lexicons) = self.lexicons.take() {
-            config.lexicon = Arc::new(lexicons);
-        }
         if let Some(history) = self.history.take() {
             config.history = history;
         }

@@ -5,8 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use toolyard_core::{DataOwner, PastRequest, PastRequests as _, SourceId};
 use toolyard_hub::HubConfig;
 use toolyard_store::{
-    AuditConfig, Store, StoreError, StoredAudit, StoredExampleRequests, StoredHistory, StoredPastRequests,
-    ToolStatistics,
+    AuditConfig, Store, StoreError, StoredAudit, StoredHistory, StoredPastRequests, ToolStatistics,
 };
 
 use crate::{Error, Toolyard};
@@ -16,7 +15,6 @@ pub(super) struct Persistence {
     pub(super) store: Store,
     history: Arc<StoredHistory>,
     past_requests: Arc<StoredPastRequests>,
-    example_requests: Arc<StoredExampleRequests>,
     audit: Arc<StoredAudit>,
 }
 
@@ -28,13 +26,13 @@ impl Persistence {
         loads_lazily: bool,
     ) -> Result<Self, StoreError> {
         let history = StoredHistory::open(store).await?;
-        let (past_requests, example_requests) = match loads_lazily {
-            true => (StoredPastRequests::open_lazy(store), StoredExampleRequests::open_lazy(store)),
-            false => (StoredPastRequests::open(store).await?, StoredExampleRequests::open(store).await?),
+        let past_requests = match loads_lazily {
+            true => StoredPastRequests::open_lazy(store),
+            false => StoredPastRequests::open(store).await?,
         };
         let audit = AuditConfig { data_folder, required: audit_required, ..AuditConfig::default() };
         let audit = Arc::new(StoredAudit::start(store, &audit));
-        Ok(Self { store: store.clone(), history, past_requests, example_requests, audit })
+        Ok(Self { store: store.clone(), history, past_requests, audit })
     }
 
     /// Makes a hub use the store.
@@ -43,7 +41,6 @@ impl Persistence {
         config.history = Arc::clone(&self.history) as _;
         config.audit = Some(Arc::clone(&self.audit) as _);
         config.past_requests = Some(Arc::clone(&self.past_requests) as _);
-        config.example_requests = Some(Arc::clone(&self.example_requests) as _);
     }
 
     pub(super) async fn close(&self) -> Result<(), StoreError> {
@@ -70,12 +67,6 @@ impl Toolyard {
         let persistence = self.persistence.as_ref()?;
         let (store, history) = (persistence.store.clone(), Arc::clone(&persistence.history));
         Some(crate::admin::StoredRecords { store, history, audit: Arc::clone(&persistence.audit) })
-    }
-
-    /// The stored example requests of tools; none without a store.
-    #[doc(hidden)]
-    pub fn example_requests(&self) -> Option<&StoredExampleRequests> {
-        self.persistence.as_ref().map(|persistence| &*persistence.example_requests)
     }
 
     /// The operator's requests for which a tool of a source was called successfully, the oldest first; empty without a store.

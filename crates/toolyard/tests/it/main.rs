@@ -19,7 +19,6 @@ mod connect;
 mod facade;
 mod history;
 mod leaks;
-mod lexicon;
 mod library;
 #[path = "../common/model_server.rs"]
 mod model_server;

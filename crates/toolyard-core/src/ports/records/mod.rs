@@ -2,7 +2,6 @@
 
 pub(crate) mod argument_examples;
 pub(crate) mod audit;
-pub(crate) mod example_requests;
 pub(crate) mod history;
 pub(crate) mod result_shapes;
 pub(crate) mod results;

@@ -25,15 +25,15 @@ use sqlx::{Connection as _, Executor as _};
 use toolyard_core::{
     AgentDefinitions as _, ApprovalId, ApprovalKind, ApprovalOutcome, Approvals, ArgumentExample,
     ArgumentExamples as _, Audit, AuditRecord, CallRecord, CallerStore as _, ContentHash, ConversationId,
-    ConversationMessage, Conversations, DataOwner, ErrorKind, ExampleRequests as _, FinishedStep, History,
-    Journal, JournalError, PastRequest, PastRequests, PolicyStore as _, RawJson, Resolution, ResultRef,
-    ResultShape, ResultShapes as _, Results, ResultsError, RevisionFamily, RunId, RunLog, RunState,
-    ServerRecord, Servers, SkillDescriptionCache, SourceId, StepStart, StepState, StoredCaller,
-    StoredDefinition, StoredKey, StoredSettings as _, ToolExampleRequests, TrustDecision,
+    ConversationMessage, Conversations, DataOwner, ErrorKind, FinishedStep, History, Journal, JournalError,
+    PastRequest, PastRequests, PolicyStore as _, RawJson, Resolution, ResultRef, ResultShape,
+    ResultShapes as _, Results, ResultsError, RevisionFamily, RunId, RunLog, RunState, ServerRecord, Servers,
+    SkillDescriptionCache, SourceId, StepStart, StepState, StoredCaller, StoredDefinition, StoredKey,
+    StoredSettings as _, TrustDecision,
 };
 use toolyard_store::{
     AuditConfig, AuditQuery, AuditVerification, Engine, Location, ResultRetention, Retention, Store,
-    StoreError, StoredAudit, StoredExampleRequests, StoredHistory, StoredPastRequests,
+    StoreError, StoredAudit, StoredHistory, StoredPastRequests,
 };
 
 use agents::*;
@@ -102,7 +102,6 @@ crate::on_both_engines!(
     past_requests_survive_a_restart_and_are_bounded,
     result_shapes_are_replaced,
     argument_examples_are_replaced_and_belong_to_their_owner,
-    example_requests_survive_a_restart_and_are_replaced,
     the_audit_log_is_chained_and_queried,
     all_processes_get_the_session_key_of_the_first,
     statistics_of_a_failed_write_are_written_later,

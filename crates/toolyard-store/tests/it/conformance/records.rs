@@ -400,26 +400,6 @@ pub(crate) async fn argument_examples_are_replaced_and_belong_to_their_owner(eng
     assert_eq!(store.of_owner("", 9).await, []);
 }
 
-pub(crate) async fn example_requests_survive_a_restart_and_are_replaced(engine: Engine) {
-    let test_store = TestStore::new(engine).await;
-    let examples = |definition: &str, requests: &[&str]| ToolExampleRequests {
-        source: "notes".into(),
-        tool: "write".to_owned(),
-        definition: ContentHash::of(definition),
-        requests: requests.iter().map(|text| (*text).to_owned()).collect(),
-        model: "local".to_owned(),
-    };
-    let stored = StoredExampleRequests::open(&test_store.open().await).await.unwrap();
-    assert_eq!(stored.of_tool(&"notes".into(), "write"), None);
-    stored.record(examples("old", &["Note \"it's\" down"])).await.unwrap();
-    stored.record(examples("new", &["记下来"])).await.unwrap();
-    let again = StoredExampleRequests::open_lazy(&test_store.open().await);
-    assert_eq!(again.of_tool(&"notes".into(), "write"), None, "not loaded yet");
-    again.ready().await;
-    assert_eq!(again.of_tool(&"notes".into(), "write").as_deref(), Some(&examples("new", &["记下来"])));
-    assert_eq!(again.of_tool(&"other".into(), "write"), None);
-}
-
 pub(crate) async fn the_audit_log_is_chained_and_queried(engine: Engine) {
     let test_store = TestStore::new(engine).await;
     let store = test_store.open().await;

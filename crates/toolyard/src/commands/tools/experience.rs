@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolyard::Toolyard;
-use toolyard_core::{ArgumentExample, DataOwner, ExampleRequests as _, ResultShape, ResultShapes as _};
+use toolyard_core::{ArgumentExample, DataOwner, ResultShape, ResultShapes as _};
 use toolyard_hub::{ToolCandidate, definition_hash};
 use toolyard_store::ToolStatistics;
 
@@ -48,23 +48,16 @@ impl Experience {
             arguments: self.arguments.iter().find(is_current),
             shape: self.shapes.iter().find(|known| known.tool == name && known.source == *source),
             requests,
-            examples: toolyard
-                .example_requests()
-                .and_then(|stored| stored.of_tool(source, name))
-                .filter(|known| known.definition == definition)
-                .map(|known| known.requests.clone())
-                .unwrap_or_default(),
         }
     }
 
     pub(super) fn json(&self, tool: &ToolCandidate, toolyard: &Toolyard) -> Value {
-        let ToolExperience { statistics, arguments, shape, requests, examples } = self.of(tool, toolyard);
+        let ToolExperience { statistics, arguments, shape, requests } = self.of(tool, toolyard);
         json!({
             "statistics": statistics,
             "last_arguments": arguments.map(|example| example.arguments.to_value()),
             "result_shape": shape.map(|shape| &shape.shape),
             "past_requests": requests,
-            "example_requests": examples,
         })
     }
 
@@ -81,8 +74,6 @@ struct ToolExperience<'a> {
     shape: Option<&'a ResultShape>,
     /// The newest first.
     requests: Vec<String>,
-    /// Written by a model.
-    examples: Vec<String>,
 }
 
 impl ToolExperience<'_> {
@@ -109,10 +100,6 @@ impl ToolExperience<'_> {
         if !self.requests.is_empty() {
             lines.push("Was used for:".to_owned());
             lines.extend(self.requests.iter().map(|request| format!("  - {request}")));
-        }
-        if !self.examples.is_empty() {
-            lines.push("Example requests that a model wrote:".to_owned());
-            lines.extend(self.examples.iter().map(|request| format!("  - {request}")));
         }
         lines
     }

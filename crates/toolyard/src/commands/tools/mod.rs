@@ -1,7 +1,6 @@
 //! `toolyard tools`: lists, shows and searches tools.
 
 mod experience;
-mod learn;
 mod search;
 
 use std::{fmt::Write as _, sync::Arc};
@@ -32,7 +31,6 @@ pub(super) async fn run(command: ToolsCommand, toolyard: &Toolyard, output: &Out
             list(toolyard, &tools, output);
         }
         ToolsCommand::Search(arguments) => search::run(&arguments, toolyard, output),
-        ToolsCommand::Learn(arguments) => learn::run(&arguments, toolyard, output).await?,
         ToolsCommand::Show { name, history: true } => show_history(toolyard, &name, output).await?,
         ToolsCommand::Show { name, history: false } => show(toolyard, &name, output).await?,
     }

@@ -10,7 +10,6 @@ mod chat;
 mod completions;
 mod conversations;
 mod killed_runs;
-mod learned_requests;
 mod learning;
 mod models;
 mod name_patterns;
