@@ -64,8 +64,6 @@ pub(crate) struct RequestHistory {
 struct ToolHistory {
     source: Arc<str>,
     key: Arc<str>,
-    /// `None` while its source is not in the index.
-    document: Option<DocumentId>,
     /// Oldest first.
     requests: VecDeque<RequestId>,
 }
@@ -125,17 +123,11 @@ impl RequestHistory {
     }
 
     /// Records a request, given by its [`request_terms`]. A repeated request is not counted twice, only made newer.
-    pub(crate) fn record(
-        &mut self,
-        source: &str,
-        key: &str,
-        terms: &[String],
-        find_document: impl FnOnce() -> Option<DocumentId>,
-    ) {
+    pub(crate) fn record(&mut self, source: &str, key: &str, terms: &[String]) {
         if terms.is_empty() {
             return;
         }
-        let tool = self.intern_tool(source, key, find_document);
+        let tool = self.intern_tool(source, key);
         let request =
             RecordedRequest { tool, terms: terms.iter().map(|term| self.intern_term(term)).collect() };
         let recorded = self.requests_of(tool);
@@ -153,58 +145,41 @@ impl RequestHistory {
         }
     }
 
-    /// Sets the document of a tool that was added to the index.
-    pub(crate) fn attach_tool(&mut self, source: &str, key: &str, id: DocumentId) {
-        let index = self.tool_indices.get(source).and_then(|keys| keys.get(key));
-        if let Some(tool) = index.and_then(|index| self.tools.get_mut(*index)) {
-            tool.document = Some(id);
-        }
-    }
-
-    /// Detaches the tools of a removed source from their documents; keeps their requests in case it is added again.
-    pub(crate) fn detach_source(&mut self, source: &str) {
-        for index in self.tool_indices.get(source).into_iter().flat_map(HashMap::values) {
-            if let Some(tool) = self.tools.get_mut(*index) {
-                tool.document = None;
-            }
-        }
-    }
-
-    pub(crate) fn renumber_documents(&mut self, new_id: impl Fn(DocumentId) -> DocumentId) {
-        for tool in &mut self.tools {
-            tool.document = tool.document.map(&new_id);
-        }
-    }
-
-    /// The tools that served similar requests, best first, with scores from 0 to 1.
-    pub(crate) fn similar_tools(&self, request: &str) -> Vec<(DocumentId, f32)> {
+    /// The tools that served similar requests and that `find` finds by source and key, best first, with scores from 0 to 1.
+    pub(crate) fn similar_tools(
+        &self,
+        request: &str,
+        find: impl Fn(&str, &str) -> Option<DocumentId>,
+    ) -> Vec<(DocumentId, f32)> {
         if self.is_empty() {
             return Vec::new();
         }
         let mut similar = self.similar_requests(&request_terms(request));
         similar.sort_unstable_by(|one, other| one.0.cmp(&other.0).then(other.1.total_cmp(&one.1)));
-        let mut best: Vec<(&ToolHistory, f32)> = Vec::new();
+        let mut best: Vec<(&ToolHistory, DocumentId, f32)> = Vec::new();
         for requests_of_tool in similar.chunk_by(|one, other| one.0 == other.0) {
             let Some(tool) = requests_of_tool.first().and_then(|(tool, _)| self.tools.get(*tool)) else {
                 continue;
             };
+            // A tool counts again once its source is back.
+            let Some(document) = find(&tool.source, &tool.key) else { continue };
             // Combines the requests like independent evidence (noisy-or).
             let miss_probability: f32 = requests_of_tool
                 .iter()
                 .take(MAX_COUNTED_REQUESTS)
                 .map(|(_, similarity)| 1.0 - similarity.powf(SIMILARITY_EXPONENT))
                 .product();
-            best.push((tool, 1.0 - miss_probability));
+            best.push((tool, document, 1.0 - miss_probability));
         }
-        best.sort_unstable_by(|(one, one_score), (other, other_score)| {
+        best.sort_unstable_by(|(one, _, one_score), (other, _, other_score)| {
             let identity = |tool: &ToolHistory| (Arc::clone(&tool.source), Arc::clone(&tool.key));
             other_score.total_cmp(one_score).then_with(|| identity(one).cmp(&identity(other)))
         });
         best.truncate(MAX_SIMILAR_TOOLS);
-        best.iter().filter_map(|(tool, score)| Some((tool.document?, *score))).collect()
+        best.into_iter().map(|(_, document, score)| (document, score)).collect()
     }
 
-    /// Positions of indexed tools and the cosine similarities of their requests to the given terms.
+    /// Positions of tools and the cosine similarities of their requests to the given terms.
     fn similar_requests(&self, terms: &[String]) -> Vec<(usize, f32)> {
         let max_weight = self.max_weight();
         let mut squared_query_norm = 0.0;
@@ -224,9 +199,6 @@ impl RequestHistory {
             }
             dot_products.drain(|request, dot_product| {
                 let Some(request) = self.get(request) else { return };
-                if self.tools.get(request.tool).is_none_or(|tool| tool.document.is_none()) {
-                    return;
-                }
                 let similarity =
                     dot_product / (squared_query_norm * self.squared_norm(request, max_weight)).sqrt();
                 if similarity >= MIN_SIMILARITY {
@@ -259,18 +231,13 @@ impl RequestHistory {
         self.tools.get(tool).map_or(&NONE, |tool| &tool.requests)
     }
 
-    fn intern_tool(
-        &mut self,
-        source: &str,
-        key: &str,
-        find_document: impl FnOnce() -> Option<DocumentId>,
-    ) -> usize {
+    fn intern_tool(&mut self, source: &str, key: &str) -> usize {
         if let Some(index) = self.tool_indices.get(source).and_then(|keys| keys.get(key)) {
             return *index;
         }
         let (source, key, index): (Arc<str>, Arc<str>, _) = (source.into(), key.into(), self.tools.len());
         self.tool_indices.entry(Arc::clone(&source)).or_default().insert(Arc::clone(&key), index);
-        self.tools.push(ToolHistory { source, key, document: find_document(), requests: VecDeque::new() });
+        self.tools.push(ToolHistory { source, key, requests: VecDeque::new() });
         index
     }
 
@@ -328,7 +295,7 @@ impl RequestHistory {
         let old = std::mem::take(self);
         for request in old.requests.iter().flatten() {
             let Some(tool) = old.tools.get(request.tool) else { continue };
-            let index = self.intern_tool(&tool.source, &tool.key, || tool.document);
+            let index = self.intern_tool(&tool.source, &tool.key);
             let texts = request.terms.iter().filter_map(|term| old.terms.get(*term));
             let terms = texts.map(|term| self.intern_term(&term.text)).collect();
             self.push(RecordedRequest { tool: index, terms });

@@ -131,7 +131,7 @@ proptest! {
         for hit in index.search(&request, 5) {
             prop_assert!(hit.score.is_finite() && hit.history_score >= 0.0 && hit.history_score <= best * 1.0001);
         }
-        for (_, score) in index.history.unnamed.similar_tools(&request) {
+        for (_, score) in index.history.unnamed.similar_tools(&request, |source, key| index.find_document(source, key)) {
             prop_assert!((0.0..=1.0).contains(&score));
         }
     }

@@ -28,23 +28,16 @@ impl OwnedHistory {
 
     /// Records a request of an owner, see [`RequestHistory::record`]. If named owners have too many requests together, the one
     /// with the most loses its history.
-    pub(crate) fn record(
-        &mut self,
-        owner: &str,
-        source: &str,
-        key: &str,
-        terms: &[String],
-        find_document: impl FnOnce() -> Option<DocumentId>,
-    ) {
+    pub(crate) fn record(&mut self, owner: &str, source: &str, key: &str, terms: &[String]) {
         if owner.is_empty() {
-            self.unnamed.record(source, key, terms, find_document);
+            self.unnamed.record(source, key, terms);
             return;
         }
         if let Some(history) = self.named.get_mut(owner) {
-            history.record(source, key, terms, find_document);
+            history.record(source, key, terms);
         } else {
             let mut history = RequestHistory::default();
-            history.record(source, key, terms, find_document);
+            history.record(source, key, terms);
             self.named.insert(owner.into(), history);
         }
         if self.named_len() > MAX_PAST_REQUESTS {
@@ -56,27 +49,14 @@ impl OwnedHistory {
     }
 
     /// See [`RequestHistory::similar_tools`].
-    pub(crate) fn similar_tools(&self, owner: &str, request: &str) -> Vec<(DocumentId, f32)> {
+    pub(crate) fn similar_tools(
+        &self,
+        owner: &str,
+        request: &str,
+        find: impl Fn(&str, &str) -> Option<DocumentId>,
+    ) -> Vec<(DocumentId, f32)> {
         let history = if owner.is_empty() { Some(&self.unnamed) } else { self.named.get(owner) };
-        history.map(|history| history.similar_tools(request)).unwrap_or_default()
-    }
-
-    /// See [`RequestHistory::attach_tool`].
-    pub(crate) fn attach_tool(&mut self, source: &str, key: &str, id: DocumentId) {
-        self.histories_mut().for_each(|history| history.attach_tool(source, key, id));
-    }
-
-    /// See [`RequestHistory::detach_source`].
-    pub(crate) fn detach_source(&mut self, source: &str) {
-        self.histories_mut().for_each(|history| history.detach_source(source));
-    }
-
-    pub(crate) fn renumber_documents(&mut self, new_id: impl Fn(DocumentId) -> DocumentId) {
-        self.histories_mut().for_each(|history| history.renumber_documents(&new_id));
-    }
-
-    fn histories_mut(&mut self) -> impl Iterator<Item = &mut RequestHistory> {
-        std::iter::once(&mut self.unnamed).chain(self.named.values_mut())
+        history.map(|history| history.similar_tools(request, find)).unwrap_or_default()
     }
 }
 
@@ -86,20 +66,24 @@ mod tests {
     use crate::history::request_terms;
 
     fn record(history: &mut OwnedHistory, owner: &str, key: &str, request: &str) {
-        history.record(owner, "s", key, &request_terms(request), || Some(7));
+        history.record(owner, "s", key, &request_terms(request));
+    }
+
+    fn similar(history: &OwnedHistory, owner: &str, request: &str) -> Vec<(DocumentId, f32)> {
+        history.similar_tools(owner, request, |_, _| Some(7))
     }
 
     #[test]
     fn requests_of_one_owner_are_unknown_to_others() {
         let mut history = OwnedHistory::default();
         record(&mut history, "ada", "t", "book the zebra crossing");
-        assert_eq!(history.similar_tools("ada", "book a zebra").len(), 1);
+        assert_eq!(similar(&history, "ada", "book a zebra").len(), 1);
         for other in ["", "eve"] {
-            assert_eq!(history.similar_tools(other, "book a zebra"), []);
+            assert_eq!(similar(&history, other, "book a zebra"), []);
         }
         record(&mut history, "", "t", "feed the heron");
-        assert_eq!(history.similar_tools("", "feed a heron").len(), 1);
-        assert_eq!(history.similar_tools("ada", "feed a heron"), []);
+        assert_eq!(similar(&history, "", "feed a heron").len(), 1);
+        assert_eq!(similar(&history, "ada", "feed a heron"), []);
         assert_eq!(history.len(), 2);
     }
 
@@ -112,8 +96,8 @@ mod tests {
         for number in 0..MAX_PAST_REQUESTS + 10 {
             record(&mut history, "busy", &format!("tool{number}"), "the same request");
         }
-        assert_eq!(history.similar_tools("quiet", "one request").len(), 1);
-        assert_eq!(history.similar_tools("", "of the operator").len(), 1);
+        assert_eq!(similar(&history, "quiet", "one request").len(), 1);
+        assert_eq!(similar(&history, "", "of the operator").len(), 1);
         assert!(history.len() < MAX_PAST_REQUESTS / 2, "{}", history.len());
     }
 }

@@ -31,13 +31,31 @@ pub(crate) struct TermOccurrences {
     bigrams: Vec<u32>,
 }
 
-/// The terms of a tool, sorted by id, and the hashes of its bigrams, sorted.
+/// The terms of a tool.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct AnalyzedTool {
-    pub(crate) terms: Vec<(TermId, Impact)>,
-    pub(crate) bigrams: Vec<u32>,
-    /// The terms of the name, without stop words.
-    pub(crate) name_terms: Vec<TermId>,
+pub(crate) struct ToolTerms {
+    /// By ascending id.
+    pub(crate) impacts: Box<[(TermId, Impact)]>,
+    /// The hashes of its bigrams, ascending.
+    bigrams: Box<[u32]>,
+    /// The terms of the name, without stop words: the more of them a request mentions, the less concepts count.
+    pub(crate) name_terms: Box<[TermId]>,
+}
+
+impl ToolTerms {
+    pub(crate) fn ids(&self) -> impl Iterator<Item = TermId> {
+        self.impacts.iter().map(|(id, _)| *id)
+    }
+
+    /// Impact of a term on the tool.
+    pub(crate) fn impact(&self, term: TermId) -> Option<f32> {
+        let at = self.impacts.binary_search_by_key(&term, |(id, _)| *id).ok()?;
+        self.impacts.get(at).map(|(_, impact)| impact.value())
+    }
+
+    pub(crate) fn has_bigram(&self, hash: u32) -> bool {
+        self.bigrams.binary_search(&hash).is_ok()
+    }
 }
 
 /// Analyzes the text of a source, which all its tools share.
@@ -52,7 +70,7 @@ pub(crate) fn analyze_source(source: &SourceText, vocabulary: &mut Vocabulary) -
 
 impl TermOccurrences {
     /// Analyzes a tool of the source whose occurrences these are.
-    pub(crate) fn analyze_tool(&self, tool: &ToolText, vocabulary: &mut Vocabulary) -> AnalyzedTool {
+    pub(crate) fn analyze_tool(&self, tool: &ToolText, vocabulary: &mut Vocabulary) -> ToolTerms {
         let mut occurrences = self.clone();
         occurrences.add(Field::Name, &tool.name, vocabulary);
         if tool.title != tool.name {
@@ -68,8 +86,7 @@ impl TermOccurrences {
         }
         occurrences.add_translation(&tool.description, vocabulary);
         occurrences.add_concepts(&tool.name, false, vocabulary);
-        let analyzed = occurrences.finish();
-        AnalyzedTool { name_terms: name_terms(&tool.name, vocabulary), ..analyzed }
+        ToolTerms { name_terms: name_terms(&tool.name, vocabulary), ..occurrences.finish() }
     }
 
     fn add(&mut self, field: Field, text: &str, vocabulary: &mut Vocabulary) {
@@ -123,20 +140,20 @@ impl TermOccurrences {
     }
 
     /// Sums the weights of the occurrences of every term over all fields.
-    fn finish(mut self) -> AnalyzedTool {
+    fn finish(mut self) -> ToolTerms {
         self.occurrences.sort_unstable();
         let field_weights = Field::ALL.map(|field| self.occurrence_weight(field));
-        let mut terms = Vec::new();
+        let mut impacts = Vec::new();
         for of_term in self.occurrences.chunk_by(|(one, _), (other, _)| one == other) {
             let weights = of_term.iter().filter_map(|(_, field)| field_weights.get(*field as usize));
             let weight: f32 = weights.sum();
             let Some((term, _)) = of_term.first() else { continue };
             let impact = weight * (SATURATION + 1.0) / (SATURATION + weight) + BASE_IMPACT;
-            terms.push((*term, Impact::new(impact)));
+            impacts.push((*term, Impact::new(impact)));
         }
         self.bigrams.sort_unstable();
         self.bigrams.dedup();
-        AnalyzedTool { terms, bigrams: self.bigrams, name_terms: Vec::new() }
+        ToolTerms { impacts: impacts.into(), bigrams: self.bigrams.into(), name_terms: Box::default() }
     }
 
     /// Weight of one occurrence in a field, normalized by the length of the field.
@@ -149,7 +166,7 @@ impl TermOccurrences {
 }
 
 /// The terms of a name, without stop words.
-fn name_terms(name: &str, vocabulary: &mut Vocabulary) -> Vec<TermId> {
+fn name_terms(name: &str, vocabulary: &mut Vocabulary) -> Box<[TermId]> {
     let mut terms = Vec::new();
     tokenize(name, |token, kind| {
         let word = vocabulary.intern_word(token);
@@ -157,5 +174,5 @@ fn name_terms(name: &str, vocabulary: &mut Vocabulary) -> Vec<TermId> {
             terms.push(word.term);
         }
     });
-    terms
+    terms.into()
 }

@@ -1,6 +1,6 @@
 //! The vocabulary: every term with its postings.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, ops::Range, sync::Arc};
 
 use crate::{
     accumulator::DocumentId,
@@ -10,7 +10,7 @@ use crate::{
         stemmer::{is_stop_term, stem_english},
     },
     concept::is_concept_term,
-    index::postings::Postings,
+    index::analyzer::ToolTerms,
 };
 
 /// The id of a term.
@@ -38,14 +38,6 @@ impl Impact {
         Self(steps as u16)
     }
 
-    pub(crate) const fn from_bits(bits: u16) -> Self {
-        Self(bits)
-    }
-
-    pub(crate) const fn to_bits(self) -> u16 {
-        self.0
-    }
-
     pub(crate) fn value(self) -> f32 {
         f32::from(self.0) / IMPACT_STEPS
     }
@@ -54,7 +46,8 @@ impl Impact {
 #[derive(Debug, Clone)]
 pub(crate) struct Term {
     pub(crate) text: Arc<str>,
-    pub(crate) postings: Postings,
+    /// The documents in which it occurs, ascending, each with its impact.
+    pub(crate) postings: Vec<(DocumentId, Impact)>,
     /// See [`noise_penalty`]; never above 0.
     pub(crate) noise_penalty: f32,
     /// Whether it is the term of a concept, not of a word.
@@ -93,7 +86,7 @@ impl Vocabulary {
         }
         self.terms.push(Term {
             text: Arc::clone(&text),
-            postings: Postings::default(),
+            postings: Vec::new(),
             noise_penalty: noise_penalty(&text),
             is_concept: is_concept_term(&text),
         });
@@ -119,37 +112,38 @@ impl Vocabulary {
     /// The id of a term that occurs in some document.
     pub(crate) fn id(&self, text: &str) -> Option<TermId> {
         let id = *self.ids.get(text)?;
-        self.get(id).filter(|term| term.postings.len() > 0).map(|_| id)
+        self.get(id).filter(|term| !term.postings.is_empty()).map(|_| id)
     }
 
     pub(crate) fn get(&self, id: TermId) -> Option<&Term> {
         self.terms.get(usize::try_from(id).ok()?)
     }
 
-    pub(crate) fn push_posting(&mut self, id: TermId, document: DocumentId, impact: Impact) {
-        if let Some(term) = usize::try_from(id).ok().and_then(|id| self.terms.get_mut(id)) {
-            term.postings.push(document, impact);
-        }
+    fn get_mut(&mut self, id: TermId) -> Option<&mut Term> {
+        self.terms.get_mut(usize::try_from(id).ok()?)
     }
 
-    /// Removes the documents from `first` to `end` (exclusive) from the given terms.
-    pub(crate) fn remove_postings(
-        &mut self,
-        ids: impl Iterator<Item = TermId>,
-        first: DocumentId,
-        end: DocumentId,
-    ) {
-        for id in ids {
-            if let Some(term) = usize::try_from(id).ok().and_then(|id| self.terms.get_mut(id)) {
-                term.postings.remove(first, end);
+    /// Adds a document with a higher id than all others.
+    pub(crate) fn push_postings(&mut self, document: DocumentId, terms: &ToolTerms) {
+        for (id, impact) in &terms.impacts {
+            if let Some(term) = self.get_mut(*id) {
+                term.postings.push((document, *impact));
             }
         }
     }
 
-    pub(crate) fn renumber_documents(&mut self, new_id: impl Fn(DocumentId) -> DocumentId) {
-        for term in &mut self.terms {
-            term.postings.renumber_documents(&new_id);
+    /// Removes a range of documents from the given terms.
+    pub(crate) fn remove_postings(&mut self, ids: &[TermId], documents: &Range<DocumentId>) {
+        for id in ids {
+            let Some(term) = self.get_mut(*id) else { continue };
+            let first = term.postings.partition_point(|(document, _)| *document < documents.start);
+            let end = term.postings.partition_point(|(document, _)| *document < documents.end);
+            term.postings.drain(first..end);
         }
+    }
+
+    pub(crate) fn clear_postings(&mut self) {
+        self.terms.iter_mut().for_each(|term| term.postings.clear());
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -162,7 +156,7 @@ impl Vocabulary {
             .and_then(|related_prefix| self.terms_by_prefix.get(&related_prefix))
             .map(Vec::as_slice);
         let is_related = |id: &TermId| {
-            self.get(*id).is_some_and(|term| term.postings.len() > 0 && are_related(text, &term.text))
+            self.get(*id).is_some_and(|term| !term.postings.is_empty() && are_related(text, &term.text))
         };
         same_prefix.unwrap_or_default().iter().copied().filter(is_related)
     }
@@ -204,14 +198,12 @@ mod tests {
     fn removed_documents_leave_the_postings() {
         let mut terms = Vocabulary::default();
         let id = terms.intern("deploy");
-        for document in 0..6 {
-            terms.push_posting(id, document, Impact::new(1.5));
-        }
-        terms.remove_postings([id].into_iter(), 2, 4);
-        let mut left = Vec::new();
-        terms.get(id).unwrap().postings.for_each(|document, _| left.push(document));
+        let of_tool = ToolTerms { impacts: [(id, Impact::new(1.5))].into(), ..ToolTerms::default() };
+        (0..6).for_each(|document| terms.push_postings(document, &of_tool));
+        terms.remove_postings(&[id], &(2..4));
+        let left: Vec<_> = terms.get(id).unwrap().postings.iter().map(|(document, _)| *document).collect();
         assert_eq!(left, [0, 1, 4, 5]);
-        terms.remove_postings([id].into_iter(), 0, 9);
+        terms.remove_postings(&[id], &(0..9));
         assert_eq!(terms.id("deploy"), None);
     }
 

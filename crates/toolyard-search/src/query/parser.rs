@@ -59,7 +59,8 @@ impl Query {
         parser.add_translations(text);
         parser.add_concepts(text);
         parser.add_tool_names(text);
-        parser.query.past_uses = index.history.similar_tools(owner, text);
+        parser.query.past_uses =
+            index.history.similar_tools(owner, text, |source, key| index.find_document(source, key));
         // A request of stop words only is searched for by its stop words.
         if parser.query.terms.is_empty() {
             parser.query.terms = parser.stop_words;

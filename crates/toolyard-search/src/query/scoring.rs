@@ -5,10 +5,10 @@ use std::{cell::RefCell, cmp::Ordering};
 use crate::{
     accumulator::{Accumulator, DocumentId},
     index::{
-        search_index::{Document, SearchIndex},
-        vocabulary::{Impact, Term, TermId},
+        search_index::SearchIndex,
+        vocabulary::{Term, TermId},
     },
-    query::parsed_query::{Expansion, Query, QueryTerm, WeightedTerm},
+    query::parsed_query::{Query, QueryTerm, WeightedTerm},
 };
 
 /// Exponent of the inverse document frequency.
@@ -42,11 +42,6 @@ impl SearchIndex {
         self.vocabulary.get(term).map_or(0.0, |term| self.weight_of(term))
     }
 
-    /// The highest impact of a term, or more.
-    pub(crate) fn max_impact(&self, term: TermId) -> Option<Impact> {
-        self.vocabulary.get(term).map(|term| term.postings.max_impact())
-    }
-
     /// A term with its weight.
     pub(crate) fn weighted(&self, id: TermId) -> WeightedTerm {
         WeightedTerm { id, weight: self.term_weight(id) }
@@ -62,30 +57,6 @@ impl SearchIndex {
 
     /// The `limit` best documents by the sum over all query terms.
     pub(crate) fn top_documents(&self, query: &Query, limit: usize) -> Vec<ScoredDocument> {
-        match self.possible_best(query, limit, 0.0) {
-            Some(possible) => self.best_of(query, &possible, limit),
-            None => self.best_of_all(query, limit),
-        }
-    }
-
-    /// The best of some documents.
-    pub(crate) fn best_of(
-        &self,
-        query: &Query,
-        documents: &[ScoredDocument],
-        limit: usize,
-    ) -> Vec<ScoredDocument> {
-        let mut top = TopDocuments { index: self, limit, threshold: 0.0, entries: Vec::new() };
-        for (id, _) in documents {
-            if let Some(document) = self.document(*id) {
-                top.offer((*id, query.score(document)));
-            }
-        }
-        top.finish()
-    }
-
-    /// The best of all documents in which a query term occurs.
-    pub(crate) fn best_of_all(&self, query: &Query, limit: usize) -> Vec<ScoredDocument> {
         BUFFERS.with_borrow_mut(|buffers| {
             buffers.total.reserve(self.id_bound());
             for term in &query.terms {
@@ -131,13 +102,13 @@ impl SearchIndex {
     fn for_each_posting(&self, term: WeightedTerm, weight: f32, mut each: impl FnMut(DocumentId, f32)) {
         let weight = weight * term.weight;
         if let Some(term) = self.vocabulary.get(term.id).filter(|_| weight > 0.0) {
-            term.postings.for_each(|document, impact| {
+            for (document, impact) in &term.postings {
                 let value = weight * impact.value();
                 // A sum of zero counts as not found yet.
                 if value > 0.0 {
-                    each(document, value);
+                    each(*document, value);
                 }
-            });
+            }
         }
     }
 
@@ -148,34 +119,6 @@ impl SearchIndex {
                 |id| self.document(id).map(|document| (&document.name, &document.source, &document.key));
             key(one.0).cmp(&key(other.0))
         })
-    }
-}
-
-impl Query {
-    /// The score of a document, added up in the same order as when all documents are scored.
-    pub(crate) fn score(&self, document: &Document) -> f32 {
-        let scores = self.terms.iter().map(|term| term.score(|term| document.terms.impact(term)));
-        scores.fold(0.0, |sum, score| sum + score)
-    }
-}
-
-impl QueryTerm {
-    /// The score of this term in a document whose terms have these impacts: that of its best expansion.
-    pub(crate) fn score(&self, impact: impl Fn(TermId) -> Option<Impact>) -> f32 {
-        let scores = self.expansions.iter().map(|expansion| expansion.score(self.weight, &impact));
-        scores.fold(0.0, f32::max)
-    }
-}
-
-impl Expansion {
-    /// The score of this expansion of a query term in a document whose terms have these impacts.
-    pub(crate) fn score(&self, query_term_weight: f32, impact: &impl Fn(TermId) -> Option<Impact>) -> f32 {
-        let weight = query_term_weight * self.weight_per_term();
-        let value = |term: &WeightedTerm| {
-            let weight = weight * term.weight;
-            if weight > 0.0 { impact(term.id).map_or(0.0, |impact| weight * impact.value()) } else { 0.0 }
-        };
-        self.terms.iter().fold(0.0, |sum, term| sum + value(term))
     }
 }
 

@@ -6,8 +6,6 @@ use crate::{
     index::search_index::{Document, SearchIndex},
     query::{
         parsed_query::{MatchKind, Query, WeightedTerm},
-        pruned_scoring::possible_first,
-        scoring::ScoredDocument,
         selection::SelectedTool,
     },
 };
@@ -92,37 +90,26 @@ impl SearchIndex {
     }
 
     fn search_parsed(&self, query: Query, limit: usize) -> Vec<Hit> {
-        let (query, candidates) = self.with_concepts(query, MIN_CANDIDATES.max(limit.saturating_mul(2)));
+        let query = self.with_concepts(query);
+        let candidates = self.top_documents(&query, MIN_CANDIDATES.max(limit.saturating_mul(2)));
         let selected = self.select(&query, &candidates, limit);
         selected.iter().filter_map(|tool| self.to_hit(&query, tool)).collect()
     }
 
-    /// Adds the concepts of a query to its terms, and finds its best documents. In a large catalogue both are found among the
-    /// same few documents.
-    pub(crate) fn with_concepts(&self, query: Query, limit: usize) -> (Query, Vec<ScoredDocument>) {
+    /// Adds the concepts of a query to its terms, at a share that depends on its best tool without them.
+    fn with_concepts(&self, query: Query) -> Query {
         if query.concepts.is_empty() {
-            let best = self.top_documents(&query, limit);
-            return (query, best);
+            return query;
         }
-        let max_share = self.concept_share(&query, None);
-        let possible = self.possible_best(&query, limit, max_share * self.max_score(&query.concepts));
-        let best = match &possible {
-            Some(possible) => self.best_of(&query, &possible_first(&query, possible), 1),
-            None => self.top_documents(&query, 1),
-        };
+        let best = self.top_documents(&query, 1);
         let best = best.first().and_then(|(id, _)| self.document(*id));
         let share = self.concept_share(&query, best);
-        let query = query.with_concepts(share);
-        let best = match possible {
-            Some(possible) => self.best_of(&query, &possible, limit),
-            None => self.top_documents(&query, limit),
-        };
-        (query, best)
+        query.with_concepts(share)
     }
 
     /// Part of their weight at which concepts count: low where the request mentions the name of the best tool, and lower the
     /// more clauses it has, because concepts of several tasks do not belong together.
-    pub(crate) fn concept_share(&self, query: &Query, best: Option<&Document>) -> f32 {
+    fn concept_share(&self, query: &Query, best: Option<&Document>) -> f32 {
         let name_coverage = best.map_or(0.0, |best| self.name_coverage(query, best));
         let history = if query.past_uses.is_empty() { 1.0 } else { CONCEPT_SHARE_BESIDE_HISTORY };
         #[expect(
@@ -135,15 +122,15 @@ impl SearchIndex {
     }
 
     /// Share of a tool's name that the request mentions, weighted by the rarity of its terms.
-    pub(crate) fn name_coverage(&self, query: &Query, document: &Document) -> f32 {
+    fn name_coverage(&self, query: &Query, document: &Document) -> f32 {
         let (mut covered, mut total) = (0.0, 0.0);
-        for term in document.terms.name_terms() {
-            let weight = self.term_weight(term);
+        for term in &document.terms.name_terms {
+            let weight = self.term_weight(*term);
             total += weight;
             let expansions = || query.terms.iter().flat_map(|query_term| &query_term.expansions);
-            if expansions().any(|one| one.is_exact(term)) {
+            if expansions().any(|one| one.is_exact(*term)) {
                 covered += weight;
-            } else if expansions().any(|one| one.is_translation(term)) {
+            } else if expansions().any(|one| one.is_translation(*term)) {
                 covered += weight * TRANSLATED_COVERAGE;
             }
         }

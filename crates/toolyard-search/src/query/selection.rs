@@ -128,8 +128,9 @@ impl SearchIndex {
         document: &Document,
     ) -> Option<(f32, &'a Expansion)> {
         let scored = query_term.expansions.iter().map(|expansion| {
-            let term_score =
-                |term: &WeightedTerm| document.impact(term.id).map_or(0.0, |impact| impact * term.weight);
+            let term_score = |term: &WeightedTerm| {
+                document.terms.impact(term.id).map_or(0.0, |impact| impact * term.weight)
+            };
             let sum: f32 = expansion.terms.iter().map(term_score).sum();
             (sum * expansion.weight_per_term() * query_term.weight, expansion)
         });
@@ -173,7 +174,7 @@ impl SearchIndex {
     fn term_overlap(&self, one: &Document, other: &Document) -> f32 {
         let is_word = |term: TermId| self.vocabulary.get(term).is_some_and(|term| !term.is_concept);
         let words = |document: &Document| document.terms.ids().filter(|term| is_word(*term)).count();
-        let is_shared = |term: TermId| is_word(term) && other.impact(term).is_some();
+        let is_shared = |term: TermId| is_word(term) && other.terms.impact(term).is_some();
         let shared = one.terms.ids().filter(|term| is_shared(*term)).count();
         let all = words(one) + words(other) - shared;
         if all == 0 { 1.0 } else { shared as f32 / all as f32 }
