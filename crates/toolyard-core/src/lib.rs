@@ -50,7 +50,7 @@
 //! | JSON as text | [`RawJson`] (unchanged bytes, cheap clones), [`JsonCursor`] (one validating pass) |
 //! | secrets | [`redact()`], [`redact_json`], [`SecretValues`] |
 //! | unsafe characters | [`sanitize`], [`escape_unsafe`], [`find_unsafe`], [`text::sanitize_json`], module [`text`] |
-//! | ports | [`Journal`], [`RunLog`], [`Approvals`], [`Audit`], [`History`], [`PastRequests`], [`Results`], [`ResultShapes`], [`ArgumentExamples`], [`Servers`], [`Conversations`], [`AgentDefinitions`], [`Authenticator`], [`CallerStore`], [`Synthesizer`] |
+//! | ports | [`Journal`], [`RunLog`], [`Approvals`], [`Audit`], [`History`], [`PastRequests`], [`Results`], [`ResultShapes`], [`ArgumentExamples`], [`Servers`], [`Conversations`], [`AgentDefinitions`], [`Authenticator`], [`CallerStore`], [`Synthesizer`], [`Embedder`] |
 //! | clusters | [`SessionLeases`], [`Peers`], [`Exchange`], [`WorkerNetwork`], [`WorkerTransport`] |
 //!
 //! A port is a trait that the hub or the agent needs and another crate implements: `toolyard-store` implements most of
@@ -98,6 +98,7 @@ pub use ports::{
             BudgetChange, BudgetName, BudgetState, PermitHold, QuotaBudgets, StoredBudget, StoredPermits,
         },
     },
+    embedder::{Embedder, EmbeddingError},
     records::{
         argument_examples::{ArgumentExample, ArgumentExamples},
         audit::{Audit, AuditRecord, AuditUnavailable, AuditedDecision},

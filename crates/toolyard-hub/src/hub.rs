@@ -81,7 +81,7 @@ impl ToolHub {
     /// Creates a hub without tools.
     pub fn new(config: HubConfig) -> Self {
         let registry = Registry::new(config.rules.clone(), config.capabilities.clone(), config.breaker);
-        let search = LazySearchIndex::default();
+        let search = LazySearchIndex::new(config.embedder.clone());
         let (limits, retry, synthesizer) = (config.limits, config.retry, config.synthesizer.clone());
         let call_settings = ArcSwap::from_pointee(CallSettings { limits, retry, synthesizer });
         let policy = ArcSwap::from_pointee(config.policy.clone());
@@ -181,6 +181,11 @@ impl ToolHub {
 
     pub(crate) fn past_requests(&self) -> Option<&Arc<dyn PastRequests>> {
         self.config.past_requests.as_ref()
+    }
+
+    /// See [`LazySearchIndex::embed_requests`].
+    pub(crate) async fn embed_requests(&self, requests: &[&str]) {
+        self.search.embed_requests(requests).await;
     }
 
     /// The search index, up to date with all registered tools.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use toolyard_core::{
-    Audit, CallPolicy, CallQuota, CapabilityTable, History, PastRequests, Results, Synthesizer,
+    Audit, CallPolicy, CallQuota, CapabilityTable, Embedder, History, PastRequests, Results, Synthesizer,
     telemetry::Telemetry,
 };
 
@@ -37,6 +37,8 @@ pub struct HubConfig {
     pub audit: Option<Arc<dyn Audit>>,
     /// Users' past requests and the tools that were called for them; used by search.
     pub past_requests: Option<Arc<dyn PastRequests>>,
+    /// Computes embeddings, by which search finds tools besides words; `None` searches by words only.
+    pub embedder: Option<Arc<dyn Embedder>>,
     /// Receives the calls that have ended.
     pub telemetry: Option<Arc<dyn Telemetry>>,
     /// Decides about calls, besides the `deny` rules; `None` allows them.
@@ -73,6 +75,7 @@ impl Default for HubConfig {
             synthesizer: None,
             audit: None,
             past_requests: None,
+            embedder: None,
             telemetry: None,
             policy: None,
             quota: None,

@@ -35,6 +35,7 @@
 //! # }
 //! ```
 
+mod embedding_client;
 mod execution;
 mod hub;
 mod hub_config;

@@ -39,11 +39,12 @@ pub struct ToolMatch {
 }
 
 impl ToolHub {
-    /// Waits until past requests are loaded.
-    pub async fn wait_until_searchable(&self) {
+    /// Waits until past requests are loaded and, for a moment, for the embeddings of requests that are about to be searched for.
+    pub async fn wait_until_searchable(&self, requests: &[&str]) {
         if let Some(past) = self.past_requests() {
             past.ready().await;
         }
+        self.embed_requests(requests).await;
     }
 
     /// Indexes all tools now, which the first search does otherwise. Call it after [`Self::wait_until_searchable`].

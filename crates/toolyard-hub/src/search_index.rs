@@ -5,23 +5,27 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard},
 };
 
-use toolyard_core::{Capability, Param, PastRequest, SourceId, ToolSpec};
+use toolyard_core::{Capability, Embedder, Param, PastRequest, SourceId, ToolSpec};
 
 use toolyard_search::{ParamText, SearchIndex, SourceText, ToolText};
 
-use crate::registry::{
-    candidate::ToolCandidate,
-    snapshot::{Snapshot, SourceEntry},
+use crate::{
+    embedding_client::EmbeddingClient,
+    registry::{
+        candidate::ToolCandidate,
+        snapshot::{Snapshot, SourceEntry},
+    },
 };
 
 /// Past requests kept until the next search; older ones are dropped.
 const MAX_PENDING_REQUESTS: usize = 1000;
 
 /// A search index with the changes that the next search applies to it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct LazySearchIndex {
-    index: RwLock<SearchIndex>,
+    index: Arc<RwLock<SearchIndex>>,
     pending: Mutex<Pending>,
+    embeddings: Option<Arc<EmbeddingClient>>,
 }
 
 #[derive(Debug, Default)]
@@ -32,6 +36,20 @@ struct Pending {
 }
 
 impl LazySearchIndex {
+    pub(crate) fn new(embedder: Option<Arc<dyn Embedder>>) -> Self {
+        let index = if embedder.is_some() { SearchIndex::with_embeddings() } else { SearchIndex::default() };
+        let index = Arc::new(RwLock::new(index));
+        let embeddings = embedder.map(|embedder| EmbeddingClient::new(embedder, Arc::clone(&index)));
+        Self { index, pending: Mutex::default(), embeddings }
+    }
+
+    /// Waits for a moment for the embeddings of requests that are about to be searched for.
+    pub(crate) async fn embed_requests(&self, requests: &[&str]) {
+        if let Some(embeddings) = &self.embeddings {
+            embeddings.embed_requests(requests).await;
+        }
+    }
+
     /// Marks the tools of a source as changed.
     pub(crate) fn mark_changed(&self, source: &SourceId) {
         let mut pending = self.pending();
@@ -66,6 +84,8 @@ impl LazySearchIndex {
                 pending.requests = past();
             }
             apply_pending(&mut index, &pending, &snapshot());
+            drop(index);
+            self.embeddings.iter().for_each(EmbeddingClient::start);
         }
         self.index.read().unwrap_or_else(PoisonError::into_inner)
     }

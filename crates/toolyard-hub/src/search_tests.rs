@@ -1,9 +1,16 @@
 //! Searching a hub whose sources come and go.
 
-use toolyard_core::{
-    BoxFuture, CallContext, SourceId, SourceInfo, SourceKind, Tool, ToolCallRequest, ToolError, ToolOutput,
-    ToolSpec,
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
 };
+
+use toolyard_core::{
+    BoxFuture, CallContext, Embedder, EmbeddingError, SourceId, SourceInfo, SourceKind, Tool,
+    ToolCallRequest, ToolError, ToolOutput, ToolSpec,
+};
+
+use crate::HubConfig;
 
 use super::*;
 
@@ -83,4 +90,77 @@ fn a_request_in_chinese_finds_tools_described_in_english() {
     let hub = ToolHub::default();
     hub.register(server("git"), vec![tool("delete_branch", "Delete a branch"), tool("log", "Show the log")]);
     assert_eq!(found_names(&hub, "删除这个分支")[0], "delete_branch@git");
+}
+
+/// Knows that `omega` means `alpha`.
+#[derive(Debug, Default)]
+struct FakeEmbedder {
+    calls: AtomicUsize,
+    fails: bool,
+    delay: Duration,
+}
+
+impl Embedder for FakeEmbedder {
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, EmbeddingError>> {
+        Box::pin(async move {
+            self.calls.fetch_add(1, Ordering::Relaxed);
+            tokio::time::sleep(self.delay).await;
+            let vector = |text: &String| match text.contains("alpha") || text.contains("omega") {
+                true => vec![1.0, 0.0],
+                false => vec![0.0, 1.0],
+            };
+            if self.fails {
+                return Err(EmbeddingError("no server".to_owned()));
+            }
+            Ok(texts.iter().map(vector).collect())
+        })
+    }
+}
+
+fn hub_with(embedder: FakeEmbedder) -> (ToolHub, Arc<FakeEmbedder>) {
+    let embedder = Arc::new(embedder);
+    let known = Arc::clone(&embedder);
+    let hub = ToolHub::new(HubConfig { embedder: Some(known), ..HubConfig::default() });
+    hub.register(server("post"), vec![tool("quux", "alpha"), tool("read_file", "Reads a file")]);
+    (hub, embedder)
+}
+
+/// Searches as clients do, after what runs in the background had time.
+async fn search(hub: &ToolHub, request: &str) -> Vec<String> {
+    hub.wait_until_searchable(&[request]).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    found_names(hub, request)
+}
+
+#[tokio::test(start_paused = true)]
+async fn tools_without_a_word_of_the_request_are_found_by_embeddings() {
+    let (hub, embedder) = hub_with(FakeEmbedder::default());
+    hub.prepare_search();
+    assert_eq!(search(&hub, "omega").await, ["quux@post"]);
+    assert_eq!(search(&hub, "omega").await, ["quux@post"]);
+    assert_eq!(embedder.calls.load(Ordering::Relaxed), 2, "the tools once, and the request once");
+    hub.register(server("later"), vec![tool("frobnicate", "alpha")]);
+    assert_eq!(search(&hub, "omega").await, ["quux@post"], "the new tool is not embedded yet");
+    assert_eq!(search(&hub, "omega").await, ["frobnicate@later", "quux@post"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_embedder_leaves_the_search_to_words_and_is_not_asked_at_every_search() {
+    let (hub, embedder) = hub_with(FakeEmbedder { fails: true, ..FakeEmbedder::default() });
+    for _ in 0..5 {
+        assert_eq!(search(&hub, "read a file").await, ["read_file@post"]);
+    }
+    assert_eq!(embedder.calls.load(Ordering::Relaxed), 1);
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    search(&hub, "read a file").await;
+    assert!(embedder.calls.load(Ordering::Relaxed) > 1, "asked again after a minute");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_embedder_delays_a_search_for_a_moment_only() {
+    let (hub, _) = hub_with(FakeEmbedder { delay: Duration::from_secs(30), ..FakeEmbedder::default() });
+    let started = Instant::now();
+    hub.wait_until_searchable(&["read a file"]).await;
+    assert!(started.elapsed() <= Duration::from_millis(600), "{:?}", started.elapsed());
+    assert_eq!(found_names(&hub, "read a file"), ["read_file@post"]);
 }

@@ -19,10 +19,11 @@ use std::{
 };
 
 use reqwest::{
-    Client, Response,
+    Client, RequestBuilder, Response,
     header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue},
 };
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 use toolyard_core::escape_unsafe;
 
 pub use self::config::{OpenAiConfig, ResponseLimits};
@@ -33,7 +34,7 @@ use crate::{
 };
 
 const LIST_MODELS_TIMEOUT: Duration = Duration::from_secs(15);
-/// Limits model lists and error responses.
+/// Limits model lists, embeddings and error responses.
 const MAX_SMALL_BODY_BYTES: usize = 4 << 20;
 /// Characters of a name in a model list.
 const MAX_MODEL_NAME_CHARS: usize = 200;
@@ -48,6 +49,18 @@ pub struct OpenAiModel {
     reporter: ErrorReporter,
     /// What the server was found not to support.
     dialect: Mutex<Dialect>,
+}
+
+#[derive(Deserialize)]
+struct EmbeddingList {
+    data: Vec<EmbeddingEntry>,
+}
+
+#[derive(Deserialize)]
+struct EmbeddingEntry {
+    #[serde(default)]
+    index: usize,
+    embedding: Vec<f32>,
 }
 
 impl OpenAiModel {
@@ -67,17 +80,7 @@ impl OpenAiModel {
 
     /// The names of the server's models.
     pub async fn models(&self) -> Result<Vec<String>, ModelError> {
-        let fetch_list = async {
-            let request = self.client.get(self.base_url.join("models")).headers(self.headers.clone());
-            let response = request.send().await.map_err(|error| self.unreachable_error(&error))?;
-            let status = response.status();
-            let body = read_small_body(response).await;
-            if !status.is_success() {
-                let error = ServerError::from_response(status.as_u16(), &body.unwrap_or_default());
-                return Err(self.reporter.server_error(&error));
-            }
-            body.ok_or_else(|| self.too_long_error())
-        };
+        let fetch_list = self.fetch_small_body(self.client.get(self.base_url.join("models")));
         let body = tokio::time::timeout(LIST_MODELS_TIMEOUT, fetch_list).await.map_err(|_| {
             let seconds = LIST_MODELS_TIMEOUT.as_secs();
             let message = format!("did not get its server's list of models within {seconds} s");
@@ -88,6 +91,31 @@ impl OpenAiModel {
             let message = "got no list of models from its server";
             self.reporter.error(ModelErrorKind::InvalidResponse, message)
         })
+    }
+
+    /// The embeddings of texts, in their order. The caller limits the duration.
+    pub async fn embeddings(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, ModelError> {
+        let body = json!({"model": self.config.model, "input": texts});
+        let body =
+            self.fetch_small_body(self.client.post(self.base_url.join("embeddings")).json(&body)).await?;
+        let mut list: EmbeddingList = serde_json::from_str(&body).map_err(|_| {
+            self.reporter.error(ModelErrorKind::InvalidResponse, "got no list of embeddings from its server")
+        })?;
+        list.data.sort_by_key(|entry| entry.index);
+        Ok(list.data.into_iter().map(|entry| entry.embedding).collect())
+    }
+
+    /// Sends a request and reads its short response.
+    async fn fetch_small_body(&self, request: RequestBuilder) -> Result<String, ModelError> {
+        let response = request.headers(self.headers.clone()).send().await;
+        let response = response.map_err(|error| self.unreachable_error(&error))?;
+        let status = response.status();
+        let body = read_small_body(response).await;
+        if !status.is_success() {
+            let error = ServerError::from_response(status.as_u16(), &body.unwrap_or_default());
+            return Err(self.reporter.server_error(&error));
+        }
+        body.ok_or_else(|| self.too_long_error())
     }
 
     fn dialect(&self) -> Dialect {

@@ -30,7 +30,8 @@
 //!    and translations from the `glossary`. Only the best expansion of a word counts. `concept` adds what the request is
 //!    about and what is to be done.
 //! 3. The impacts of all terms are summed per tool. Of the best tools, those are selected that together cover the request.
-//! 4. Past requests ([`SearchIndex::record_use`]) add a bounded score of their own.
+//! 4. Past requests ([`SearchIndex::record_use`]) and embeddings, if there are any ([`SearchIndex::with_embeddings`]), add
+//!    bounded scores of their own.
 //!
 //! docs/search.md describes how the quality is measured; `bench/search-eval` measures it.
 

@@ -228,6 +228,7 @@ fn needs_restart(initial: &Settings, next: &Settings) -> Vec<&'static str> {
         ("audit", initial.audit != next.audit),
         ("time", initial.time != next.time),
         ("web_search", initial.web_search != next.web_search),
+        ("search", initial.search != next.search),
         ("serve.session_keys", before.session_keys != after.session_keys),
         ("serve.agents", offers_agents(initial) != offers_agents(next)),
         ("serve.remote_approval", before.remote_approval != after.remote_approval),

@@ -4,9 +4,10 @@
 //! - Who may call what, and how much: [`access`]
 //! - Agents and their runs: [`runs`]
 //! - What calls leave behind: [`records`]
-//! - Others: [`servers`], [`stored_settings`], [`synthesizer`]; all report [`storage_error`]
+//! - Others: [`embedder`], [`servers`], [`stored_settings`], [`synthesizer`]; all report [`storage_error`]
 
 pub(crate) mod access;
+pub(crate) mod embedder;
 pub(crate) mod records;
 pub(crate) mod runs;
 pub(crate) mod servers;

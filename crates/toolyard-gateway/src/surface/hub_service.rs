@@ -208,7 +208,7 @@ impl HubService {
         }
         let hub = Arc::clone(&self.hub);
         runtime.spawn(async move {
-            hub.wait_until_searchable().await;
+            hub.wait_until_searchable(&[]).await;
             // An index that is not finished when the process ends is not needed any more.
             drop(tokio::task::spawn_blocking(move || hub.prepare_search()));
         });
@@ -317,7 +317,7 @@ impl HubService {
         let query = search_surface_calls::search_query(&call.request)?;
         let identity = identity_of(call);
         let owner = DataOwner::of(identity.map(|identity| &**identity));
-        self.hub.wait_until_searchable().await;
+        self.hub.wait_until_searchable(&[&query.query]).await;
         let (hub, visible) = (Arc::clone(&self.hub), self.visible_to(identity));
         let search = tokio::task::spawn_blocking(move || {
             let found = search_visible(&hub, owner, &visible, &query);

@@ -11,6 +11,7 @@ use crate::{
         vocabulary::{TermId, Vocabulary},
     },
     owned_history::OwnedHistory,
+    query::semantic::{Embeddings, text_to_embed},
 };
 
 /// Free document ids are reclaimed once there are more than this many plus one per tool.
@@ -23,6 +24,9 @@ pub(crate) struct Document {
     /// Lowercase name; tools with the same name may be duplicates.
     pub(crate) name: Arc<str>,
     pub(crate) terms: ToolTerms,
+    pub(crate) embedding: Option<Arc<[f32]>>,
+    /// `None` if its embedding is known or not needed.
+    pub(crate) text_to_embed: Option<String>,
 }
 
 /// The documents of a source.
@@ -37,12 +41,14 @@ struct SourceDocuments {
 pub struct SearchIndex {
     pub(crate) vocabulary: Vocabulary,
     /// By id; `None` if removed.
-    documents: Vec<Option<Document>>,
+    pub(crate) documents: Vec<Option<Document>>,
     sources: HashMap<Arc<str>, SourceDocuments>,
     /// Documents by lowercase name.
     ids_by_name: HashMap<Arc<str>, Vec<DocumentId>>,
     tool_count: usize,
     pub(crate) history: OwnedHistory,
+    /// `None` without semantic search.
+    pub(crate) embeddings: Option<Embeddings>,
 }
 
 impl std::fmt::Debug for SearchIndex {
@@ -78,6 +84,8 @@ impl SearchIndex {
                 key: Arc::clone(&tool.key),
                 name: lowercase_name(tool),
                 terms,
+                embedding: None,
+                text_to_embed: self.embeddings.as_ref().map(|_| text_to_embed(&source.id, tool)),
             });
         }
     }
@@ -143,7 +151,10 @@ impl SearchIndex {
         document
     }
 
-    fn push_document(&mut self, document: Document) {
+    fn push_document(&mut self, mut document: Document) {
+        if let Some(known) = &self.embeddings {
+            document.take_embedding(known);
+        }
         let id = DocumentId::try_from(self.documents.len()).unwrap_or(DocumentId::MAX);
         self.vocabulary.push_postings(id, &document.terms);
         self.ids_by_name.entry(Arc::clone(&document.name)).or_default().push(id);

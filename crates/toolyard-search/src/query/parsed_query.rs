@@ -95,6 +95,8 @@ pub(crate) struct Query {
     pub(crate) tool_names: Vec<String>,
     /// Tools that served similar requests, best first, with scores from 0 to 1.
     pub(crate) past_uses: Vec<(DocumentId, f32)>,
+    /// The tools nearest in meaning, with scores relative to the nearest.
+    pub(crate) nearest: Vec<(DocumentId, f32)>,
 }
 
 impl Query {

@@ -61,6 +61,7 @@ impl Query {
         parser.add_tool_names(text);
         parser.query.past_uses =
             index.history.similar_tools(owner, text, |source, key| index.find_document(source, key));
+        parser.query.nearest = index.nearest_by_embedding(text);
         // A request of stop words only is searched for by its stop words.
         if parser.query.terms.is_empty() {
             parser.query.terms = parser.stop_words;

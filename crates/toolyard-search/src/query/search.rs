@@ -122,7 +122,7 @@ impl SearchIndex {
     }
 
     /// Share of a tool's name that the request mentions, weighted by the rarity of its terms.
-    fn name_coverage(&self, query: &Query, document: &Document) -> f32 {
+    pub(crate) fn name_coverage(&self, query: &Query, document: &Document) -> f32 {
         let (mut covered, mut total) = (0.0, 0.0);
         for term in &document.terms.name_terms {
             let weight = self.term_weight(*term);

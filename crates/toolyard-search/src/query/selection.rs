@@ -1,6 +1,8 @@
 //! Selects the hits among the best candidates: exact names first, phrases and whole sentences boosted, and tools
 //! discounted for terms that a selected tool already covers.
 
+use std::collections::{HashMap, HashSet};
+
 use crate::{
     accumulator::DocumentId,
     index::{
@@ -42,7 +44,7 @@ struct Candidate<'a> {
     document: &'a Document,
     /// By query term. Where there are past uses their score comes last, so that it is discounted like a term.
     contributions: Vec<f32>,
-    /// Score of phrases and the best sentence.
+    /// Score of phrases, the best sentence and semantic similarity.
     bonus: f32,
     /// Whether the request contains its name.
     is_named: bool,
@@ -53,6 +55,7 @@ impl SearchIndex {
     /// Selects at most `limit` of the candidates, best first.
     pub(crate) fn select(&self, query: &Query, pool: &[ScoredDocument], limit: usize) -> Vec<SelectedTool> {
         let mut candidates = self.candidates(query, pool);
+        self.add_semantic_score(query, &mut candidates);
         add_history_score(query, &mut candidates);
         let contribution_count = query.terms.len() + usize::from(!query.past_uses.is_empty());
         let max_contributions: Vec<f32> = (0..contribution_count)
@@ -91,7 +94,7 @@ impl SearchIndex {
         selected
     }
 
-    /// Tools that the request names, then the pool, then tools found only by past uses.
+    /// Tools that the request names, then the pool, then tools found only by past uses or embeddings.
     fn candidates(&self, query: &Query, pool: &[ScoredDocument]) -> Vec<Candidate<'_>> {
         let mut ids: Vec<DocumentId> =
             query.tool_names.iter().flat_map(|name| self.documents_named(name)).copied().collect();
@@ -101,6 +104,8 @@ impl SearchIndex {
         ids.extend(pool.iter().map(|(id, _)| *id));
         let past = query.past_uses.iter().map(|(id, _)| *id);
         ids.extend(past.filter(|past| pool.iter().all(|(id, _)| id != past)));
+        let known: HashSet<DocumentId> = ids.iter().copied().collect();
+        ids.extend(query.nearest.iter().map(|(id, _)| *id).filter(|id| !known.contains(id)));
         let mut candidates: Vec<Candidate<'_>> = Vec::with_capacity(ids.len());
         for (at, id) in ids.into_iter().enumerate() {
             let Some(document) = self.document(id) else { continue };
@@ -114,6 +119,19 @@ impl SearchIndex {
             candidates.push(Candidate { id, document, contributions, bonus, is_named, is_selected: false });
         }
         candidates
+    }
+
+    /// Adds the similarity of embeddings, at the weight that [`SearchIndex::semantic_weight`] allows.
+    fn add_semantic_score(&self, query: &Query, candidates: &mut [Candidate<'_>]) {
+        let best = candidates.iter().max_by(|one, other| one.score_so_far().total_cmp(&other.score_so_far()));
+        let Some(best) = best.filter(|_| !query.nearest.is_empty()) else { return };
+        let best_score = best.score_so_far();
+        let weight = self.semantic_weight(query, (best_score > 0.0).then_some(best.document));
+        let max = weight * if best_score > 0.0 { best_score } else { 1.0 };
+        let nearest: HashMap<_, _> = query.nearest.iter().copied().collect();
+        for candidate in candidates {
+            candidate.bonus += max * nearest.get(&candidate.id).copied().unwrap_or(0.0);
+        }
     }
 
     /// Score of a query term for a tool, by its best expansion.

@@ -41,6 +41,8 @@ const OPERATOR: &str = r#"
     [web_search]
     engine = "brave"
     key = "${BRAVE_API_KEY}"
+    [search]
+    embeddings = "mine"
     [skills]
     environment = ["LANGUAGE"]
     [servers.bank]
@@ -186,6 +188,7 @@ fn any_file() -> impl Strategy<Value = String> {
             format!("[[capability]]\ntags = [\"c{number}\"]\nkeywords = [\"k\"]"),
             format!("[time]\nzone = \"{}\"", choose("UTC", "Asia/Shanghai")),
             format!("[web_search]\nengine = \"searxng\"\nurl = \"http://s{number}.example\""),
+            format!("[search]\nembeddings = \"m{number}\""),
             format!("[skills]\nfolders = [\"f{number}\"]\nenvironment = [\"V{number}\"]"),
             format!("[servers.bank]\ncommand = \"c{number}\""),
             format!("[agents.clerk]\ninstructions = \"i{number}\""),

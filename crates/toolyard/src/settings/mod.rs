@@ -80,6 +80,8 @@ pub struct Settings {
     pub time: TimeSettings,
     /// The search engine of the tool `search_web`.
     pub web_search: Option<WebSearchSettings>,
+    /// How tools are found for a request.
+    pub search: ToolSearchSettings,
     /// Skills: folders with a SKILL.md.
     pub skills: SkillFolderSettings,
     /// MCP servers by name: a command to start, or a URL.
@@ -136,6 +138,15 @@ pub enum AuditSetting {
 pub struct TimeSettings {
     /// The time zone of calls that name none, such as `Europe/Berlin`; UTC by default.
     pub zone: Option<String>,
+}
+
+/// How tools are found for a request.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ToolSearchSettings {
+    /// A model of `[models]` behind an OpenAI-compatible server, whose `/v1/embeddings` finds tools by meaning besides words.
+    /// It receives requests and the descriptions of all tools. By default, tools are found by words only.
+    pub embeddings: Option<String>,
 }
 
 /// Skills: folders with a SKILL.md.

@@ -478,6 +478,9 @@ impl ToolyardBuilder {
         config.limits = limits;
         config.retry = retry;
         config.synthesizer = synthesizer;
+        if let Some(name) = self.settings.search.embeddings.clone() {
+            config.embedder = Some(Arc::new(crate::embedder::ModelEmbedder::new(models.clone(), name)));
+        }
         config.breaker = self.settings.call.breaker();
         let folder = self.working_directory.as_deref().unwrap_or(std::path::Path::new("."));
         #[cfg(feature = "store")]

@@ -10,12 +10,13 @@ use toolyard_model::{
 use super::{
     super::{context::Context, operation::end_model_task, quota_wait::QuotaWait},
     answer_stream::AnswerStream,
-    model_io::{build_request, data_owner},
+    model_io::{build_request, data_owner, question},
     step_view::load_views,
 };
 use crate::{
-    AgentParts, ModelTask, Run, RunRequest, RunUpdate, RunWatcher, agent::UncountedReply,
-    discovery::ToolExperience,
+    AgentParts, ModelTask, Run, RunRequest, RunUpdate, RunWatcher,
+    agent::UncountedReply,
+    discovery::{ToolExperience, searched_texts},
 };
 
 const MAX_REPLY_BYTES: usize = 1 << 20;
@@ -98,9 +99,10 @@ async fn admit(parts: &AgentParts, identity: Option<&CallerIdentity>) -> Result<
     }
 }
 
-/// What earlier calls tell about the tools. Planning searches for tools, so past requests must be loaded, too.
+/// What earlier calls tell about the tools. Planning searches for tools, so what it needs is loaded, too.
 async fn load_experience(parts: &AgentParts, run: &Run) -> ToolExperience {
-    parts.hub.wait_until_searchable().await;
+    let searched = searched_texts(question(run), run.tool_searches());
+    parts.hub.wait_until_searchable(&searched).await;
     let shapes = match &parts.result_shapes {
         Some(shapes) => shapes.recent(data_owner(run), MAX_RESULT_SHAPES).await,
         None => Vec::new(),

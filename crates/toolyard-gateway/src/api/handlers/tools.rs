@@ -113,7 +113,7 @@ async fn search(
     source: Option<&str>,
     limit: usize,
 ) -> ToolList {
-    hub.wait_until_searchable().await;
+    hub.wait_until_searchable(&[words]).await;
     // Neither source nor caller is part of the search, so that their tools may be behind others.
     let is_limited = source.is_some() || shown.owner != DataOwner::Operator;
     let found = hub.search_for(shown.owner, words, if is_limited { usize::MAX } else { limit });

@@ -107,6 +107,27 @@ async fn model_lists_have_many_formats() {
 }
 
 #[tokio::test]
+async fn embeddings_are_in_the_order_of_their_texts() {
+    let body = r#"{"data":[{"index":1,"embedding":[0,1]},{"index":0,"embedding":[0.5,-2]}],"model":"x"}"#;
+    let server = Server::start([response("200 OK", "application/json", "", body)]).await;
+    let model = OpenAiModel::new(config(&server)).unwrap();
+    let texts = ["mail".to_owned(), "files".to_owned()];
+    assert_eq!(model.embeddings(&texts).await.unwrap(), [[0.5, -2.0], [0.0, 1.0]]);
+    assert!(server.heads()[0].starts_with("POST /v1/embeddings "));
+    assert_eq!(server.requests(), [serde_json::json!({"model": "qwen", "input": ["mail", "files"]})]);
+}
+
+#[tokio::test]
+async fn a_server_without_embeddings_is_reported() {
+    for (status, body) in [("404 Not Found", "no such path"), ("200 OK", r#"{"data":[{"id":"a"}]}"#)] {
+        let server = Server::start([response(status, "application/json", "", body)]).await;
+        let model = OpenAiModel::new(config(&server)).unwrap();
+        let error = model.embeddings(&["mail".to_owned()]).await.unwrap_err();
+        assert_eq!(error.model, "local", "{error}");
+    }
+}
+
+#[tokio::test]
 async fn dropping_the_stream_ends_the_request() {
     use futures_util::StreamExt as _;
     let server = Server::start([vec![
