@@ -20,20 +20,21 @@ impl ModelEmbedder {
         Self { models, name, model: OnceLock::new() }
     }
 
-    async fn vectors(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, String> {
+    async fn vectors(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbeddingError> {
         let model = match self.model.get() {
             Some(model) => model,
             None => {
-                let model = self.models.get_openai(&self.name).map_err(|error| error.to_string())?;
+                let model = self.models.get_openai(&self.name);
+                let model = model.map_err(|error| EmbeddingError(error.to_string()))?;
                 self.model.get_or_init(|| model)
             }
         };
-        model.embeddings(texts).await.map_err(|error| error.to_string())
+        model.embeddings(texts).await.map_err(|error| EmbeddingError(error.to_string()))
     }
 }
 
 impl Embedder for ModelEmbedder {
     fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, EmbeddingError>> {
-        Box::pin(async move { self.vectors(texts).await.map_err(EmbeddingError) })
+        Box::pin(self.vectors(texts))
     }
 }
