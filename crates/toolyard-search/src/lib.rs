@@ -39,6 +39,7 @@ mod accumulator;
 mod analysis;
 mod concept;
 mod document;
+mod embeddings;
 mod glossary;
 mod history;
 mod index;

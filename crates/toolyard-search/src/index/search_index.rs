@@ -5,13 +5,13 @@ use std::{collections::HashMap, ops::Range, sync::Arc};
 use crate::{
     accumulator::DocumentId,
     document::{SourceText, ToolText},
+    embeddings::{Embeddings, text_to_embed},
     history::request_terms,
     index::{
         analyzer::{ToolTerms, analyze_source},
         vocabulary::{TermId, Vocabulary},
     },
     owned_history::OwnedHistory,
-    query::semantic::{Embeddings, text_to_embed},
 };
 
 /// Free document ids are reclaimed once there are more than this many plus one per tool.
@@ -27,6 +27,16 @@ pub(crate) struct Document {
     pub(crate) embedding: Option<Arc<[f32]>>,
     /// `None` if its embedding is known or not needed.
     pub(crate) text_to_embed: Option<String>,
+}
+
+impl Document {
+    /// Takes over the embedding of its text, if it is known.
+    pub(crate) fn take_embedding(&mut self, known: &Embeddings) {
+        if let Some(embedding) = self.text_to_embed.as_deref().and_then(|text| known.of_tool(text)) {
+            self.embedding = Some(embedding);
+            self.text_to_embed = None;
+        }
+    }
 }
 
 /// The documents of a source.
@@ -156,7 +166,7 @@ impl SearchIndex {
             document.take_embedding(known);
         }
         let id = DocumentId::try_from(self.documents.len()).unwrap_or(DocumentId::MAX);
-        self.vocabulary.push_postings(id, &document.terms);
+        self.vocabulary.push_postings(id, &document.terms.impacts);
         self.ids_by_name.entry(Arc::clone(&document.name)).or_default().push(id);
         let of_source = self
             .sources

@@ -10,7 +10,6 @@ use crate::{
         stemmer::{is_stop_term, stem_english},
     },
     concept::is_concept_term,
-    index::analyzer::ToolTerms,
 };
 
 /// The id of a term.
@@ -124,8 +123,8 @@ impl Vocabulary {
     }
 
     /// Adds a document with a higher id than all others.
-    pub(crate) fn push_postings(&mut self, document: DocumentId, terms: &ToolTerms) {
-        for (id, impact) in &terms.impacts {
+    pub(crate) fn push_postings(&mut self, document: DocumentId, impacts: &[(TermId, Impact)]) {
+        for (id, impact) in impacts {
             if let Some(term) = self.get_mut(*id) {
                 term.postings.push((document, *impact));
             }
@@ -198,8 +197,7 @@ mod tests {
     fn removed_documents_leave_the_postings() {
         let mut terms = Vocabulary::default();
         let id = terms.intern("deploy");
-        let of_tool = ToolTerms { impacts: [(id, Impact::new(1.5))].into(), ..ToolTerms::default() };
-        (0..6).for_each(|document| terms.push_postings(document, &of_tool));
+        (0..6).for_each(|document| terms.push_postings(document, &[(id, Impact::new(1.5))]));
         terms.remove_postings(&[id], &(2..4));
         let left: Vec<_> = terms.get(id).unwrap().postings.iter().map(|(document, _)| *document).collect();
         assert_eq!(left, [0, 1, 4, 5]);

@@ -1,22 +1,12 @@
 //! Semantic search: tools whose text is near in meaning to the request, by embeddings that the caller computes.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    hash::{DefaultHasher, Hash as _, Hasher as _},
-    sync::Arc,
-};
-
 use crate::{
     accumulator::DocumentId,
-    document::ToolText,
+    embeddings::{Embeddings, dot, truncated},
     index::search_index::{Document, SearchIndex},
     query::{parsed_query::Query, scoring::ScoredDocument},
 };
 
-/// Longer texts are truncated: small models read about as many tokens.
-const MAX_TEXT_CHARS: usize = 400;
-/// The embeddings of older requests are dropped.
-const MAX_REQUESTS: usize = 256;
 /// Embeddings that are kept of removed tools, besides one per tool.
 const MAX_UNUSED_EMBEDDINGS: usize = 4096;
 /// Tools that are added to the candidates for their embedding alone.
@@ -25,32 +15,6 @@ const MAX_NEAREST_TOOLS: usize = 100;
 /// request that mentions all of it has usually found its tool.
 const MAX_WEIGHT: f32 = 1.6;
 const MIN_WEIGHT: f32 = 0.8;
-
-/// The known embeddings, of unit length; those that cannot be used are empty.
-#[derive(Clone, Default)]
-pub(crate) struct Embeddings {
-    /// By the hash of the text.
-    tools: HashMap<u64, Arc<[f32]>>,
-    /// The newest first.
-    requests: VecDeque<(String, Arc<[f32]>)>,
-}
-
-impl Embeddings {
-    fn of_request(&self, request: &str) -> Option<&[f32]> {
-        self.requests.iter().find(|(known, _)| known == request).map(|(_, embedding)| &**embedding)
-    }
-}
-
-impl Document {
-    /// Takes over the embedding of its text, if it is known.
-    pub(crate) fn take_embedding(&mut self, known: &Embeddings) {
-        let hash = self.text_to_embed.as_deref().map(text_hash);
-        if let Some(embedding) = hash.and_then(|hash| known.tools.get(&hash)) {
-            self.embedding = Some(Arc::clone(embedding));
-            self.text_to_embed = None;
-        }
-    }
-}
 
 impl SearchIndex {
     /// An index that also finds tools by embeddings: of the texts of tools ([`Self::texts_to_embed`]) and of requests
@@ -69,11 +33,8 @@ impl SearchIndex {
     pub fn add_embeddings(&mut self, texts: &[String], vectors: Vec<Vec<f32>>) {
         let max_known = 2 * self.len() + MAX_UNUSED_EMBEDDINGS;
         let Some(known) = &mut self.embeddings else { return };
-        if known.tools.len() > max_known {
-            known.tools.clear();
-        }
-        let embeddings = vectors.into_iter().map(unit_vector);
-        known.tools.extend(texts.iter().map(|text| text_hash(text)).zip(embeddings));
+        known.forget_tools_above(max_known);
+        texts.iter().zip(vectors).for_each(|(text, vector)| known.add_tool(text, vector));
         self.documents.iter_mut().flatten().for_each(|document| document.take_embedding(known));
     }
 
@@ -85,9 +46,9 @@ impl SearchIndex {
 
     /// Adds the embedding of a request.
     pub fn add_request_embedding(&mut self, request: &str, vector: Vec<f32>) {
-        let Some(known) = &mut self.embeddings else { return };
-        known.requests.truncate(MAX_REQUESTS - 1);
-        known.requests.push_front((request.to_owned(), unit_vector(vector)));
+        if let Some(known) = &mut self.embeddings {
+            known.add_request(request, vector);
+        }
     }
 
     /// The tools nearest to a request, best first; scores are relative to the nearest.
@@ -116,43 +77,13 @@ impl SearchIndex {
     }
 }
 
-/// The text of a tool that is embedded. Parameters are left out: they would make all tools similar ("the id of the …").
-pub(crate) fn text_to_embed(source: &str, tool: &ToolText) -> String {
-    let words = |name: &str| name.replace(['_', '-'], " ");
-    truncated(&format!("{}: {}. {}", words(source), words(&tool.name), tool.description))
-}
-
-fn truncated(text: &str) -> String {
-    text.chars().take(MAX_TEXT_CHARS).collect()
-}
-
-fn text_hash(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
-}
-
-fn unit_vector(mut vector: Vec<f32>) -> Arc<[f32]> {
-    let length = dot(&vector, &vector).sqrt();
-    if !length.is_finite() || length <= f32::MIN_POSITIVE {
-        return Arc::default();
-    }
-    vector.iter_mut().for_each(|value| *value /= length);
-    vector.into()
-}
-
-/// 0 for vectors of different dimensions.
-fn dot(one: &[f32], other: &[f32]) -> f32 {
-    if one.len() != other.len() {
-        return 0.0;
-    }
-    one.iter().zip(other).map(|(one, other)| one * other).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{source, tool};
+    use crate::{
+        embeddings::MAX_REQUESTS,
+        testing::{source, tool},
+    };
 
     /// Two dimensions: whether a text has one of these words, and whether it has one of those.
     fn vector(text: &str) -> Vec<f32> {
