@@ -182,18 +182,8 @@ fn relevant_tools(hub: &ToolHub, owner: DataOwner, task: &str) -> Vec<Arc<ToolCa
     tools
 }
 
-/// The texts with which the hub is searched for a question and the words of a planner.
-pub(crate) fn searched_texts<'a>(question: &'a str, searches: &'a [String]) -> Vec<&'a str> {
-    let texts = searches.iter().map(String::as_str).chain([question]);
-    let parts = |text| match split_task(text) {
-        parts if parts.len() < 2 => vec![text],
-        parts => parts,
-    };
-    texts.flat_map(parts).collect()
-}
-
 /// Splits a task where its steps seem to be.
-fn split_task(task: &str) -> Vec<&str> {
+pub(crate) fn split_task(task: &str) -> Vec<&str> {
     let mut parts = vec![task];
     for separator in STEP_SEPARATORS {
         parts = parts.into_iter().flat_map(|part| part.split(separator)).collect();

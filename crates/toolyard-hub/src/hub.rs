@@ -56,7 +56,7 @@ const MAX_CALL_TIMEOUT: Duration = Duration::from_hours(365 * 24);
 #[derive(Debug)]
 pub struct ToolHub {
     registry: Registry,
-    search: LazySearchIndex,
+    pub(crate) search: LazySearchIndex,
     config: HubConfig,
     call_settings: ArcSwap<CallSettings>,
     policy: ArcSwap<Option<Arc<dyn CallPolicy>>>,
@@ -181,11 +181,6 @@ impl ToolHub {
 
     pub(crate) fn past_requests(&self) -> Option<&Arc<dyn PastRequests>> {
         self.config.past_requests.as_ref()
-    }
-
-    /// See [`LazySearchIndex::embed_requests`].
-    pub(crate) async fn embed_requests(&self, requests: &[&str]) {
-        self.search.embed_requests(requests).await;
     }
 
     /// The search index, up to date with all registered tools.

@@ -44,7 +44,9 @@ impl ToolHub {
         if let Some(past) = self.past_requests() {
             past.ready().await;
         }
-        self.embed_requests(requests).await;
+        if let Some(embeddings) = &self.search.embeddings {
+            embeddings.embed_requests(requests).await;
+        }
     }
 
     /// Indexes all tools now, which the first search does otherwise. Call it after [`Self::wait_until_searchable`].

@@ -25,7 +25,7 @@ const MAX_PENDING_REQUESTS: usize = 1000;
 pub(crate) struct LazySearchIndex {
     index: Arc<RwLock<SearchIndex>>,
     pending: Mutex<Pending>,
-    embeddings: Option<Arc<EmbeddingClient>>,
+    pub(crate) embeddings: Option<Arc<EmbeddingClient>>,
 }
 
 #[derive(Debug, Default)]
@@ -39,15 +39,14 @@ impl LazySearchIndex {
     pub(crate) fn new(embedder: Option<Arc<dyn Embedder>>) -> Self {
         let index = if embedder.is_some() { SearchIndex::with_embeddings() } else { SearchIndex::default() };
         let index = Arc::new(RwLock::new(index));
-        let embeddings = embedder.map(|embedder| EmbeddingClient::new(embedder, Arc::clone(&index)));
+        let client = |embedder| EmbeddingClient {
+            embedder,
+            index: Arc::clone(&index),
+            embeds_tools: tokio::sync::Mutex::new(()),
+            failed_at: Mutex::default(),
+        };
+        let embeddings = embedder.map(client).map(Arc::new);
         Self { index, pending: Mutex::default(), embeddings }
-    }
-
-    /// Waits for a moment for the embeddings of requests that are about to be searched for.
-    pub(crate) async fn embed_requests(&self, requests: &[&str]) {
-        if let Some(embeddings) = &self.embeddings {
-            embeddings.embed_requests(requests).await;
-        }
     }
 
     /// Marks the tools of a source as changed.

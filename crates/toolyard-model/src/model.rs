@@ -4,6 +4,7 @@ use std::{fmt, pin::Pin, sync::Arc};
 
 use futures_util::{Stream, StreamExt as _};
 use serde::{Deserialize, Serialize};
+use toolyard_core::Embedder;
 
 use crate::{ModelError, ModelEvent, ModelReply, ModelRequest, Usage};
 
@@ -37,6 +38,11 @@ pub trait Model: Send + Sync + fmt::Debug {
 
     /// Starts a reply to the request.
     fn generate<'a>(&'a self, request: &'a ModelRequest) -> ModelStream<'a>;
+
+    /// The model as what computes embeddings; `None` if it does not.
+    fn embedder(self: Arc<Self>) -> Option<Arc<dyn Embedder>> {
+        None
+    }
 }
 
 /// A shared model, so that a program may keep a handle to the one it passes on.
@@ -63,6 +69,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 
     fn generate<'a>(&'a self, request: &'a ModelRequest) -> ModelStream<'a> {
         (**self).generate(request)
+    }
+
+    fn embedder(self: Arc<Self>) -> Option<Arc<dyn Embedder>> {
+        M::embedder(Arc::clone(&*self))
     }
 }
 

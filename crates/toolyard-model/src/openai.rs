@@ -14,7 +14,7 @@ mod stream;
 mod tool_call_assembler;
 
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -24,7 +24,7 @@ use reqwest::{
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolyard_core::escape_unsafe;
+use toolyard_core::{BoxFuture, Embedder, EmbeddingError, escape_unsafe};
 
 pub use self::config::{OpenAiConfig, ResponseLimits};
 use self::{base_url::BaseUrl, request_body::Dialect};
@@ -34,6 +34,8 @@ use crate::{
 };
 
 const LIST_MODELS_TIMEOUT: Duration = Duration::from_secs(15);
+/// A server may have to load its model first.
+const EMBEDDING_TIMEOUT: Duration = Duration::from_secs(120);
 /// Limits model lists, embeddings and error responses.
 const MAX_SMALL_BODY_BYTES: usize = 4 << 20;
 /// Characters of a name in a model list.
@@ -93,14 +95,16 @@ impl OpenAiModel {
         })
     }
 
-    /// The embeddings of texts, in their order. The caller limits the duration.
+    /// The embeddings of texts, in their order.
     pub async fn embeddings(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, ModelError> {
         let body = json!({"model": self.config.model, "input": texts});
-        let body =
-            self.fetch_small_body(self.client.post(self.base_url.join("embeddings")).json(&body)).await?;
-        let mut list: EmbeddingList = serde_json::from_str(&body).map_err(|_| {
-            self.reporter.error(ModelErrorKind::InvalidResponse, "got no list of embeddings from its server")
-        })?;
+        let request = self.client.post(self.base_url.join("embeddings")).timeout(EMBEDDING_TIMEOUT);
+        let body = self.fetch_small_body(request.json(&body)).await?;
+        let list: Option<EmbeddingList> = serde_json::from_str(&body).ok();
+        let Some(mut list) = list.filter(|list| list.data.len() == texts.len()) else {
+            let message = "got no list of embeddings from its server";
+            return Err(self.reporter.error(ModelErrorKind::InvalidResponse, message));
+        };
         list.data.sort_by_key(|entry| entry.index);
         Ok(list.data.into_iter().map(|entry| entry.embedding).collect())
     }
@@ -162,6 +166,18 @@ impl Model for OpenAiModel {
 
     fn generate<'a>(&'a self, request: &'a ModelRequest) -> ModelStream<'a> {
         stream::generate(self, request)
+    }
+
+    fn embedder(self: Arc<Self>) -> Option<Arc<dyn Embedder>> {
+        Some(self)
+    }
+}
+
+impl Embedder for OpenAiModel {
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, EmbeddingError>> {
+        Box::pin(
+            async move { self.embeddings(texts).await.map_err(|error| EmbeddingError(error.to_string())) },
+        )
     }
 }
 

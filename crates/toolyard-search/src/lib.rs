@@ -39,7 +39,6 @@ mod accumulator;
 mod analysis;
 mod concept;
 mod document;
-mod embeddings;
 mod glossary;
 mod history;
 mod index;

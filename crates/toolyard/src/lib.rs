@@ -63,8 +63,6 @@ mod admin;
 mod agent_handle;
 #[cfg(feature = "agent")]
 mod agents;
-#[cfg(feature = "agent")]
-mod embedder;
 #[cfg(feature = "gateway")]
 mod gateway_config;
 #[cfg(feature = "agent")]

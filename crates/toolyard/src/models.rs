@@ -8,11 +8,11 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use toolyard_model::{Model, OpenAiModel, ToolCalling};
+use toolyard_model::{Model, ToolCalling};
 
 use crate::{
     SettingsError,
-    models::provider::{build_model, build_openai},
+    models::provider::build_model,
     settings::{ModelSettings, Settings},
 };
 
@@ -136,17 +136,6 @@ impl Models {
         let settings = self.settings.get(&name).ok_or_else(unknown)?;
         let secrets = settings.secrets(&name, &*self.lookup_variable)?;
         Ok(build_model(&name, settings, secrets, self.tool_calling(settings))?)
-    }
-}
-
-impl Models {
-    /// A configured model behind an OpenAI-compatible server.
-    pub(crate) fn get_openai(&self, name: &str) -> Result<Arc<OpenAiModel>, ModelsError> {
-        let unknown = || ModelsError::Unknown { name: name.to_owned(), known: self.names() };
-        let settings = self.settings.get(name).ok_or_else(unknown)?;
-        let secrets = settings.secrets(name, &*self.lookup_variable)?;
-        let model = build_openai(name, settings, secrets, None);
-        Ok(model.map_err(|problem| SettingsError::Model { model: name.to_owned(), problem })?)
     }
 }
 

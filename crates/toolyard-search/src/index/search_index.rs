@@ -5,13 +5,13 @@ use std::{collections::HashMap, ops::Range, sync::Arc};
 use crate::{
     accumulator::DocumentId,
     document::{SourceText, ToolText},
-    embeddings::{Embeddings, text_to_embed},
     history::request_terms,
     index::{
         analyzer::{ToolTerms, analyze_source},
         vocabulary::{TermId, Vocabulary},
     },
     owned_history::OwnedHistory,
+    query::semantic::embedded_text,
 };
 
 /// Free document ids are reclaimed once there are more than this many plus one per tool.
@@ -24,19 +24,8 @@ pub(crate) struct Document {
     /// Lowercase name; tools with the same name may be duplicates.
     pub(crate) name: Arc<str>,
     pub(crate) terms: ToolTerms,
-    pub(crate) embedding: Option<Arc<[f32]>>,
-    /// `None` if its embedding is known or not needed.
-    pub(crate) text_to_embed: Option<String>,
-}
-
-impl Document {
-    /// Takes over the embedding of its text, if it is known.
-    pub(crate) fn take_embedding(&mut self, known: &Embeddings) {
-        if let Some(embedding) = self.text_to_embed.as_deref().and_then(|text| known.of_tool(text)) {
-            self.embedding = Some(embedding);
-            self.text_to_embed = None;
-        }
-    }
+    /// The text by which its embedding is known; `None` without semantic search.
+    pub(crate) embedded_text: Option<String>,
 }
 
 /// The documents of a source.
@@ -57,8 +46,8 @@ pub struct SearchIndex {
     ids_by_name: HashMap<Arc<str>, Vec<DocumentId>>,
     tool_count: usize,
     pub(crate) history: OwnedHistory,
-    /// `None` without semantic search.
-    pub(crate) embeddings: Option<Embeddings>,
+    /// By text, of unit length; `None` without semantic search.
+    pub(crate) embeddings: Option<HashMap<String, Vec<f32>>>,
 }
 
 impl std::fmt::Debug for SearchIndex {
@@ -94,8 +83,7 @@ impl SearchIndex {
                 key: Arc::clone(&tool.key),
                 name: lowercase_name(tool),
                 terms,
-                embedding: None,
-                text_to_embed: self.embeddings.as_ref().map(|_| text_to_embed(&source.id, tool)),
+                embedded_text: self.embeddings.as_ref().map(|_| embedded_text(&source.id, tool)),
             });
         }
     }
@@ -161,10 +149,7 @@ impl SearchIndex {
         document
     }
 
-    fn push_document(&mut self, mut document: Document) {
-        if let Some(known) = &self.embeddings {
-            document.take_embedding(known);
-        }
+    fn push_document(&mut self, document: Document) {
         let id = DocumentId::try_from(self.documents.len()).unwrap_or(DocumentId::MAX);
         self.vocabulary.push_postings(id, &document.terms.impacts);
         self.ids_by_name.entry(Arc::clone(&document.name)).or_default().push(id);

@@ -9,6 +9,6 @@ mod parser;
 mod scoring;
 pub(crate) mod search;
 mod selection;
-mod semantic;
+pub(crate) mod semantic;
 mod synonyms;
 mod value_types;

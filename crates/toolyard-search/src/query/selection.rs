@@ -1,8 +1,6 @@
 //! Selects the hits among the best candidates: exact names first, phrases and whole sentences boosted, and tools
 //! discounted for terms that a selected tool already covers.
 
-use std::collections::{HashMap, HashSet};
-
 use crate::{
     accumulator::DocumentId,
     index::{
@@ -104,8 +102,11 @@ impl SearchIndex {
         ids.extend(pool.iter().map(|(id, _)| *id));
         let past = query.past_uses.iter().map(|(id, _)| *id);
         ids.extend(past.filter(|past| pool.iter().all(|(id, _)| id != past)));
-        let known: HashSet<DocumentId> = ids.iter().copied().collect();
-        ids.extend(query.nearest.iter().map(|(id, _)| *id).filter(|id| !known.contains(id)));
+        for (id, _) in &query.nearest {
+            if !ids.contains(id) {
+                ids.push(*id);
+            }
+        }
         let mut candidates: Vec<Candidate<'_>> = Vec::with_capacity(ids.len());
         for (at, id) in ids.into_iter().enumerate() {
             let Some(document) = self.document(id) else { continue };
@@ -128,9 +129,9 @@ impl SearchIndex {
         let best_score = best.score_so_far();
         let weight = self.semantic_weight(query, (best_score > 0.0).then_some(best.document));
         let max = weight * if best_score > 0.0 { best_score } else { 1.0 };
-        let nearest: HashMap<_, _> = query.nearest.iter().copied().collect();
         for candidate in candidates {
-            candidate.bonus += max * nearest.get(&candidate.id).copied().unwrap_or(0.0);
+            let near = query.nearest.iter().find(|(id, _)| *id == candidate.id);
+            candidate.bonus += near.map_or(0.0, |(_, similarity)| max * similarity);
         }
     }
 

@@ -2,13 +2,13 @@
 
 use crate::{
     accumulator::DocumentId,
-    embeddings::{Embeddings, dot, truncated},
+    document::ToolText,
     index::search_index::{Document, SearchIndex},
     query::{parsed_query::Query, scoring::ScoredDocument},
 };
 
-/// Embeddings that are kept of removed tools, besides one per tool.
-const MAX_UNUSED_EMBEDDINGS: usize = 4096;
+/// Embeddings that are kept of requests and removed tools, besides one per tool.
+const MAX_OTHER_EMBEDDINGS: usize = 4096;
 /// Tools that are added to the candidates for their embedding alone.
 const MAX_NEAREST_TOOLS: usize = 100;
 /// Weight of similarity, relative to the best lexical score, for a request that mentions nothing of the best tool's name. A
@@ -17,47 +17,39 @@ const MAX_WEIGHT: f32 = 1.6;
 const MIN_WEIGHT: f32 = 0.8;
 
 impl SearchIndex {
-    /// An index that also finds tools by embeddings: of the texts of tools ([`Self::texts_to_embed`]) and of requests
-    /// ([`Self::request_to_embed`]). It finds by words what has no embedding yet.
+    /// An index that also finds tools by embeddings. It finds by words what has no embedding yet.
     pub fn with_embeddings() -> Self {
-        Self { embeddings: Some(Embeddings::default()), ..Self::default() }
+        Self { embeddings: Some(std::collections::HashMap::new()), ..Self::default() }
     }
 
     /// The texts of at most `limit` tools that have no embedding.
     pub fn texts_to_embed(&self, limit: usize) -> Vec<String> {
-        let documents = self.documents.iter().flatten();
-        documents.filter_map(|document| document.text_to_embed.clone()).take(limit).collect()
+        let texts = self.documents.iter().flatten().filter_map(|document| document.embedded_text.as_deref());
+        texts.filter(|text| self.lacks_embedding(text)).take(limit).map(str::to_owned).collect()
     }
 
-    /// Adds the embeddings of texts of tools.
-    pub fn add_embeddings(&mut self, texts: &[String], vectors: Vec<Vec<f32>>) {
-        let max_known = 2 * self.len() + MAX_UNUSED_EMBEDDINGS;
+    /// Whether the embedding of a request, or of the text of a tool, would help and is not known.
+    pub fn lacks_embedding(&self, text: &str) -> bool {
+        self.embeddings.as_ref().is_some_and(|known| !known.contains_key(text))
+    }
+
+    /// Adds the embeddings of texts.
+    pub fn add_embeddings(&mut self, texts: Vec<String>, vectors: Vec<Vec<f32>>) {
+        let max_known = 2 * self.len() + MAX_OTHER_EMBEDDINGS;
         let Some(known) = &mut self.embeddings else { return };
-        known.forget_tools_above(max_known);
-        texts.iter().zip(vectors).for_each(|(text, vector)| known.add_tool(text, vector));
-        self.documents.iter_mut().flatten().for_each(|document| document.take_embedding(known));
-    }
-
-    /// The text to embed for a request; `None` if that is known or not needed.
-    pub fn request_to_embed(&self, request: &str) -> Option<String> {
-        let is_known = self.embeddings.as_ref()?.of_request(request).is_some();
-        (!is_known && !request.trim().is_empty()).then(|| truncated(request))
-    }
-
-    /// Adds the embedding of a request.
-    pub fn add_request_embedding(&mut self, request: &str, vector: Vec<f32>) {
-        if let Some(known) = &mut self.embeddings {
-            known.add_request(request, vector);
+        if known.len() > max_known {
+            known.clear();
         }
+        known.extend(texts.into_iter().zip(vectors.into_iter().map(unit_vector)));
     }
 
     /// The tools nearest to a request, best first; scores are relative to the nearest.
     pub(crate) fn nearest_by_embedding(&self, request: &str) -> Vec<ScoredDocument> {
-        let known = self.embeddings.as_ref().and_then(|known| known.of_request(request));
-        let Some(wanted) = known else { return Vec::new() };
+        let Some(known) = &self.embeddings else { return Vec::new() };
+        let Some(wanted) = known.get(request) else { return Vec::new() };
         let similarity = |(id, document): (DocumentId, &Option<Document>)| {
-            let similarity = dot(document.as_ref()?.embedding.as_deref()?, wanted);
-            (similarity > 0.0).then_some((id, similarity))
+            let embedding = known.get(document.as_ref()?.embedded_text.as_deref()?)?;
+            Some((id, dot(embedding, wanted))).filter(|(_, similarity)| *similarity > 0.0)
         };
         let mut nearest: Vec<ScoredDocument> = (0..).zip(&self.documents).filter_map(similarity).collect();
         nearest.sort_unstable_by(|one, other| self.compare_scored(*one, *other));
@@ -77,13 +69,26 @@ impl SearchIndex {
     }
 }
 
+/// The text of a tool that is embedded. Parameters are left out: they would make all tools similar ("the id of the …").
+pub(crate) fn embedded_text(source: &str, tool: &ToolText) -> String {
+    format!("{source}: {}. {}", tool.name, tool.description).replace(['_', '-'], " ")
+}
+
+/// A vector that cannot be normalized is near to nothing: its similarity to others is no positive number.
+fn unit_vector(mut vector: Vec<f32>) -> Vec<f32> {
+    let length = dot(&vector, &vector).sqrt();
+    vector.iter_mut().for_each(|value| *value /= length);
+    vector
+}
+
+fn dot(one: &[f32], other: &[f32]) -> f32 {
+    one.iter().zip(other).map(|(one, other)| one * other).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        embeddings::MAX_REQUESTS,
-        testing::{source, tool},
-    };
+    use crate::testing::{source, tool};
 
     /// Two dimensions: whether a text has one of these words, and whether it has one of those.
     fn vector(text: &str) -> Vec<f32> {
@@ -93,7 +98,8 @@ mod tests {
 
     fn embed_tools(index: &mut SearchIndex) {
         let texts = index.texts_to_embed(usize::MAX);
-        index.add_embeddings(&texts, texts.iter().map(|text| vector(text)).collect());
+        let vectors = texts.iter().map(|text| vector(text)).collect();
+        index.add_embeddings(texts, vectors);
     }
 
     fn index() -> SearchIndex {
@@ -103,6 +109,10 @@ mod tests {
         index
     }
 
+    fn add(index: &mut SearchIndex, text: &str, vector: Vec<f32>) {
+        index.add_embeddings(vec![text.to_owned()], vec![vector]);
+    }
+
     fn keys(index: &SearchIndex, request: &str) -> Vec<String> {
         index.search(request, 5).iter().map(|hit| hit.key.to_string()).collect()
     }
@@ -110,12 +120,10 @@ mod tests {
     #[test]
     fn a_request_without_a_shared_word_finds_the_nearest_tool() {
         let mut index = index();
-        let request = "omega";
-        assert_eq!(index.request_to_embed(request).as_deref(), Some(request));
-        assert!(keys(&index, request).is_empty(), "no word is shared");
-        index.add_request_embedding(request, vector(request));
-        assert_eq!(index.request_to_embed(request), None);
-        assert_eq!(keys(&index, request)[0], "quux");
+        assert!(index.lacks_embedding("omega") && keys(&index, "omega").is_empty(), "no word is shared");
+        add(&mut index, "omega", vector("omega"));
+        assert!(!index.lacks_embedding("omega"));
+        assert_eq!(keys(&index, "omega")[0], "quux");
         assert_eq!(keys(&index, "read_file")[0], "read_file", "a request without embedding goes by words");
     }
 
@@ -124,31 +132,31 @@ mod tests {
         let mut index = index();
         assert!(index.texts_to_embed(9).is_empty());
         index.remove("chat");
-        index.put(&source("chat"), &[tool("quux", "alpha"), tool("new", "New.")]);
-        assert_eq!(index.texts_to_embed(9), ["chat: new. New."]);
+        index.put(&source("chat"), &[tool("quux", "alpha"), tool("new_one", "New.")]);
+        assert_eq!(index.texts_to_embed(9), ["chat: new one. New."]);
+        assert!(!SearchIndex::default().lacks_embedding("omega"), "nothing is embedded by default");
     }
 
     #[test]
     fn unusable_embeddings_change_nothing() {
-        for unusable in [vec![], vec![0.0, 0.0], vec![f32::NAN, 1.0], vec![1.0, 0.0, 0.0]] {
+        for unusable in [vec![], vec![0.0, 0.0], vec![f32::NAN, 1.0], vec![f32::INFINITY, 1.0]] {
             let mut index = index();
             let by_words = keys(&index, "read a file");
-            index.add_request_embedding("read a file", unusable);
+            add(&mut index, "read a file", unusable);
             assert_eq!(keys(&index, "read a file"), by_words);
+            assert!(!index.lacks_embedding("read a file"), "not asked for again");
         }
-        let mut index = index();
-        index.put(&source("odd"), &[tool("odd", "Odd.")]);
-        let texts = index.texts_to_embed(9);
-        index.add_embeddings(&texts, vec![vec![f32::INFINITY]]);
-        assert!(index.texts_to_embed(9).is_empty(), "not asked for again");
     }
 
     #[test]
-    fn the_oldest_requests_are_forgotten() {
+    fn the_number_of_embeddings_is_limited() {
         let mut index = index();
-        for number in 0..=MAX_REQUESTS {
-            index.add_request_embedding(&number.to_string(), vec![1.0, 0.0]);
+        for number in 0..2 * MAX_OTHER_EMBEDDINGS {
+            add(&mut index, &number.to_string(), vec![1.0, 0.0]);
         }
-        assert!(index.request_to_embed("0").is_some() && index.request_to_embed("1").is_none());
+        assert!(index.embeddings.as_ref().is_some_and(|known| known.len() <= MAX_OTHER_EMBEDDINGS + 5));
+        embed_tools(&mut index);
+        add(&mut index, "omega", vector("omega"));
+        assert_eq!(keys(&index, "omega")[0], "quux");
     }
 }

@@ -21,21 +21,18 @@ pub(super) fn build_model(
 ) -> Result<Arc<dyn Model>, SettingsError> {
     let model = match settings.provider.strip_prefix(GENAI_PREFIX) {
         Some(provider) => build_genai(name, provider, settings, secrets, mode),
-        None if settings.provider == "openai" => {
-            build_openai(name, settings, secrets, mode).map(|model| model as Arc<dyn Model>)
-        }
+        None if settings.provider == "openai" => build_openai(name, settings, secrets, mode),
         None => Err(ModelProblem::UnknownProvider(settings.provider.clone())),
     };
     model.map_err(|problem| SettingsError::Model { model: name.to_owned(), problem })
 }
 
-/// Builds a model behind an OpenAI-compatible server.
-pub(super) fn build_openai(
+fn build_openai(
     name: &str,
     settings: &ModelSettings,
     secrets: ModelSecrets,
     mode: Option<ToolCalling>,
-) -> Result<Arc<OpenAiModel>, ModelProblem> {
+) -> Result<Arc<dyn Model>, ModelProblem> {
     let url = settings.url.as_deref().ok_or(ModelProblem::MissingUrl)?;
     let mut config = OpenAiConfig::new(name, url, settings.model.as_str());
     config.api_key_source = settings.variables().into_iter().next();

@@ -478,8 +478,11 @@ impl ToolyardBuilder {
         config.limits = limits;
         config.retry = retry;
         config.synthesizer = synthesizer;
-        if let Some(name) = self.settings.search.embeddings.clone() {
-            config.embedder = Some(Arc::new(crate::embedder::ModelEmbedder::new(models.clone(), name)));
+        if let Some(name) = self.settings.search.embeddings.as_deref() {
+            match models.get(Some(name)) {
+                Ok(model) => config.embedder = model.embedder(),
+                Err(error) => tracing::warn!(%error, "tools are found by words only"),
+            }
         }
         config.breaker = self.settings.call.breaker();
         let folder = self.working_directory.as_deref().unwrap_or(std::path::Path::new("."));
