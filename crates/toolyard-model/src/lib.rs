@@ -7,7 +7,6 @@
 //! |---|---|
 //! | `model`, `request`, `reply`, `error` | the trait [`Model`] and its types |
 //! | `openai` | [`OpenAiModel`]: any OpenAI-compatible server (llama.cpp, vLLM, Ollama, LM Studio, DashScope, …) |
-//! | `genai` | `GenAiModel`: Anthropic, OpenAI Responses, Gemini, DeepSeek and others, with the feature `genai` |
 //! | [`tool_call_parser`] | finds tool calls in the text of models that do not call tools natively |
 //! | [`lenient_json`] | parses JSON with the mistakes that models make |
 //! | `probe` | [`probe()`]: finds the mode in which a model calls tools best |
@@ -49,8 +48,6 @@
 //! ```
 
 mod error;
-#[cfg(feature = "genai")]
-mod genai;
 pub mod lenient_json;
 mod model;
 mod openai;
@@ -64,8 +61,6 @@ mod testing;
 pub mod tool_call_parser;
 
 pub use error::{ModelError, ModelErrorKind};
-#[cfg(feature = "genai")]
-pub use genai::{GenAiConfig, GenAiModel};
 pub use model::{Model, ModelStream, ToolCalling, collect_reply};
 pub use openai::{OpenAiConfig, OpenAiModel, ResponseLimits};
 pub use operation::{ModelCallOperation, collect_observed_reply};

@@ -20,7 +20,7 @@ impl ModelCallOperation {
         request: &ModelRequest,
     ) -> Self {
         let kind = OperationKind::ModelCall {
-            provider: provider_name(model.provider()).into(),
+            provider: model.provider().into(),
             model: model.provider_model().into(),
             max_tokens: request.max_tokens,
             finish_reason: None,
@@ -65,18 +65,6 @@ pub async fn collect_observed_reply(
     reply
 }
 
-/// The name of a provider in the conventions of OpenTelemetry; others keep the name of their protocol.
-fn provider_name(provider: &str) -> &str {
-    match provider {
-        "gemini" => "gcp.gemini",
-        "vertex" => "gcp.vertex_ai",
-        "openai_resp" => "openai",
-        "xai" => "x_ai",
-        "bedrock_api" | "bedrock_sigv4" => "aws.bedrock",
-        other => other,
-    }
-}
-
 /// The names that OpenAI uses, and OpenTelemetry after it.
 fn finish_reason_name(reason: &FinishReason) -> Cow<'static, str> {
     match reason {
@@ -105,7 +93,7 @@ mod tests {
         }
 
         fn provider(&self) -> &'static str {
-            "gemini"
+            "anthropic"
         }
 
         fn tool_calling(&self) -> ToolCalling {
@@ -145,7 +133,7 @@ mod tests {
         else {
             panic!("{operation:?}")
         };
-        assert_eq!((&*provider, max_tokens, finish_reason), ("gcp.gemini", Some(7), None));
+        assert_eq!((&*provider, max_tokens, finish_reason), ("anthropic", Some(7), None));
         assert_eq!((usage, cost), (TokenUsage { input: 100, output: 20 }, Some(10.0)));
         assert!(operation.error_type.is_some());
     }

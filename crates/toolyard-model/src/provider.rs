@@ -1,4 +1,4 @@
-//! What the clients for model servers (`openai`, `genai`) share.
+//! What a client of a model server consists of, apart from the protocol.
 
 mod error_reporter;
 mod http_client;

@@ -174,8 +174,6 @@ pub mod model {
         ModelStream, ModelTool, ModelToolCall, OpenAiConfig, OpenAiModel, Prices, ResponseLimits,
         ResponseSchema, Role, ScriptedModel, SecretString, ToolCallDelta, ToolCalling, Usage, collect_reply,
     };
-    #[cfg(feature = "genai")]
-    pub use toolyard_model::{GenAiConfig, GenAiModel};
 }
 
 /// The durable store of runs, results, statistics and the audit log.

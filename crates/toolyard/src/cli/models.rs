@@ -39,7 +39,7 @@ pub(crate) struct AddModelArgs {
     /// API key, as a reference to an environment variable: ${OPENAI_API_KEY}
     #[arg(long, value_name = "${VARIABLE}")]
     pub(crate) key: Option<String>,
-    /// Protocol of the provider: openai, or genai:NAME
+    /// Protocol of the provider: openai
     #[arg(long, default_value = "openai")]
     pub(crate) provider: String,
     /// Make it the default model

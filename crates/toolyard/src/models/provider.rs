@@ -9,9 +9,6 @@ use crate::{
     settings::{ModelProblem, ModelSecrets, ModelSettings},
 };
 
-/// The prefix of providers that do not speak OpenAI's protocol.
-const GENAI_PREFIX: &str = "genai:";
-
 /// Builds a model. No request is sent yet.
 pub(super) fn build_model(
     name: &str,
@@ -19,10 +16,9 @@ pub(super) fn build_model(
     secrets: ModelSecrets,
     mode: Option<ToolCalling>,
 ) -> Result<Arc<dyn Model>, SettingsError> {
-    let model = match settings.provider.strip_prefix(GENAI_PREFIX) {
-        Some(provider) => build_genai(name, provider, settings, secrets, mode),
-        None if settings.provider == "openai" => build_openai(name, settings, secrets, mode),
-        None => Err(ModelProblem::UnknownProvider(settings.provider.clone())),
+    let model = match settings.provider.as_str() {
+        "openai" => build_openai(name, settings, secrets, mode),
+        other => Err(ModelProblem::UnknownProvider(other.to_owned())),
     };
     model.map_err(|problem| SettingsError::Model { model: name.to_owned(), problem })
 }
@@ -58,44 +54,6 @@ fn build_openai(
     Ok(Arc::new(model))
 }
 
-#[cfg(feature = "genai")]
-fn build_genai(
-    name: &str,
-    provider: &str,
-    settings: &ModelSettings,
-    secrets: ModelSecrets,
-    mode: Option<ToolCalling>,
-) -> Result<Arc<dyn Model>, ModelProblem> {
-    use toolyard_model::{GenAiConfig, GenAiModel};
-    if !settings.headers.is_empty() || !settings.extra_body.is_empty() || settings.temperature.is_some() {
-        return Err(ModelProblem::OpenAiOnlyKeys);
-    }
-    let mut config = GenAiConfig::new(name, provider, settings.model.as_str());
-    config.api_key_source = settings.variables().into_iter().next();
-    config.api_key = secrets.key.map(|key| SecretString::new(key.into_exposed()));
-    config.base_url.clone_from(&settings.url);
-    config.tool_calling = mode.unwrap_or(config.tool_calling);
-    config.prices = settings.price.map(|price| price.prices());
-    config.max_tokens = settings.max_tokens;
-    config.first_token_timeout =
-        settings.first_token_timeout.map_or(config.first_token_timeout, |timeout| timeout.0);
-    config.idle_timeout = settings.between_tokens_timeout.map_or(config.idle_timeout, |timeout| timeout.0);
-    config.max_attempts = settings.attempts.unwrap_or(config.max_attempts);
-    let model = GenAiModel::new(config).map_err(|error| ModelProblem::Client(error.message))?;
-    Ok(Arc::new(model))
-}
-
-#[cfg(not(feature = "genai"))]
-fn build_genai(
-    _name: &str,
-    provider: &str,
-    _settings: &ModelSettings,
-    _secrets: ModelSecrets,
-    _mode: Option<ToolCalling>,
-) -> Result<Arc<dyn Model>, ModelProblem> {
-    Err(ModelProblem::ProviderNotBuilt(provider.to_owned()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,23 +84,6 @@ mod tests {
     #[test]
     fn a_missing_url_and_an_unknown_provider_are_reported() {
         assert_eq!(build_error(&settings("openai", None)), "[models.m] `url` is missing");
-        assert!(build_error(&settings("anthropic", None)).contains("`genai:NAME`"));
-    }
-
-    #[cfg(not(feature = "genai"))]
-    #[test]
-    fn a_provider_that_is_not_built_in_is_reported() {
-        assert!(build_error(&settings("genai:anthropic", None)).contains("feature `genai`"));
-    }
-
-    #[cfg(feature = "genai")]
-    #[test]
-    fn genai_models_call_tools_natively_by_default() {
-        let model =
-            build_model("m", &settings("genai:anthropic", None), ModelSecrets::default(), None).unwrap();
-        assert_eq!(model.tool_calling(), ToolCalling::Native);
-        let mut wrong = settings("genai:anthropic", None);
-        wrong.temperature = Some(0.1);
-        assert!(build_error(&wrong).contains("`openai` only"));
+        assert!(build_error(&settings("gemini", None)).contains("`gemini` is not known"));
     }
 }

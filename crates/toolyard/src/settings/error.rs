@@ -168,19 +168,9 @@ pub enum ModelProblem {
     MissingUrl,
     /// `provider` of a model has an unknown value.
     ///
-    /// Remedy: remove `provider` for servers with the API of OpenAI, which most have; or write `genai:NAME`.
-    #[error("provider `{0}` is not known: use `openai`, or `genai:NAME` for other protocols")]
+    /// Remedy: remove `provider` for servers with the API of OpenAI, which most have.
+    #[error("provider `{0}` is not known: use `openai`")]
     UnknownProvider(String),
-    /// The provider is not part of this build.
-    ///
-    /// Remedy: build Toolyard with `--features genai`, or use a server with the API of OpenAI.
-    #[error("provider `genai:{0}` is not part of this build: rebuild with the feature `genai`")]
-    ProviderNotBuilt(String),
-    /// Providers of genai do not support these keys.
-    ///
-    /// Remedy: remove the keys, or use `provider = "openai"`.
-    #[error("`headers`, `extra_body` and `temperature` are supported by the provider `openai` only")]
-    OpenAiOnlyKeys,
     /// A value contains an invalid reference.
     #[error("{key}: {reason}")]
     Template {

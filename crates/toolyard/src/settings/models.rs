@@ -23,8 +23,7 @@ pub struct ModelSettings {
     /// The API key, as a reference to an environment variable: `${OPENAI_API_KEY}`. Local models need none.
     #[serde(default)]
     pub key: Option<String>,
-    /// The protocol: `openai` for OpenAI's chat completions (Ollama, llama.cpp, vLLM, LM Studio, OpenAI and most others), or,
-    /// in builds with the feature `genai`, `genai:NAME` for others: `genai:anthropic`, `genai:gemini`.
+    /// The protocol: `openai` for OpenAI's chat completions (Ollama, llama.cpp, vLLM, LM Studio, OpenAI and most others).
     #[serde(default = "openai")]
     pub provider: String,
     /// How the model calls tools; `auto` uses what `toolyard models test` found to work best.

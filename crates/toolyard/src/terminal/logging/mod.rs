@@ -15,7 +15,6 @@ use std::{
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::{
     EnvFilter, Layer,
-    filter::filter_fn,
     layer::{Context, SubscriberExt as _},
     util::SubscriberInitExt as _,
 };
@@ -30,8 +29,6 @@ use super::live_region::print_above;
 pub(crate) use line::{LogFormat, format_time};
 pub(crate) use request_log::RequestLog;
 
-/// Libraries that log whole provider responses, which may contain keys that redaction does not recognize.
-const MUTED_LIBRARIES: [&str; 1] = ["genai"];
 /// Identical warnings and errors are reported once in this time.
 const REPETITION_WINDOW: Duration = Duration::from_secs(10);
 /// The target of state changes of servers, which `serve` logs.
@@ -81,15 +78,8 @@ fn filter(verbosity: u8, is_serving: bool, directives: Option<&str>) -> EnvFilte
         .unwrap_or_else(|| EnvFilter::new(level))
 }
 
-/// A subscriber with this filter that never logs the muted libraries.
 fn subscriber(filter: EnvFilter, log: Arc<Log>) -> impl Subscriber + Send + Sync {
-    let is_allowed = filter_fn(|metadata| !is_muted(metadata.target()));
-    tracing_subscriber::registry().with(LogLayer(log).with_filter(is_allowed)).with(filter)
-}
-
-fn is_muted(target: &str) -> bool {
-    let library = target.split_once("::").map_or(target, |(library, _)| library);
-    MUTED_LIBRARIES.contains(&library)
+    tracing_subscriber::registry().with(LogLayer(log)).with(filter)
 }
 
 fn write_to_stderr(line: &str) {
@@ -191,29 +181,6 @@ mod tests {
         tracing::subscriber::with_default(subscriber(filter, Arc::clone(&log)), events);
         log.report(Deduplicator::take_all);
         lines.0.lock().unwrap().join("\n")
-    }
-
-    #[test]
-    fn muted_libraries_are_never_logged_whatever_the_filter() {
-        for (verbosity, directives) in [
-            (0, None),
-            (1, None),
-            (2, None),
-            (0, Some("trace")),
-            (0, Some("genai=trace,genai::webc=trace,warn")),
-        ] {
-            let logged = log_output(filter(verbosity, false, directives), LogFormat::Text, || {
-                tracing::error!(target: "genai::webc::web_client", "a provider response");
-                tracing::error!(target: "genai", "a provider response");
-                tracing::warn!(target: "genaion", "another library");
-                tracing::error!("our own event");
-            });
-            assert!(!logged.contains("a provider response"), "{verbosity} {directives:?}: {logged}");
-            assert!(
-                logged.contains("another library") && logged.contains("our own event"),
-                "{verbosity} {directives:?}: {logged}"
-            );
-        }
     }
 
     #[test]
