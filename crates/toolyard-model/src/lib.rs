@@ -6,6 +6,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `model`, `request`, `reply`, `error` | the trait [`Model`] and its types |
+//! | `anthropic` | [`AnthropicModel`]: servers with Anthropic's Messages API |
 //! | `openai` | [`OpenAiModel`]: any OpenAI-compatible server (llama.cpp, vLLM, Ollama, LM Studio, DashScope, …) |
 //! | [`tool_call_parser`] | finds tool calls in the text of models that do not call tools natively |
 //! | [`lenient_json`] | parses JSON with the mistakes that models make |
@@ -41,12 +42,13 @@
 //! A model behind an OpenAI-compatible server is used in the same way:
 //!
 //! ```
-//! use toolyard_model::{OpenAiConfig, OpenAiModel};
+//! use toolyard_model::{ModelServerConfig, OpenAiModel};
 //!
-//! let model = OpenAiModel::new(OpenAiConfig::new("local", "http://127.0.0.1:8080/v1", "qwen2.5"))?;
+//! let model = OpenAiModel::new(ModelServerConfig::new("local", "http://127.0.0.1:8080/v1", "qwen2.5"))?;
 //! # Ok::<(), toolyard_model::ModelError>(())
 //! ```
 
+mod anthropic;
 mod error;
 pub mod lenient_json;
 mod model;
@@ -60,12 +62,13 @@ mod synthesizer;
 mod testing;
 pub mod tool_call_parser;
 
+pub use anthropic::{ANTHROPIC_URL, AnthropicModel};
 pub use error::{ModelError, ModelErrorKind};
 pub use model::{Model, ModelStream, ToolCalling, collect_reply};
-pub use openai::{OpenAiConfig, OpenAiModel, ResponseLimits};
+pub use openai::OpenAiModel;
 pub use operation::{ModelCallOperation, collect_observed_reply};
 pub use probe::{ProbeOptions, ProbeOutcome, ProbeReport, probe};
-pub use provider::{Prices, SecretString};
+pub use provider::{ModelServerConfig, Prices, ResponseLimits, SecretString};
 pub use reply::{FinishReason, ModelEvent, ModelReply, ModelToolCall, ToolCallDelta, Usage};
 pub use request::{ModelMessage, ModelRequest, ModelTool, ResponseSchema, Role};
 pub use synthesizer::ModelSynthesizer;

@@ -170,9 +170,10 @@ pub mod mcp {
 #[cfg(feature = "agent")]
 pub mod model {
     pub use toolyard_model::{
-        FinishReason, Model, ModelError, ModelErrorKind, ModelEvent, ModelMessage, ModelReply, ModelRequest,
-        ModelStream, ModelTool, ModelToolCall, OpenAiConfig, OpenAiModel, Prices, ResponseLimits,
-        ResponseSchema, Role, ScriptedModel, SecretString, ToolCallDelta, ToolCalling, Usage, collect_reply,
+        ANTHROPIC_URL, AnthropicModel, FinishReason, Model, ModelError, ModelErrorKind, ModelEvent,
+        ModelMessage, ModelReply, ModelRequest, ModelServerConfig, ModelStream, ModelTool, ModelToolCall,
+        OpenAiModel, Prices, ResponseLimits, ResponseSchema, Role, ScriptedModel, SecretString,
+        ToolCallDelta, ToolCalling, Usage, collect_reply,
     };
 }
 

@@ -34,7 +34,7 @@ use toolyard_mcp_client::{
     config::{McpServerConfig, TransportConfig},
     run_guard,
 };
-use toolyard_model::{OpenAiConfig, OpenAiModel, ToolCalling};
+use toolyard_model::{ModelServerConfig, OpenAiModel, ToolCalling};
 use toolyard_store::{Location, Store};
 
 const LEASE_DURATION: Duration = Duration::from_millis(400);
@@ -91,7 +91,7 @@ impl TestBed {
         let store = Store::open(Location::Sqlite(PathBuf::from(store))).await.unwrap();
         let hub = Arc::new(ToolHub::default());
         let servers = servers(&store, &hub, Path::new(ledger)).await;
-        let mut config = OpenAiConfig::new("scripted", model, "scripted");
+        let mut config = ModelServerConfig::new("scripted", model, "scripted");
         config.tool_calling = ToolCalling::Schema;
         let model = Arc::new(OpenAiModel::new(config).unwrap());
         Self { store, hub, model, _servers: servers }

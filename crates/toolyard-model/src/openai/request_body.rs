@@ -2,12 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::config::OpenAiConfig;
-use crate::{ModelMessage, ModelRequest, Role, tool_call_parser::parse_arguments};
+use crate::{ModelMessage, ModelRequest, ModelServerConfig, Role, tool_call_parser::parse_arguments};
 
 /// What a server was found not to support. Requests assume first that it supports everything.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Dialect {
+pub(crate) struct Dialect {
     pub without_stream_options: bool,
     /// `max_tokens` is called `max_completion_tokens`.
     pub with_max_completion_tokens: bool,
@@ -38,7 +37,7 @@ impl Dialect {
     }
 }
 
-pub(super) fn request_body(config: &OpenAiConfig, request: &ModelRequest, dialect: Dialect) -> Value {
+pub(super) fn request_body(config: &ModelServerConfig, request: &ModelRequest, dialect: Dialect) -> Value {
     let mut body = Map::new();
     body.insert("model".into(), config.model.clone().into());
     body.insert("messages".into(), request.messages.iter().map(message_json).collect());
@@ -67,13 +66,7 @@ pub(super) fn request_body(config: &OpenAiConfig, request: &ModelRequest, dialec
         let schema = json!({"name": name, "schema": schema, "strict": strict});
         body.insert("response_format".into(), json!({"type": "json_schema", "json_schema": schema}));
     }
-    for (field, value) in &config.extra_body {
-        if value.is_null() {
-            body.remove(field);
-        } else {
-            body.insert(field.clone(), value.clone());
-        }
-    }
+    config.add_extra_fields(&mut body);
     Value::Object(body)
 }
 

@@ -38,7 +38,8 @@ fn request() -> ModelRequest {
 #[test]
 #[expect(clippy::too_many_lines, reason = "one long value")]
 fn the_default_dialect_sends_all_fields() {
-    let body = request_body(&OpenAiConfig::new("local", "http://x", "qwen"), &request(), Dialect::default());
+    let body =
+        request_body(&ModelServerConfig::new("local", "http://x", "qwen"), &request(), Dialect::default());
     insta::assert_snapshot!(serde_json::to_string_pretty(&body).unwrap(), @r#"
     {
       "model": "qwen",
@@ -132,13 +133,13 @@ fn the_default_dialect_sends_all_fields() {
 
 #[test]
 fn extra_fields_override_ours_and_null_removes_them() {
-    let mut config = OpenAiConfig::new("local", "http://x", "qwen");
+    let mut config = ModelServerConfig::new("local", "http://x", "qwen");
     config.extra_body =
         serde_json::from_str(r#"{"stream_options": null, "temperature": 0.5, "seed": 7}"#).unwrap();
     config.max_tokens = Some(99);
     let warm = ModelRequest { temperature: Some(0.2), ..request() };
     assert_eq!(
-        request_body(&OpenAiConfig::new("a", "b", "c"), &warm, Dialect::default())["temperature"],
+        request_body(&ModelServerConfig::new("a", "b", "c"), &warm, Dialect::default())["temperature"],
         json!(0.2)
     );
     let body = request_body(&config, &ModelRequest { max_tokens: None, ..request() }, Dialect::default());
@@ -151,7 +152,7 @@ fn extra_fields_override_ours_and_null_removes_them() {
 
 #[test]
 fn only_rejected_fields_are_omitted() {
-    let config = OpenAiConfig::new("local", "http://x", "qwen");
+    let config = ModelServerConfig::new("local", "http://x", "qwen");
     let mut dialect = Dialect::default();
     for (message, field) in [
         ("Unrecognized request argument supplied: stream_options", "/stream_options"),

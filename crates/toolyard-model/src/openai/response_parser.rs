@@ -6,13 +6,13 @@ use toolyard_core::escape_unsafe;
 use super::{reasoning_tags::ReasoningTagFilter, tool_call_assembler::ToolCallAssembler};
 use crate::{
     FinishReason, ModelEvent, Prices, Usage,
-    provider::{ServerError, TokenEstimate},
+    provider::{ReplyParser, ServerError, TokenEstimate},
 };
 
 const MAX_FINISH_REASON_CHARS: usize = 60;
 
 #[derive(Debug, Default)]
-pub(super) struct ResponseParser {
+pub(crate) struct ResponseParser {
     text_filter: ReasoningTagFilter,
     tool_calls: ToolCallAssembler,
     finish_reason: Option<FinishReason>,
@@ -24,41 +24,6 @@ pub(super) struct ResponseParser {
 }
 
 impl ResponseParser {
-    pub(super) fn parse(&mut self, data: &str, events: &mut Vec<ModelEvent>) -> Result<(), ServerError> {
-        let data = data.trim();
-        if self.is_done || data.is_empty() {
-            return Ok(());
-        }
-        if data == "[DONE]" {
-            self.is_done = true;
-            return Ok(());
-        }
-        if let Ok(value) = serde_json::from_str::<Value>(data) {
-            return self.parse_value(&value, events);
-        }
-        // Some servers omit the blank line between events.
-        if data.contains('\n') {
-            return data.lines().try_for_each(|line| self.parse(line, events));
-        }
-        Err(ServerError::malformed(data))
-    }
-
-    /// Parses a response that is not streamed. It is complete even without a finish reason.
-    pub(super) fn parse_complete(
-        &mut self,
-        value: &Value,
-        events: &mut Vec<ModelEvent>,
-    ) -> Result<(), ServerError> {
-        // Some servers return errors as a list of one.
-        let value = value.get(0).unwrap_or(value);
-        self.parse_value(value, events)?;
-        if first_choice(value).is_null() {
-            return Err(ServerError::malformed(&value.to_string()));
-        }
-        self.is_done = true;
-        Ok(())
-    }
-
     fn parse_value(&mut self, value: &Value, events: &mut Vec<ModelEvent>) -> Result<(), ServerError> {
         if let Some(error) = ServerError::find_in(value) {
             return Err(error);
@@ -133,30 +98,60 @@ impl ResponseParser {
         }
     }
 
-    /// Whether nothing more follows.
-    pub(super) fn is_done(&self) -> bool {
-        self.is_done
-    }
-
-    /// Whether the reply is complete; usage may still follow.
-    pub(super) fn is_finished(&self) -> bool {
-        self.is_done || self.finish_reason.is_some()
-    }
-
-    /// The usage of a reply that failed; zero if nothing arrived. `input` estimates the length of the request.
-    pub(super) fn partial_usage(&self, input: TokenEstimate, prices: &Prices) -> Usage {
-        let is_empty = self.usage.is_none() && self.output.tokens() == 0;
-        if is_empty { Usage::default() } else { self.usage(input, prices) }
-    }
-
     /// The server's count, or else an estimate.
     fn usage(&self, input: TokenEstimate, prices: &Prices) -> Usage {
         let estimate = Usage { input: input.tokens(), output: self.output.tokens(), ..Usage::default() };
         let usage = self.usage.unwrap_or(estimate);
         Usage { cost_micros: prices.cost(&usage), ..usage }
     }
+}
 
-    pub(super) fn finish(&mut self, input: TokenEstimate, prices: &Prices) -> Vec<ModelEvent> {
+impl ReplyParser for ResponseParser {
+    fn parse(&mut self, data: &str, events: &mut Vec<ModelEvent>) -> Result<(), ServerError> {
+        let data = data.trim();
+        if self.is_done || data.is_empty() {
+            return Ok(());
+        }
+        if data == "[DONE]" {
+            self.is_done = true;
+            return Ok(());
+        }
+        if let Ok(value) = serde_json::from_str::<Value>(data) {
+            return self.parse_value(&value, events);
+        }
+        // Some servers omit the blank line between events.
+        if data.contains('\n') {
+            return data.lines().try_for_each(|line| self.parse(line, events));
+        }
+        Err(ServerError::malformed(data))
+    }
+
+    /// The response is complete even without a finish reason.
+    fn parse_complete(&mut self, value: &Value, events: &mut Vec<ModelEvent>) -> Result<(), ServerError> {
+        // Some servers return errors as a list of one.
+        let value = value.get(0).unwrap_or(value);
+        self.parse_value(value, events)?;
+        if first_choice(value).is_null() {
+            return Err(ServerError::malformed(&value.to_string()));
+        }
+        self.is_done = true;
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    fn is_finished(&self) -> bool {
+        self.is_done || self.finish_reason.is_some()
+    }
+
+    fn partial_usage(&self, input: TokenEstimate, prices: &Prices) -> Usage {
+        let is_empty = self.usage.is_none() && self.output.tokens() == 0;
+        if is_empty { Usage::default() } else { self.usage(input, prices) }
+    }
+
+    fn finish(&mut self, input: TokenEstimate, prices: &Prices) -> Vec<ModelEvent> {
         let mut events = Vec::new();
         self.text_filter.finish(&mut events);
         for event in &events {
@@ -188,13 +183,18 @@ fn first_choice(value: &Value) -> &Value {
     }
 }
 
-fn parse_finish_reason(word: &str) -> FinishReason {
+pub(crate) fn parse_finish_reason(word: &str) -> FinishReason {
     match word.to_ascii_lowercase().as_str() {
         "stop" | "eos" | "eos_token" | "end_turn" | "stop_sequence" | "complete" | "completed" | "end" => {
             FinishReason::Stop
         }
         "tool_calls" | "tool_call" | "function_call" | "tool_use" => FinishReason::ToolCalls,
-        "length" | "max_tokens" | "max_output_tokens" | "model_length" | "limit" => FinishReason::Length,
+        "length"
+        | "max_tokens"
+        | "max_output_tokens"
+        | "model_length"
+        | "limit"
+        | "model_context_window_exceeded" => FinishReason::Length,
         "content_filter" | "safety" | "refusal" | "recitation" | "prohibited_content" | "blocklist"
         | "sensitive" | "spii" => FinishReason::Refused,
         _ => FinishReason::Other(escape_unsafe(word).chars().take(MAX_FINISH_REASON_CHARS).collect()),
@@ -223,7 +223,7 @@ fn parse_timings(timings: &Value) -> Option<Usage> {
     Some(Usage { input, cached, output: count(timings, &["predicted_n"]).unwrap_or(0), cost_micros: 0 })
 }
 
-fn count(value: &Value, fields: &[&str]) -> Option<u64> {
+pub(crate) fn count(value: &Value, fields: &[&str]) -> Option<u64> {
     fields.iter().find_map(|field| {
         let value = value.get(*field)?;
         value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())

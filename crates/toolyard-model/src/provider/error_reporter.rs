@@ -129,7 +129,7 @@ impl ErrorReporter {
                 "the account at this provider has no credit left".to_owned()
             }
             ModelErrorKind::Rejected if error.status == Some(404) && !error.mentions(&["model"]) => {
-                format!("{server}/chat/completions does not exist; the base URL usually ends in /v1")
+                format!("{server} has no such path; the base URL usually ends in /v1")
             }
             _ => return None,
         })

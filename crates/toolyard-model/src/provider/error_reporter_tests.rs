@@ -39,7 +39,7 @@ fn errors_have_hints() {
     Unauthorized: model `local` returned HTTP 403
       hint: http://127.0.0.1:8080/v1 rejected the key in LOCAL_KEY
     Rejected: model `local` returned HTTP 404
-      hint: http://127.0.0.1:8080/v1/chat/completions does not exist; the base URL usually ends in /v1
+      hint: http://127.0.0.1:8080/v1 has no such path; the base URL usually ends in /v1
     Busy: model `local` returned HTTP 429: slow down
       hint: rate limit reached; retry later
     Rejected: model `local` returned HTTP 429: You exceeded your current quota

@@ -120,6 +120,8 @@ impl ServerError {
                 "overloaded",
                 "too many requests",
                 "server_error",
+                "api_error",
+                "timeout_error",
             ]) =>
             {
                 ModelErrorKind::Busy

@@ -11,7 +11,7 @@ use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use toolyard_core::RawJson;
 use toolyard_model::{
-    FinishReason, Model as _, ModelErrorKind, ModelEvent, ModelMessage, ModelRequest, OpenAiConfig,
+    FinishReason, Model as _, ModelErrorKind, ModelEvent, ModelMessage, ModelRequest, ModelServerConfig,
     OpenAiModel, ProbeOptions, ResponseSchema, collect_reply, probe, tool_call_parser::StreamingParser,
 };
 
@@ -26,7 +26,7 @@ fn model() -> Option<OpenAiModel> {
         return None;
     };
     let (address, name) = line.split_once(' ').unwrap_or((line.as_str(), "local"));
-    let mut config = OpenAiConfig::new("local", address, name.trim());
+    let mut config = ModelServerConfig::new("local", address, name.trim());
     // The machine may be busy with builds.
     config.first_token_timeout = Duration::from_secs(600);
     config.idle_timeout = Duration::from_secs(300);

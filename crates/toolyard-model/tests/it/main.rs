@@ -1,4 +1,4 @@
-//! The parser of tool calls with a corpus of outputs, and the OpenAI-compatible client with scripted and real servers.
+//! The parser of tool calls with a corpus of outputs, and the clients of model servers with scripted and real servers.
 
 #![expect(
     clippy::unwrap_used,
@@ -8,6 +8,7 @@
     reason = "a panic in a test helper fails the test, as intended"
 )]
 
+mod anthropic;
 mod corpus;
 mod fuzz_parser;
 mod local_model;

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::Value;
 use toolyard_model::{
-    FinishReason, ModelError, ModelErrorKind, ModelMessage, ModelReply, ModelRequest, OpenAiConfig,
+    FinishReason, ModelError, ModelErrorKind, ModelMessage, ModelReply, ModelRequest, ModelServerConfig,
     OpenAiModel, collect_reply,
 };
 
@@ -44,7 +44,7 @@ impl Server {
     }
 
     async fn send(&self, texts: &[&str]) -> Result<ModelReply, ModelError> {
-        let model = OpenAiModel::new(OpenAiConfig::new("scripted", &self.address, "scripted")).unwrap();
+        let model = OpenAiModel::new(ModelServerConfig::new("scripted", &self.address, "scripted")).unwrap();
         let messages = texts.iter().map(|text| ModelMessage::user(*text)).collect();
         collect_reply(&model, &ModelRequest { messages, ..ModelRequest::default() }, |_| {}).await
     }

@@ -25,6 +25,7 @@ pub(crate) enum ModelsCommand {
   toolyard models add local --url http://127.0.0.1:11434/v1 --model qwen2.5:7b      Ollama
   toolyard models add local --url http://127.0.0.1:8080/v1 --model any              llama.cpp
   toolyard models add gpt --url https://api.openai.com/v1 --model gpt-5-mini --key '${OPENAI_API_KEY}'
+  toolyard models add claude --provider anthropic --model claude-sonnet-4-5 --key '${ANTHROPIC_API_KEY}'
 
 API keys are never written to the settings file: reference an environment variable. Then run: toolyard models test NAME")]
 pub(crate) struct AddModelArgs {
@@ -39,7 +40,7 @@ pub(crate) struct AddModelArgs {
     /// API key, as a reference to an environment variable: ${OPENAI_API_KEY}
     #[arg(long, value_name = "${VARIABLE}")]
     pub(crate) key: Option<String>,
-    /// Protocol of the provider: openai
+    /// Protocol of the provider: openai or anthropic
     #[arg(long, default_value = "openai")]
     pub(crate) provider: String,
     /// Make it the default model

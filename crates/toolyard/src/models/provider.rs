@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use toolyard_model::{Model, OpenAiConfig, OpenAiModel, SecretString, ToolCalling};
+use toolyard_model::{
+    ANTHROPIC_URL, AnthropicModel, Model, ModelError, ModelServerConfig, OpenAiModel, SecretString,
+    ToolCalling,
+};
 
 use crate::{
     SettingsError,
@@ -16,21 +19,42 @@ pub(super) fn build_model(
     secrets: ModelSecrets,
     mode: Option<ToolCalling>,
 ) -> Result<Arc<dyn Model>, SettingsError> {
-    let model = match settings.provider.as_str() {
-        "openai" => build_openai(name, settings, secrets, mode),
-        other => Err(ModelProblem::UnknownProvider(other.to_owned())),
-    };
-    model.map_err(|problem| SettingsError::Model { model: name.to_owned(), problem })
+    build(name, settings, secrets, mode)
+        .map_err(|problem| SettingsError::Model { model: name.to_owned(), problem })
 }
 
-fn build_openai(
+fn build(
     name: &str,
     settings: &ModelSettings,
     secrets: ModelSecrets,
     mode: Option<ToolCalling>,
 ) -> Result<Arc<dyn Model>, ModelProblem> {
-    let url = settings.url.as_deref().ok_or(ModelProblem::MissingUrl)?;
-    let mut config = OpenAiConfig::new(name, url, settings.model.as_str());
+    let url = settings.url.as_deref();
+    let model: Result<Arc<dyn Model>, ModelError> = match settings.provider.as_str() {
+        "openai" => {
+            let url = url.ok_or(ModelProblem::MissingUrl)?;
+            let mut config = server_config(name, url, settings, secrets);
+            // Most servers support schemas, and small models need them.
+            config.tool_calling = mode.unwrap_or(ToolCalling::Schema);
+            OpenAiModel::new(config).map(|model| Arc::new(model) as _)
+        }
+        "anthropic" => {
+            let mut config = server_config(name, url.unwrap_or(ANTHROPIC_URL), settings, secrets);
+            config.tool_calling = mode.unwrap_or(ToolCalling::Native);
+            AnthropicModel::new(config).map(|model| Arc::new(model) as _)
+        }
+        other => return Err(ModelProblem::UnknownProvider(other.to_owned())),
+    };
+    model.map_err(|error| ModelProblem::Client(error.message))
+}
+
+fn server_config(
+    name: &str,
+    url: &str,
+    settings: &ModelSettings,
+    secrets: ModelSecrets,
+) -> ModelServerConfig {
+    let mut config = ModelServerConfig::new(name, url, settings.model.as_str());
     config.api_key_source = settings.variables().into_iter().next();
     config.api_key = secrets.key.map(|key| SecretString::new(key.into_exposed()));
     config.headers = secrets
@@ -38,8 +62,6 @@ fn build_openai(
         .into_iter()
         .map(|(name, value)| (name, SecretString::new(value.into_exposed())))
         .collect();
-    // Most servers support schemas, and small models need them.
-    config.tool_calling = mode.unwrap_or(ToolCalling::Schema);
     config.prices = settings.price.map(|price| price.prices());
     config.max_tokens = settings.max_tokens;
     config.extra_body = settings.extra_body.clone();
@@ -50,8 +72,7 @@ fn build_openai(
         settings.first_token_timeout.map_or(config.first_token_timeout, |timeout| timeout.0);
     config.idle_timeout = settings.between_tokens_timeout.map_or(config.idle_timeout, |timeout| timeout.0);
     config.max_attempts = settings.attempts.unwrap_or(config.max_attempts);
-    let model = OpenAiModel::new(config).map_err(|error| ModelProblem::Client(error.message))?;
-    Ok(Arc::new(model))
+    config
 }
 
 #[cfg(test)]
@@ -85,5 +106,12 @@ mod tests {
     fn a_missing_url_and_an_unknown_provider_are_reported() {
         assert_eq!(build_error(&settings("openai", None)), "[models.m] `url` is missing");
         assert!(build_error(&settings("gemini", None)).contains("`gemini` is not known"));
+    }
+    #[test]
+    fn anthropic_needs_no_url_and_calls_tools_natively() {
+        for url in [None, Some("http://127.0.0.1:1/v1")] {
+            let model = build_model("m", &settings("anthropic", url), ModelSecrets::default(), None).unwrap();
+            assert_eq!((model.provider(), model.tool_calling()), ("anthropic", ToolCalling::Native));
+        }
     }
 }

@@ -168,8 +168,8 @@ pub enum ModelProblem {
     MissingUrl,
     /// `provider` of a model has an unknown value.
     ///
-    /// Remedy: remove `provider` for servers with the API of OpenAI, which most have.
-    #[error("provider `{0}` is not known: use `openai`")]
+    /// Remedy: remove `provider` for servers with the API of OpenAI, which most have; or write `anthropic`.
+    #[error("provider `{0}` is not known: use `openai` or `anthropic`")]
     UnknownProvider(String),
     /// A value contains an invalid reference.
     #[error("{key}: {reason}")]

@@ -23,7 +23,8 @@ pub struct ModelSettings {
     /// The API key, as a reference to an environment variable: `${OPENAI_API_KEY}`. Local models need none.
     #[serde(default)]
     pub key: Option<String>,
-    /// The protocol: `openai` for OpenAI's chat completions (Ollama, llama.cpp, vLLM, LM Studio, OpenAI and most others).
+    /// The protocol: `openai` for OpenAI's chat completions (Ollama, llama.cpp, vLLM, LM Studio, OpenAI and most others),
+    /// `anthropic` for Anthropic's messages, whose `url` is optional.
     #[serde(default = "openai")]
     pub provider: String,
     /// How the model calls tools; `auto` uses what `toolyard models test` found to work best.

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use toolyard_model::{ModelErrorKind, OpenAiConfig, ResponseLimits};
+use toolyard_model::{ModelErrorKind, ModelServerConfig, ResponseLimits};
 
 use super::{
     config, send_with,
     server::{DONE, Server, Step, head, response, stream, text_event, write},
 };
 
-fn limited_config(server: &Server) -> OpenAiConfig {
+fn limited_config(server: &Server) -> ModelServerConfig {
     let mut config = config(server);
     config.response_limits = ResponseLimits { max_event_bytes: 64 << 10, max_total_bytes: 1 << 20 };
     config.max_attempts = 1;

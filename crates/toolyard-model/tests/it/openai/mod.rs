@@ -3,24 +3,24 @@
 mod failures;
 mod hostile;
 mod replies;
-mod server;
+pub(crate) mod server;
 mod timing;
 
 use toolyard_model::{
-    ModelError, ModelMessage, ModelReply, ModelRequest, OpenAiConfig, OpenAiModel, collect_reply,
+    ModelError, ModelMessage, ModelReply, ModelRequest, ModelServerConfig, OpenAiModel, collect_reply,
 };
 
 use self::server::Server;
 
-fn config(server: &Server) -> OpenAiConfig {
-    OpenAiConfig::new("local", format!("http://{}/v1", server.address), "qwen")
+fn config(server: &Server) -> ModelServerConfig {
+    ModelServerConfig::new("local", format!("http://{}/v1", server.address), "qwen")
 }
 
 fn request() -> ModelRequest {
     ModelRequest { messages: vec![ModelMessage::user("hello")], ..ModelRequest::default() }
 }
 
-async fn send_with(config: OpenAiConfig) -> Result<ModelReply, ModelError> {
+async fn send_with(config: ModelServerConfig) -> Result<ModelReply, ModelError> {
     collect_reply(&OpenAiModel::new(config).unwrap(), &request(), |_| {}).await
 }
 

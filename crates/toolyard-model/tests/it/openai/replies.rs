@@ -162,7 +162,7 @@ async fn invalid_settings_are_reported_before_any_request() {
     assert!(error.contains("invalid characters") && !error.contains("break"), "{error}");
 }
 
-fn error_of(config: toolyard_model::OpenAiConfig) -> String {
+fn error_of(config: toolyard_model::ModelServerConfig) -> String {
     format!("{:?}", OpenAiModel::new(config).unwrap_err())
 }
 

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use toolyard_model::{ModelErrorKind, OpenAiConfig};
+use toolyard_model::{ModelErrorKind, ModelServerConfig};
 
 use super::{
     config, send_with,
     server::{DONE, Server, Step, head, text_event, write},
 };
 
-fn config_with_timeouts(server: &Server) -> OpenAiConfig {
+fn config_with_timeouts(server: &Server) -> ModelServerConfig {
     let mut config = config(server);
     config.first_token_timeout = Duration::from_secs(20);
     config.idle_timeout = Duration::from_secs(5);

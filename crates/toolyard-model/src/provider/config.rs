@@ -1,4 +1,4 @@
-//! Settings of a model behind an OpenAI-compatible server.
+//! Settings of a model behind a server.
 
 use std::{fmt, time::Duration};
 
@@ -21,16 +21,16 @@ impl Default for ResponseLimits {
     }
 }
 
-/// Settings of a model behind an OpenAI-compatible server. Only the first three are required.
+/// Settings of a model behind a server, whatever its protocol. Only the first three are required.
 #[derive(Clone, PartialEq)]
-pub struct OpenAiConfig {
+pub struct ModelServerConfig {
     /// The name of the model in the operator's settings.
     pub name: String,
     /// The server's address, such as `http://127.0.0.1:8080/v1`. Without a path, `/v1` is added.
     pub base_url: String,
     /// The server's name for the model.
     pub model: String,
-    /// The key to send as `Authorization: Bearer`.
+    /// The key to send in the header of the protocol.
     pub api_key: Option<SecretString>,
     /// The variable that holds the key, such as `OPENAI_API_KEY`, for hints.
     pub api_key_source: Option<String>,
@@ -56,7 +56,7 @@ pub struct OpenAiConfig {
     pub response_limits: ResponseLimits,
 }
 
-impl OpenAiConfig {
+impl ModelServerConfig {
     /// Default settings for a model.
     pub fn new(name: impl Into<String>, base_url: impl Into<String>, model: impl Into<String>) -> Self {
         Self {
@@ -78,16 +78,27 @@ impl OpenAiConfig {
         }
     }
 
-    pub(super) fn redactions(&self) -> Vec<String> {
+    /// Adds the additional fields to a request body.
+    pub(crate) fn add_extra_fields(&self, body: &mut Map<String, Value>) {
+        for (field, value) in &self.extra_body {
+            if value.is_null() {
+                body.remove(field);
+            } else {
+                body.insert(field.clone(), value.clone());
+            }
+        }
+    }
+
+    pub(crate) fn redactions(&self) -> Vec<String> {
         let all = self.api_key.iter().chain(self.headers.iter().map(|(_, value)| value));
         all.flat_map(SecretString::redactions).collect()
     }
 }
 
-impl fmt::Debug for OpenAiConfig {
+impl fmt::Debug for ModelServerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The base URL and the additional fields may contain keys.
-        f.debug_struct("OpenAiConfig")
+        f.debug_struct("ModelServerConfig")
             .field("name", &self.name)
             .field("model", &self.model)
             .field("tool_calling", &self.tool_calling)

@@ -1,4 +1,4 @@
-//! The base URL of an OpenAI-compatible server.
+//! The base URL of a model server.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use url::Url;
 
 /// A base URL. Its `Display` and `Debug` omit credentials and the query.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct BaseUrl(Url);
+pub(crate) struct BaseUrl(Url);
 
 #[derive(Debug, thiserror::Error)]
-pub(super) enum BaseUrlError {
+pub(crate) enum BaseUrlError {
     #[error(transparent)]
     Syntax(#[from] url::ParseError),
     /// `url` of a model is not an HTTP URL.
@@ -20,8 +20,8 @@ pub(super) enum BaseUrlError {
 }
 
 impl BaseUrl {
-    /// Parses a URL with or without scheme, `/v1`, a trailing slash or `/chat/completions`.
-    pub(super) fn parse(text: &str) -> Result<Self, BaseUrlError> {
+    /// Parses a URL with or without scheme, `/v1`, a trailing slash, `/chat/completions` or `/messages`.
+    pub(crate) fn parse(text: &str) -> Result<Self, BaseUrlError> {
         let text = text.trim();
         let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
         let mut url = Url::parse(&with_scheme)?;
@@ -29,13 +29,15 @@ impl BaseUrl {
             return Err(BaseUrlError::Scheme);
         }
         let path = url.path().trim_end_matches('/');
-        let path = path.strip_suffix("/chat/completions").unwrap_or(path).trim_end_matches('/').to_owned();
+        let endpoints = ["/chat/completions", "/messages"];
+        let path = endpoints.iter().find_map(|endpoint| path.strip_suffix(endpoint)).unwrap_or(path);
+        let path = path.trim_end_matches('/').to_owned();
         url.set_path(if path.is_empty() { "/v1" } else { &path });
         Ok(Self(url))
     }
 
     /// The URL of a path below the base URL.
-    pub(super) fn join(&self, path: &str) -> Url {
+    pub(crate) fn join(&self, path: &str) -> Url {
         let mut url = self.0.clone();
         url.set_path(&format!("{}/{path}", self.0.path()));
         url
@@ -66,6 +68,7 @@ mod tests {
             "127.0.0.1:8080/",
             "http://127.0.0.1:8080/v1/",
             "http://127.0.0.1:8080/v1/chat/completions",
+            "http://127.0.0.1:8080/v1/messages",
         ] {
             let url = BaseUrl::parse(text).unwrap();
             assert_eq!(url.to_string(), "http://127.0.0.1:8080/v1", "{text}");

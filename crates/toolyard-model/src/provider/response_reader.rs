@@ -3,14 +3,12 @@
 use std::{collections::VecDeque, mem, time::Duration};
 
 use reqwest::Response;
+use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 use toolyard_core::sse::{SseError, SseEvent, SseLimits, SseParser};
 
-use super::{config::OpenAiConfig, response_parser::ResponseParser};
-use crate::{
-    ModelEvent, Prices, Usage,
-    provider::{ServerError, TokenEstimate},
-};
+use super::{Prices, ServerError, TokenEstimate, config::ModelServerConfig};
+use crate::{ModelEvent, Usage};
 
 /// Limits the wait for usage after the reply.
 const USAGE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -18,10 +16,31 @@ const USAGE_TIMEOUT: Duration = Duration::from_secs(3);
 const MAX_LINE_BYTES: usize = 64 << 10;
 const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
 
-pub(super) struct ResponseReader {
+/// Turns a response in one protocol into events.
+pub(crate) trait ReplyParser: Send + Sync {
+    /// Parses the data of a stream's event.
+    fn parse(&mut self, data: &str, events: &mut Vec<ModelEvent>) -> Result<(), ServerError>;
+
+    /// Parses a response that is not streamed.
+    fn parse_complete(&mut self, value: &Value, events: &mut Vec<ModelEvent>) -> Result<(), ServerError>;
+
+    /// Whether nothing more follows.
+    fn is_done(&self) -> bool;
+
+    /// Whether the reply is complete; usage may still follow.
+    fn is_finished(&self) -> bool;
+
+    /// The usage of a reply that failed; zero if nothing arrived. `input` estimates the length of the request.
+    fn partial_usage(&self, input: TokenEstimate, prices: &Prices) -> Usage;
+
+    /// The last events of a complete reply.
+    fn finish(&mut self, input: TokenEstimate, prices: &Prices) -> Vec<ModelEvent>;
+}
+
+pub(super) struct ResponseReader<R> {
     response: Response,
     format: BodyFormat,
-    parser: ResponseParser,
+    parser: R,
     /// The estimated length of the request.
     input: TokenEstimate,
     deadline: Instant,
@@ -59,12 +78,12 @@ impl From<ServerError> for ReadError {
     }
 }
 
-impl ResponseReader {
-    pub(super) fn new(response: Response, input: TokenEstimate, deadline: Instant) -> Self {
+impl<R: ReplyParser> ResponseReader<R> {
+    pub(super) fn new(response: Response, parser: R, input: TokenEstimate, deadline: Instant) -> Self {
         Self {
             response,
             format: BodyFormat::Unknown(Vec::new()),
-            parser: ResponseParser::default(),
+            parser,
             input,
             deadline,
             total_bytes: 0,
@@ -83,7 +102,7 @@ impl ResponseReader {
     /// Reads the next chunk; returns false once the reply is complete.
     pub(super) async fn read(
         &mut self,
-        config: &OpenAiConfig,
+        config: &ModelServerConfig,
         events: &mut VecDeque<ModelEvent>,
     ) -> Result<bool, ReadError> {
         let chunk = match timeout_at(self.deadline, self.response.chunk()).await {
@@ -121,7 +140,7 @@ impl ResponseReader {
     fn parse(
         &mut self,
         bytes: &[u8],
-        config: &OpenAiConfig,
+        config: &ModelServerConfig,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ReadError> {
         self.total_bytes = self.total_bytes.saturating_add(bytes.len());
@@ -187,7 +206,7 @@ impl ResponseReader {
 }
 
 fn apply_event(
-    parser: &mut ResponseParser,
+    parser: &mut impl ReplyParser,
     event: &SseEvent,
     events: &mut Vec<ModelEvent>,
 ) -> Result<(), ServerError> {
