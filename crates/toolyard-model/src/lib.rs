@@ -9,7 +9,7 @@
 //! | `anthropic` | [`AnthropicModel`]: servers with Anthropic's Messages API |
 //! | `openai` | [`OpenAiModel`]: any OpenAI-compatible server (llama.cpp, vLLM, Ollama, LM Studio, DashScope, …) |
 //! | [`tool_call_parser`] | finds tool calls in the text of models that do not call tools natively |
-//! | [`lenient_json`] | parses JSON with the mistakes that models make |
+//! | [`json_text`] | reads the JSON at the start of a text |
 //! | `probe` | [`probe()`]: finds the mode in which a model calls tools best |
 //! | `synthesizer` | [`ModelSynthesizer`]: merges several tool results for the hub |
 //! | `testing` | [`ScriptedModel`]: a model for tests |
@@ -50,7 +50,7 @@
 
 mod anthropic;
 mod error;
-pub mod lenient_json;
+pub mod json_text;
 mod model;
 mod openai;
 mod operation;

@@ -82,8 +82,7 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 pub enum ToolCalling {
     /// Through the tool-call fields of the provider's protocol.
     Native,
-    /// In its text: `<tool_call>{…}</tool_call>` and the other formats that [`tool_call_parser`](crate::tool_call_parser)
-    /// knows.
+    /// In its text: `<tool_call>{…}</tool_call>`, see [`tool_call_parser`](crate::tool_call_parser).
     #[default]
     Text,
     /// As JSON that the server constrains to a schema.

@@ -1,59 +1,38 @@
-//! Finds the tool calls that a model wrote into its text: `<tool_call>{…}</tool_call>` and many other formats.
+//! Finds the tool calls that a model wrote into its text.
 //!
-//! # Recognized formats
+//! # Forms
 //!
-//! | format | models |
-//! |---|---|
-//! | `<tool_call>`, `<tools>`, `<function_call>`, `<tool_use>` and similar tags around JSON, `<function=…>`, or a name with `<arg_key>` | Hermes, Qwen, GLM |
-//! | `<function=name>…</function>`, `<invoke name="…">…</invoke>` around JSON or parameters | Llama, Qwen Coder, Claude, MiniMax |
-//! | <code>&lt;\|tool_call\|></code>, <code>&lt;\|python_tag\|></code>, <code>&lt;｜tool▁call▁begin｜></code> and similar tokens | Phi, Granite, Llama, DeepSeek, Kimi, Gemma |
-//! | `[TOOL_CALLS]`, `[TOOL_REQUEST]` | Mistral, LM Studio |
-//! | <code>&lt;\|channel\|>commentary to=functions.name …</code> | GPT-OSS |
-//! | a code block that contains nothing but calls, or whose language is `tool_call` or `tool_code` | all |
-//! | a JSON object or a list of objects with name and arguments | small models |
-//! | `Action: name` and `Action Input: {…}`; `[name(key="value")]` as the whole text | ReAct, Llama |
+//! - `<tool_call>` at the start of a line, a JSON object with the tool's name and arguments, `</tool_call>`. One pair of tags may
+//!   hold several objects. Such a call counts whatever tool it names, so that the model can be told that there is no such tool.
+//! - The same JSON without tags as the whole reply, perhaps in a code block. It counts only for known tools and with arguments,
+//!   because it may be data.
 //!
-//! Tagged calls count whatever tool they name. Calls in other formats count only with arguments and for known tools.
+//! The name is in `tool_name` or `name`, the arguments are in `arguments`; `id` and `source` are optional.
 //!
 //! # Text that is not a call
 //!
-//! - Quotations: inline code, block quotes (`>`), indented code, comments, a tag after a quotation mark, code blocks in
-//!   another language, and code blocks with anything besides calls.
-//! - Examples, if the text before says so (`for example`, `would look like`, `例如`, a heading `Example`); for code blocks and
-//!   untagged calls also descriptions of a format, a syntax or a template; for code blocks also the line after.
-//! - Calls with placeholders (`"..."`, `"<path>"`, a tool called `NAME`) and descriptions of tools.
-//! - Calls within reasoning, data or tool results, and after the model ended its turn or invented a tool result.
-//! - Truncated calls. Missing brackets are closed only if the end tag shows that nothing else is missing.
+//! - Quotations: a tag within a line, in code, a block quote or a comment, and JSON with other text around it.
+//! - A tagged call after a line that announces an example (`for example`, `例如`, a heading `Example`).
+//! - Calls with placeholders (`"..."`, `"<path>"`, a tool called `NAME`).
+//! - Calls within reasoning or tool results, and after the model ended its turn or invented a tool result.
+//! - Truncated calls, and calls whose JSON is invalid.
 //!
-//! This is not a security boundary: a model that was talked into a call can write it in any format. Whether a call is allowed
-//! is decided where calls are executed.
+//! This is not a security boundary: a model that was talked into a call can write it in any form. Whether a call is allowed is
+//! decided where calls are executed.
 //!
-//! The time is linear in the length of the text, and nesting is limited to 64 levels.
+//! The time is linear in the length of the text.
 
-mod call_end;
-mod call_object;
-mod channel_message;
-mod code_block;
-mod element;
-mod example_detection;
-mod function_tag;
-mod json_call;
-mod markdown_context;
-mod name_first;
-mod python_call;
-mod react_call;
+mod call;
+mod example;
+mod markup;
 mod scanner;
 mod streaming;
-mod tagged_call;
-mod token;
 mod visible_text;
-
-use std::cell::Cell;
 
 use serde_json::{Map, Value};
 
-pub use self::{call_object::parse_arguments, streaming::StreamingParser};
-use self::{element::ParseContext, scanner::Scanner};
+use self::scanner::Scanner;
+pub use self::{call::parse_arguments, streaming::StreamingParser};
 
 /// A tool call in a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,7 +65,7 @@ pub struct ParsedText {
 /// ```
 /// use toolyard_model::tool_call_parser::parse_tool_calls;
 ///
-/// let text = "Let me look.\n<tool_call>{'name': 'get_time', 'arguments': {'timezone': 'Asia/Tokyo',}}</tool_call>";
+/// let text = "Let me look.\n<tool_call>{\"tool_name\": \"get_time\", \"arguments\": {\"timezone\": \"Asia/Tokyo\"}}</tool_call>";
 /// let parsed = parse_tool_calls(text, &|name| name == "get_time");
 /// assert_eq!(parsed.text, "Let me look.");
 /// assert_eq!(parsed.calls[0].arguments["timezone"], "Asia/Tokyo");
@@ -95,10 +74,7 @@ pub struct ParsedText {
 /// assert!(parsed.calls.is_empty());
 /// ```
 pub fn parse_tool_calls(text: &str, is_tool: &dyn Fn(&str) -> bool) -> ParsedText {
-    let mut scanner = Scanner::default();
-    scanner.scan(text, ParseContext { is_tool, is_final: true, unterminated_calls: &Cell::new(0) });
-    let text = scanner.take_text();
-    ParsedText { text, ..scanner.into_parsed() }
+    Scanner::new(text, is_tool).scan()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use toolyard_core::{Capability, RawJson};
 use toolyard_hub::ToolHub;
 use toolyard_model::{
     FinishReason, ModelMessage, ModelReply, ModelRequest, ResponseSchema, ToolCalling,
-    lenient_json::parse_document,
+    json_text::parse_document,
 };
 
 use crate::{
@@ -135,14 +135,13 @@ impl ExecutionAgent {
             return None;
         }
         if let [call] = reply.calls.as_slice() {
-            let parsed = parse_document(&call.arguments).filter(|parsed| !parsed.is_truncated)?;
-            return parsed.value.as_object().cloned();
+            return parse_document(&call.arguments).ok()?.as_object().cloned();
         }
         let text = reply.text.trim();
         let start = text.find("```").filter(|_| !text.starts_with('{')).or_else(|| text.find('{'))?;
-        let parsed = parse_document(text.get(start..)?).filter(|parsed| !parsed.is_truncated)?;
+        let parsed = parse_document(text.get(start..)?).ok()?;
         // The model may repeat the whole call.
-        match (parse_decision(&parsed.value), parsed.value) {
+        match (parse_decision(&parsed), parsed) {
             (Some(PlannerDecision::Plan(plan)), _) if plan.steps.len() == 1 => {
                 plan.steps.into_iter().next().map(|step| step.arguments)
             }

@@ -230,7 +230,7 @@ fn arguments_are_parsed_from_all_usual_reply_formats() {
     };
     for text in [
         "{\"data\": [[1]]}",
-        "```json\n{\"data\": [[1]],}\n```",
+        "```json\n{\"data\": [[1]]}\n```",
         "Here it is: {\"data\": [[1]]}",
         "{\"arguments\": {\"data\": [[1]]}}",
         "{\"tool_name\": \"write\", \"arguments\": {\"data\": [[1]]}}",

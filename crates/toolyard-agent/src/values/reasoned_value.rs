@@ -1,13 +1,13 @@
 //! The value of a step that a model did without a tool.
 
-use serde_json::Value;
-use toolyard_model::lenient_json::parse_object;
+use serde_json::{Map, Value};
 
 use super::{compact_table::CELL_SEPARATOR, step_value};
 
 /// The text of a reply to a request for reasoning: what is in `result` if the reply is an object with that field alone.
 pub(crate) fn reasoned_text(reply: &str) -> String {
-    let result = parse_object(reply.trim())
+    let result = serde_json::from_str::<Map<String, Value>>(reply)
+        .ok()
         .filter(|entries| entries.len() == 1)
         .and_then(|mut entries| entries.remove("result"));
     match result {

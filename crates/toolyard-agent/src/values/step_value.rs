@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 use toolyard_core::RawJson;
-use toolyard_model::lenient_json::parse_prefix;
 
 /// The value of a step: the structured result, else the text parsed as JSON, else the text. A result whose only field is
 /// `result` is unwrapped.
@@ -33,8 +32,48 @@ fn parse_python(text: &str) -> Option<Value> {
     let text = text.trim();
     let is_enclosed =
         (text.starts_with("[{") && text.ends_with("}]")) || (text.starts_with("{'") && text.ends_with('}'));
-    let (value, used) = parse_prefix(text).ok().filter(|_| is_enclosed)?;
-    (used == text.len()).then_some(value)
+    if !is_enclosed {
+        return None;
+    }
+    serde_json::from_str(&json_from_python(text)?).ok()
+}
+
+/// Python's literals in the notation of JSON; none if a string does not end.
+fn json_from_python(text: &str) -> Option<String> {
+    let mut json = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let used = if matches!(first, '\'' | '"') {
+            let inside = rest.get(1..)?;
+            let mut is_escaped = false;
+            let length = inside.find(|c| {
+                let is_end = c == first && !is_escaped;
+                is_escaped = c == '\\' && !is_escaped;
+                is_end
+            })?;
+            // JSON escapes double quotes, and no single ones.
+            let plain = inside.get(..length)?.replace("\\'", "'");
+            let quoted = if first == '\'' { plain.replace('"', "\\\"") } else { plain };
+            json.push('"');
+            json.push_str(&quoted);
+            json.push('"');
+            length + 2
+        } else if first.is_ascii_alphabetic() {
+            let length = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+            json.push_str(match rest.get(..length)? {
+                "True" => "true",
+                "False" => "false",
+                "None" => "null",
+                other => other,
+            });
+            length
+        } else {
+            json.push(first);
+            first.len_utf8()
+        };
+        rest = rest.get(used..)?;
+    }
+    Some(json)
 }
 
 /// A string inside JSON stays a string unless it is a whole object or list.

@@ -18,7 +18,7 @@ use jsonschema::PatternOptions;
 use serde_json::{Value, json};
 use toolyard_core::{RawJson, ToolKind, extract_capabilities};
 use toolyard_model::{
-    ModelMessage, ModelReply, ModelRequest, ResponseSchema, ToolCalling, lenient_json::parse_document,
+    ModelMessage, ModelReply, ModelRequest, ResponseSchema, ToolCalling, json_text::parse_document,
 };
 
 pub use self::review::{Fulfilled, Review, ReviewRule};
@@ -155,7 +155,7 @@ impl VerificationAgent {
     /// Parses the reply to a judge request; none if it cannot be parsed.
     pub fn parse_judgement(self, reply: &ModelReply) -> Option<Verification> {
         let start = reply.text.find('{')?;
-        let judgement = parse_document(reply.text.get(start..)?)?.value;
+        let judgement = parse_document(reply.text.get(start..)?).ok()?;
         let verified = match judgement.get("verified")? {
             Value::Bool(verified) => *verified,
             Value::String(word) => word.eq_ignore_ascii_case("true") || word.eq_ignore_ascii_case("yes"),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolyard_core::RawJson;
 use toolyard_model::{
-    ModelMessage, ModelReply, ModelRequest, ResponseSchema, ToolCalling, lenient_json::parse_document,
+    ModelMessage, ModelReply, ModelRequest, ResponseSchema, ToolCalling, json_text::parse_document,
 };
 
 use super::VerificationAgent;
@@ -95,7 +95,7 @@ impl VerificationAgent {
     /// Reads the reply to a review request; none if it has no opinion that can be read.
     pub fn parse_review(self, reply: &ModelReply) -> Option<Review> {
         let start = reply.text.find('{')?;
-        let review = parse_document(reply.text.get(start..)?)?.value;
+        let review = parse_document(reply.text.get(start..)?).ok()?;
         let fulfilled = match review.get("fulfilled")? {
             Value::Bool(true) => Fulfilled::Yes,
             Value::Bool(false) => Fulfilled::No,

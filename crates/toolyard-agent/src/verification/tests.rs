@@ -284,7 +284,7 @@ fn a_judge_request_quotes_the_result_and_its_reply_is_parsed() {
     let judgement = parse("{\"verified\": false, \"confidence\": 90, \"issues\": [\"not a sum\"]}").unwrap();
     let issues = vec!["not a sum".to_owned()];
     assert_eq!(judgement, Verification { verified: false, confidence: 0.9, issues, reported_error: false });
-    assert!(parse("I think {'verified': 'yes'}").unwrap().verified);
+    assert!(parse("I think {\"verified\": \"yes\"}").unwrap().verified);
     assert_eq!(parse("yes"), None);
 }
 

@@ -1,327 +1,378 @@
 //! Walks over a text once and separates calls from everything else.
 
-use std::cell::Cell;
+use serde_json::Value;
 
 use super::{
-    ParsedText,
-    call_end::{BracketWord, match_bracket_word},
-    call_object::{Interpretation, Markup, interpret_value},
-    channel_message,
-    code_block::{CodeBlock, CodeSpan, match_backticks, match_tildes},
-    element::{Element, ParseContext},
-    example_detection, function_tag,
-    markdown_context::MarkdownContext,
-    python_call, react_call, tagged_call,
-    token::{TagMatch, Token, TokenKind, find_token, match_tag},
+    ParsedText, ParsedToolCall,
+    call::{Interpretation, has_arguments, interpret, truncated_name},
+    example::announces_example,
+    markup::{Tag, TagKind, find_tag_end, tag_at},
     visible_text::VisibleText,
 };
-use crate::lenient_json::{LenientJsonError, parse_prefix};
+use crate::json_text::{JsonTextError, parse_prefix};
 
+const CALL_END: &str = "</tool_call>";
+/// How a model that writes its reasoning as text introduces a tool result.
 const OBSERVATION: &str = "Observation:";
-/// How much of a truncated object is searched for the name of a tool.
-const MAX_NAME_SEARCH_CHARS: usize = 400;
+/// Shorter runs of marks open no code block.
+const MIN_FENCE_MARKS: usize = 3;
+/// Longer runs of backticks are text.
+const MAX_BACKTICKS: usize = 16;
+/// Text that is indented further is code.
+const MAX_INDENTATION: usize = 3;
 
-/// Scans a text, in one piece or in several.
-#[derive(Debug, Default)]
-pub(super) struct Scanner {
-    position: MarkdownContext,
+pub(super) struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+    is_tool: &'a dyn Fn(&str) -> bool,
     /// The result without its text.
     parsed: ParsedText,
-    text: VisibleText,
-    has_turn_ended: bool,
-    /// The markup of the code block whose content is scanned; none outside of code blocks.
-    block_markup: Option<Markup>,
+    visible: VisibleText,
+    at_line_start: bool,
+    /// Whether only reasoning precedes, so that the rest may be a call without tags.
+    is_reply_start: bool,
+    /// Where the text that may announce an example starts.
+    announcement_from: usize,
+    under_example_heading: bool,
+    /// Whether only whitespace follows the last example.
+    after_example: bool,
+    /// Whether no further end tag of a call follows.
+    has_last_call_end: bool,
 }
 
-impl Scanner {
-    fn for_block(markup: Markup) -> Self {
-        Self { block_markup: Some(markup), position: MarkdownContext::in_block(), ..Self::default() }
-    }
-
-    /// Scans as far as possible; returns the number of bytes used.
-    pub(super) fn scan(&mut self, text: &str, context: ParseContext<'_>) -> usize {
-        let mut at = 0;
-        while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-            let element = if self.has_turn_ended {
-                Element::Hidden(rest.len())
-            } else {
-                self.next_element(rest, context)
-            };
-            let Some(used) = self.consume(element, rest) else { break };
-            at += used;
+impl<'a> Scanner<'a> {
+    pub(super) fn new(text: &'a str, is_tool: &'a dyn Fn(&str) -> bool) -> Self {
+        Self {
+            text,
+            at: 0,
+            is_tool,
+            parsed: ParsedText::default(),
+            visible: VisibleText::default(),
+            at_line_start: true,
+            is_reply_start: true,
+            announcement_from: 0,
+            under_example_heading: false,
+            after_example: false,
+            has_last_call_end: false,
         }
-        at
     }
 
-    /// The visible text since the last time.
-    pub(super) fn take_text(&mut self) -> String {
-        self.text.take()
-    }
-
-    /// Whether a call was found, complete or not.
-    pub(super) fn has_calls(&self) -> bool {
-        !self.parsed.calls.is_empty() || !self.parsed.malformed.is_empty() || self.parsed.truncated
-    }
-
-    /// The result without its text.
-    pub(super) fn into_parsed(self) -> ParsedText {
-        self.parsed
-    }
-
-    /// Records an element and returns its length; `None` if it is incomplete.
-    fn consume(&mut self, element: Element, text: &str) -> Option<usize> {
-        let prefix = |used: usize| text.get(..used.min(text.len())).unwrap_or(text);
-        let used = match element {
-            Element::Incomplete => return None,
-            Element::Text(used) | Element::Example(used) | Element::Block(used) => {
-                let used = used.max(1);
-                let prefix = prefix(used);
-                self.text.push(prefix);
-                match element {
-                    Element::Example(_) => self.position.advance_example(prefix),
-                    Element::Block(_) => self.position.advance_block(prefix),
-                    _ => self.position.advance(prefix),
+    pub(super) fn scan(mut self) -> ParsedText {
+        loop {
+            let rest = self.rest();
+            match rest.as_bytes().first() {
+                None => break,
+                Some(_) if self.at_line_start => self.scan_line_start(rest),
+                Some(b'`') => self.scan_backticks(rest),
+                Some(b'<') => self.scan_markup(rest),
+                Some(_) => {
+                    let end = rest.find(['\n', '`', '<']).unwrap_or(rest.len());
+                    // The line break belongs to the text, so that the next element starts a line.
+                    let has_line_break = rest.as_bytes().get(end) == Some(&b'\n');
+                    self.pass_text(end + usize::from(has_line_break));
                 }
-                used
             }
-            Element::Hidden(used) => {
-                self.text.push_gap();
-                used
+        }
+        ParsedText { text: self.visible.take(), ..self.parsed }
+    }
+
+    fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    /// Moves on by this number of bytes and returns them.
+    fn advance(&mut self, bytes: usize) -> &'a str {
+        let rest = self.rest();
+        let passed = rest.get(..bytes).unwrap_or(rest);
+        self.at += passed.len();
+        passed
+    }
+
+    fn pass_text(&mut self, bytes: usize) {
+        let passed = self.advance(bytes);
+        self.visible.push(passed);
+        self.at_line_start = passed.ends_with('\n');
+        if !passed.trim().is_empty() {
+            self.is_reply_start = false;
+            self.after_example = false;
+        }
+    }
+
+    /// Removes markup or a call from the visible text. The text after it counts as the start of a line.
+    fn remove(&mut self, bytes: usize) {
+        self.advance(bytes);
+        self.visible.push_gap();
+        self.at_line_start = true;
+    }
+
+    /// Removes a call; nothing before it announces what follows.
+    fn remove_call(&mut self, bytes: usize) {
+        self.remove(bytes);
+        self.is_reply_start = false;
+        self.announcement_from = self.at;
+        self.under_example_heading = false;
+        self.after_example = false;
+    }
+
+    /// Ignores the rest of the text.
+    fn end_turn(&mut self) {
+        self.remove(self.text.len());
+    }
+
+    fn scan_line_start(&mut self, rest: &str) {
+        let line = rest.trim_start_matches([' ', '\t']);
+        if self.is_reply_start && line.starts_with(['{', '[', '`']) && self.scan_json_reply(line) {
+            return;
+        }
+        self.at_line_start = false;
+        let indentation = rest.len() - line.len();
+        if indentation > 0 {
+            let is_code =
+                indentation > MAX_INDENTATION || rest.get(..indentation).unwrap_or_default().contains('\t');
+            self.pass_text(indentation);
+            // A call in code is text. The start of a line may be passed for other markup.
+            if is_code && line.starts_with('<') {
+                match tag_at(line) {
+                    Some(Tag { kind: TagKind::Call, len }) => self.pass_text(len),
+                    _ => self.scan_markup(line),
+                }
+                return;
             }
-            Element::Calls(used, calls) => {
-                self.parsed.calls.extend(calls);
-                self.remove_call(prefix(used));
-                used
+        }
+        if line.starts_with('>') {
+            self.pass_text(line_length(line));
+        } else if line.starts_with("~~~") {
+            self.pass_code_block(line, '~');
+        } else if line.starts_with(OBSERVATION) && !self.parsed.calls.is_empty() {
+            self.end_turn();
+        } else if line.starts_with('#') {
+            let length = line_length(line);
+            self.under_example_heading = announces_example(line.get(..length).unwrap_or_default());
+        } else if let Some(tag) = tag_at(line) {
+            self.scan_tag_at_line_start(line, tag);
+        }
+    }
+
+    fn scan_tag_at_line_start(&mut self, line: &str, tag: Tag) {
+        match tag.kind {
+            TagKind::Call => self.scan_call(line, tag.len),
+            TagKind::Reasoning => {
+                let end = find_tag_end(line.get(tag.len..).unwrap_or_default(), TagKind::ReasoningEnd);
+                // What was announced before the reasoning is announced after it.
+                self.after_example |= self.is_announced_as_example();
+                self.remove(end.map_or(line.len(), |end| tag.len + end));
+                self.announcement_from = self.at;
             }
-            Element::Malformed(used) => {
-                self.parsed.malformed.push(prefix(used).trim().to_owned());
-                self.remove_call(prefix(used));
-                used
-            }
-            Element::Truncated(used) => {
-                self.parsed.truncated = true;
-                self.remove_call(prefix(used));
-                used
-            }
-            Element::EndOfReasoning(used) => {
+            TagKind::Result if !self.parsed.calls.is_empty() => self.end_turn(),
+            _ => self.scan_markup(line),
+        }
+    }
+
+    /// Scans markup that counts anywhere.
+    fn scan_markup(&mut self, rest: &str) {
+        if rest.starts_with("<!--") {
+            // An unterminated comment extends to the end, as in browsers.
+            return self.pass_text(rest.find("-->").map_or(rest.len(), |end| end + 3));
+        }
+        let Some(tag) = tag_at(rest) else { return self.pass_text(1) };
+        match tag.kind {
+            TagKind::Call | TagKind::Reasoning | TagKind::ResultEnd => self.pass_text(tag.len),
+            TagKind::ReasoningEnd => {
+                // Its start is in the prompt: all before was reasoning.
                 self.parsed.calls.clear();
                 self.parsed.malformed.clear();
-                self.remove_call(prefix(used));
-                used
+                self.remove_call(tag.len);
+                self.is_reply_start = true;
             }
-            Element::EndOfTurn => {
-                self.has_turn_ended = true;
-                text.len()
+            TagKind::Result => {
+                let end = find_tag_end(rest.get(tag.len..).unwrap_or_default(), TagKind::ResultEnd);
+                self.pass_text(end.map_or(rest.len(), |end| tag.len + end));
             }
+            TagKind::TurnEnd if self.is_reply_start => self.remove(tag.len),
+            TagKind::TurnEnd => self.end_turn(),
+        }
+    }
+
+    /// Scans a code block or inline code, in which nothing counts.
+    fn scan_backticks(&mut self, rest: &str) {
+        let marks = rest.len() - rest.trim_start_matches('`').len();
+        if marks > MAX_BACKTICKS {
+            return self.pass_text(marks);
+        }
+        let line = rest.get(marks..line_length(rest)).unwrap_or_default();
+        if marks >= MIN_FENCE_MARKS && !line.contains('`') {
+            return self.pass_code_block(rest, '`');
+        }
+        self.pass_text(inline_code_length(rest, marks).unwrap_or(marks));
+    }
+
+    /// Passes a code block; `rest` starts with the marks that open it.
+    fn pass_code_block(&mut self, rest: &str, mark: char) {
+        let marks = rest.len() - rest.trim_start_matches(mark).len();
+        let mut end = line_length(rest);
+        for line in rest.get(end..).unwrap_or_default().split_inclusive('\n') {
+            end += line.len();
+            let line = line.trim();
+            if line.len() >= marks && line.chars().all(|c| c == mark) {
+                break;
+            }
+        }
+        self.pass_text(end);
+    }
+
+    /// Scans a call; `rest` starts with its opening tag.
+    fn scan_call(&mut self, rest: &str, tag_length: usize) {
+        let is_example = self.under_example_heading || self.after_example || self.is_announced_as_example();
+        let content = rest.get(tag_length..).unwrap_or_default();
+        let (element, length) = self.read_call(content);
+        let length = tag_length + length;
+        match element {
+            _ if is_example => self.pass_example(length),
+            Element::Calls(calls) => {
+                self.parsed.calls.extend(calls);
+                self.remove_call(length);
+            }
+            Element::Example => self.pass_example(length),
+            Element::Malformed => {
+                let written = rest.get(..length).unwrap_or(rest).trim().to_owned();
+                self.parsed.malformed.push(written);
+                self.remove_call(length);
+            }
+            Element::Truncated => {
+                self.parsed.truncated = true;
+                self.remove_call(length);
+            }
+            Element::Text => self.pass_text(tag_length),
+        }
+    }
+
+    /// A call right after an example is an example as well.
+    fn pass_example(&mut self, length: usize) {
+        self.pass_text(length);
+        self.at_line_start = true;
+        self.after_example = true;
+    }
+
+    /// Whether the last line with text announces an example.
+    fn is_announced_as_example(&self) -> bool {
+        let before = self.text.get(self.announcement_from..self.at).unwrap_or_default().trim_end();
+        announces_example(before.rsplit('\n').next().unwrap_or_default())
+    }
+
+    /// Reads the content of a call. Returns its length with the end tag.
+    fn read_call(&mut self, content: &str) -> (Element, usize) {
+        let inside = content.trim_start();
+        if inside.is_empty() {
+            return (Element::Truncated, content.len());
+        }
+        let start = content.len() - inside.len();
+        let error = match read_values(inside) {
+            Ok((values, used)) => {
+                let after = inside.get(used..).unwrap_or_default();
+                let end_length = if after.is_empty() {
+                    Some(0)
+                } else {
+                    after.strip_prefix(CALL_END).map(|_| CALL_END.len())
+                };
+                // Calls without end tag are complete where the text ends.
+                if let Some(end_length) = end_length.filter(|_| !values.is_empty()) {
+                    return (combine(&values), start + used + end_length);
+                }
+                JsonTextError::Invalid
+            }
+            Err(error) => error,
         };
-        Some(used.min(text.len()))
-    }
-
-    fn remove_call(&mut self, text: &str) {
-        self.text.push_gap();
-        self.position.advance_call(text);
-    }
-
-    fn next_element(&mut self, text: &str, context: ParseContext<'_>) -> Element {
-        if self.position.is_line_quoted {
-            return Element::Text(line_length(text));
-        }
-        if self.position.at_line_start
-            && let Some(element) = self.match_line_start(text, context)
-        {
-            return element;
-        }
-        match text.as_bytes().first() {
-            Some(b'`') => {
-                let span = match_backticks(text, self.position.at_line_start, context);
-                self.interpret_code(span, context)
+        let end = if self.has_last_call_end { None } else { content.find(CALL_END) };
+        self.has_last_call_end |= end.is_none();
+        match end {
+            Some(end) if content.get(..end).is_some_and(|inside| inside.trim().is_empty()) => {
+                (Element::Text, 0)
             }
-            Some(b'<') => self.match_tag(text, context),
-            Some(b'{') => self.match_json(text, context),
-            Some(b'[') => self.match_bracket(text, context),
-            _ => {
-                let is_special = |byte: u8| matches!(byte, b'\n' | b'`' | b'<' | b'{' | b'[');
-                let end = text.bytes().position(is_special).unwrap_or(text.len());
-                // The line break belongs to the text, so that the next element starts a line.
-                let has_line_break = text.as_bytes().get(end) == Some(&b'\n');
-                Element::Text(end + usize::from(has_line_break))
-            }
+            Some(end) => (Element::Malformed, end + CALL_END.len()),
+            None if !inside.starts_with(['{', '[']) => (Element::Text, 0),
+            None if error == JsonTextError::Incomplete => (Element::Truncated, content.len()),
+            None => (Element::Malformed, content.len()),
         }
     }
 
-    /// Matches elements that count at the start of a line only.
-    fn match_line_start(&mut self, text: &str, context: ParseContext<'_>) -> Option<Element> {
-        let line = text.trim_start_matches([' ', '\t']);
-        let indentation = text.len() - line.len();
-        if line.is_empty() && !context.is_final {
-            return Some(Element::Incomplete);
+    /// Scans JSON without tags, which is a call if the rest of the text is nothing but calls of known tools. Returns whether
+    /// it is one.
+    fn scan_json_reply(&mut self, rest: &str) -> bool {
+        let inside = rest.trim();
+        let inside =
+            inside.strip_prefix("```").map_or(inside, |block| block.strip_prefix("json").unwrap_or(block));
+        let inside = inside.trim_start();
+        if !inside.starts_with(['{', '[']) {
+            return false;
         }
-        if line.starts_with('>') || (!line.starts_with('\n') && self.position.is_indented_code(text)) {
-            self.position.is_line_quoted = true;
-            return Some(Element::Text(line_length(text)));
-        }
-        if indentation > 0 {
-            return Some(Element::Text(indentation));
-        }
-        if line.starts_with('~') {
-            let span = match_tildes(line, context)?;
-            return Some(self.interpret_code(span, context));
-        }
-        // A tool result that the model invented.
-        if !self.parsed.calls.is_empty() {
-            if line.starts_with(OBSERVATION) {
-                return Some(Element::EndOfTurn);
-            }
-            if OBSERVATION.starts_with(line) && !context.is_final {
-                return Some(Element::Incomplete);
-            }
-        }
-        if line.starts_with('A')
-            && let Some(element) = react_call::match_action(line, context)
-        {
-            return Some(if self.position.is_block_example() { element.into_example() } else { element });
-        }
-        if self.position.at_start || self.block_markup.is_some() {
-            return python_call::match_untagged(line, self.block_markup, context);
-        }
-        None
-    }
-
-    /// A code block is a call if it contains nothing but calls and is not an example.
-    fn interpret_code(&self, span: CodeSpan<'_>, context: ParseContext<'_>) -> Element {
-        let block = match span {
-            CodeSpan::Other(element) => return element,
-            CodeSpan::Block(block) => block,
-        };
-        let Some(markup) = block.markup().filter(|_| !self.position.is_in_block) else {
-            return Element::Block(block.used);
-        };
-        let is_example = block.info.to_ascii_lowercase().contains("example")
-            || self.position.is_block_example()
-            || example_detection::refers_back_to_example(block.next_line);
-        if is_example { Element::Example(block.used) } else { interpret_block(&block, markup, context) }
-    }
-
-    fn match_tag(&self, text: &str, context: ParseContext<'_>) -> Element {
-        let token = match match_tag(text, context.is_final) {
-            TagMatch::Incomplete => return Element::Incomplete,
-            TagMatch::Unknown => return Element::Text(1),
-            TagMatch::Token(token) => token,
-        };
-        let len = token.len;
-        match token.kind {
-            TokenKind::Call => {
-                let element = tagged_call::match_call(text, &token, self.position.at_line_start, context);
-                self.unless_tagged_example(element)
-            }
-            TokenKind::Function => {
-                self.unless_tagged_example(function_tag::match_function(text, &token, context))
-            }
-            TokenKind::CallEnd if self.parsed.calls.is_empty() && self.parsed.malformed.is_empty() => {
-                Element::Text(len)
-            }
-            TokenKind::CallEnd | TokenKind::Ignored => Element::Hidden(len),
-            TokenKind::CallPart | TokenKind::ResultEnd => Element::Text(len),
-            TokenKind::Reasoning if self.position.at_line_start => match_reasoning(text, &token, context),
-            TokenKind::Reasoning => Element::Text(len),
-            TokenKind::ReasoningEnd => Element::EndOfReasoning(len),
-            TokenKind::Result if !self.parsed.calls.is_empty() && self.position.at_line_start => {
-                Element::EndOfTurn
-            }
-            TokenKind::Result => match_result(text, len, context),
-            TokenKind::TurnEnd if self.position.at_start && self.parsed.calls.is_empty() => {
-                Element::Hidden(len)
-            }
-            TokenKind::TurnEnd => Element::EndOfTurn,
-            TokenKind::Channel => channel_message::match_message(text, context),
-            // An unterminated comment extends to the end, as in browsers.
-            TokenKind::Comment => match text.find("-->") {
-                Some(end) => Element::Text(end + 3),
-                None => context.at_end(Element::Text(text.len())),
-            },
-        }
-    }
-
-    fn unless_tagged_example(&self, element: Element) -> Element {
-        if self.position.is_tagged_example() { element.into_example() } else { element }
-    }
-
-    /// Matches a JSON value without tags, which is a call if it names a known tool.
-    fn match_json(&self, text: &str, context: ParseContext<'_>) -> Element {
-        let is_separate = self.position.at_line_start
-            || self
-                .position
-                .last_char
-                .is_none_or(|c| c.is_whitespace() || matches!(c, ':' | '：' | '。' | ')' | '）'));
-        if !is_separate {
-            return Element::Text(1);
-        }
-        let inner = text.get(1..).unwrap_or_default().trim_start();
-        if inner.is_empty() && !context.is_final {
-            return Element::Incomplete;
-        }
-        let may_be_call = match text.as_bytes().first() {
-            Some(b'[') => inner.starts_with('{'),
-            _ => inner.starts_with(['"', '\'', '“']) || inner.starts_with(|c: char| c.is_ascii_alphabetic()),
-        };
-        if !may_be_call {
-            return Element::Text(1);
-        }
-        let markup = self.block_markup.unwrap_or(Markup::Untagged);
-        match parse_prefix(text) {
-            Ok((value, used)) => match interpret_value(&value, markup, context.is_tool) {
-                Interpretation::Calls(_) if self.position.is_block_example() => Element::Example(used),
-                Interpretation::Calls(calls) => Element::Calls(used, calls),
-                // Calls within data are data.
-                Interpretation::Example | Interpretation::NoCall => Element::Text(used),
-            },
-            Err(LenientJsonError::Incomplete) if !context.is_final => Element::Incomplete,
-            Err(LenientJsonError::Incomplete)
-                if names_tool(text, context) && !self.position.is_block_example() =>
+        let (values, used) = match read_values(inside) {
+            Ok(read) => read,
+            Err(JsonTextError::Incomplete)
+                if truncated_name(inside).is_some_and(|name| (self.is_tool)(name)) =>
             {
-                Element::Truncated(text.len())
+                self.parsed.truncated = true;
+                self.end_turn();
+                return true;
             }
-            Err(LenientJsonError::Incomplete) => Element::Text(text.len()),
-            Err(LenientJsonError::Invalid(at)) => Element::Text(at.max(1)),
-        }
-    }
-
-    fn match_bracket(&self, text: &str, context: ParseContext<'_>) -> Element {
-        match match_bracket_word(text, context.is_final) {
-            Some(BracketWord::Incomplete) => Element::Incomplete,
-            Some(BracketWord::Start(len)) => {
-                self.unless_tagged_example(tagged_call::match_after_bracket_word(text, len, context))
+            Err(_) => return false,
+        };
+        let after = inside.get(used..).unwrap_or_default();
+        let after = after.strip_prefix("```").unwrap_or(after).trim();
+        let is_end = after.is_empty() || tag_at(after).is_some_and(|tag| tag.kind == TagKind::TurnEnd);
+        match combine(&values) {
+            Element::Calls(calls)
+                if is_end
+                    && values.iter().all(has_arguments)
+                    && calls.iter().all(|call| (self.is_tool)(&call.name)) =>
+            {
+                self.parsed.calls.extend(calls);
+                self.end_turn();
+                true
             }
-            Some(BracketWord::End(_)) if self.parsed.calls.is_empty() => Element::Text(1),
-            Some(BracketWord::End(len)) => Element::Hidden(len),
-            None => self.match_json(text, context),
+            _ => false,
         }
     }
 }
 
-fn interpret_block(block: &CodeBlock<'_>, markup: Markup, context: ParseContext<'_>) -> Element {
-    let used = block.used;
-    let mut scanner = Scanner::for_block(markup);
-    let unterminated_calls = Cell::new(0);
-    scanner.scan(
-        block.content,
-        ParseContext { is_final: true, unterminated_calls: &unterminated_calls, ..context },
-    );
-    let text = scanner.take_text();
-    let is_comment =
-        |line: &str| line.starts_with("//") || (block.info == "python" && line.starts_with("# "));
-    let has_only_calls = text.lines().all(|line| line.trim().is_empty() || is_comment(line.trim()));
-    let parsed = scanner.into_parsed();
-    let are_known = parsed.calls.iter().all(|call| (context.is_tool)(&call.name));
-    if !has_only_calls || (markup == Markup::Untagged && !are_known) {
-        return Element::Block(used);
+/// What follows the opening tag of a call.
+enum Element {
+    Calls(Vec<ParsedToolCall>),
+    Example,
+    /// The call cannot be parsed.
+    Malformed,
+    /// The text ends within the call.
+    Truncated,
+    /// The text only mentions the tag.
+    Text,
+}
+
+/// The JSON values at the start of a text, with whitespace between and after them, and the length of all.
+fn read_values(text: &str) -> Result<(Vec<Value>, usize), JsonTextError> {
+    let mut values = Vec::new();
+    let mut used = 0;
+    loop {
+        let rest = text.get(used..).unwrap_or_default();
+        let next = rest.trim_start();
+        used += rest.len() - next.len();
+        if !next.starts_with(['{', '[']) {
+            return Ok((values, used));
+        }
+        let (value, length) = parse_prefix(next)?;
+        values.push(value);
+        used += length;
     }
-    match parsed {
-        parsed if parsed.truncated => Element::Truncated(used),
-        parsed if !parsed.malformed.is_empty() => Element::Malformed(used),
-        parsed if parsed.calls.is_empty() => Element::Block(used),
-        parsed => Element::Calls(used, parsed.calls),
+}
+
+fn combine(values: &[Value]) -> Element {
+    let mut calls = Vec::new();
+    for value in values {
+        match interpret(value) {
+            Interpretation::Calls(found) => calls.extend(found),
+            Interpretation::Example => return Element::Example,
+            Interpretation::NoCall => return Element::Malformed,
+        }
     }
+    Element::Calls(calls)
 }
 
 /// The length of the first line with its line break.
@@ -329,31 +380,24 @@ fn line_length(text: &str) -> usize {
     text.find('\n').map_or(text.len(), |end| end + 1)
 }
 
-/// Matches reasoning up to its end tag, or to the end of the text.
-fn match_reasoning(text: &str, open: &Token, context: ParseContext<'_>) -> Element {
-    let end = find_token(text.get(open.len..).unwrap_or_default(), |token| {
-        (token.kind == TokenKind::ReasoningEnd && token.tag == open.tag).then_some(token.len)
-    });
-    match end {
-        Some((at, len)) => Element::Hidden(open.len + at + len),
-        None => context.at_end(Element::Hidden(text.len())),
+/// The length of the inline code that this number of backticks opens; `None` if its paragraph does not close it.
+fn inline_code_length(text: &str, marks: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut at = marks;
+    loop {
+        let start = at + memchr::memchr2(b'`', b'\n', bytes.get(at..)?)?;
+        if bytes.get(start) == Some(&b'\n') {
+            let next_line = text.get(start + 1..)?;
+            if next_line.get(..line_length(next_line))?.trim().is_empty() {
+                return None;
+            }
+            at = start + 1;
+            continue;
+        }
+        let run = bytes.get(start..)?.iter().take_while(|byte| **byte == b'`').count();
+        at = start + run;
+        if run == marks {
+            return Some(at);
+        }
     }
-}
-
-/// Matches a tool result, which is text; calls in it do not count.
-fn match_result(text: &str, open_len: usize, context: ParseContext<'_>) -> Element {
-    let end_tag = |token: &Token| (token.kind == TokenKind::ResultEnd).then_some(token.len);
-    match find_token(text.get(open_len..).unwrap_or_default(), end_tag) {
-        Some((at, len)) => Element::Text(open_len + at + len),
-        None => context.at_end(Element::Text(text.len())),
-    }
-}
-
-fn names_tool(text: &str, context: ParseContext<'_>) -> bool {
-    let start: String = text.chars().take(MAX_NAME_SEARCH_CHARS).collect();
-    ["\"name\"", "\"tool_name\"", "\"tool\"", "\"function\"", "\"action\""].iter().any(|field| {
-        let Some((_, after)) = start.split_once(field) else { return false };
-        let name = after.trim_start().trim_start_matches(':').trim_start().strip_prefix('"');
-        name.and_then(|name| name.split('"').next()).is_some_and(context.is_tool)
-    })
 }

@@ -1,25 +1,25 @@
-//! Parses text as it arrives and holds back only what may be the beginning of a call.
+//! Splits text as it arrives into text that can be shown and text that may contain calls.
 
-use std::{cell::Cell, fmt};
+use std::fmt;
 
-use super::{ParsedText, element::ParseContext, scanner::Scanner};
+use super::{
+    ParsedText,
+    markup::{may_become_tag, tag_at},
+    parse_tool_calls,
+    visible_text::VisibleText,
+};
 
-/// Up to this length, pending text is scanned again with every piece.
-const MAX_EAGER_BYTES: usize = 4 << 10;
-
-/// Longer pending text is scanned again when it has grown by this part of its length.
-const RESCAN_DIVISOR: usize = 32;
-
-/// Splits streamed text into visible text and calls. In the end it has found what
-/// [`parse_tool_calls`](super::parse_tool_calls) finds in the whole text, and the pieces that it returned make up
-/// [`ParsedText::text`].
+/// Passes on the text before the first tag with a meaning and holds back the rest, as well as a reply that starts like JSON or a
+/// code block. In the end it has found what [`parse_tool_calls`](super::parse_tool_calls) finds in the whole text, and the pieces
+/// that it returned make up [`ParsedText::text`].
 ///
 /// ```
 /// use toolyard_model::tool_call_parser::StreamingParser;
 ///
 /// let mut parser = StreamingParser::new(|name| name == "get_time");
-/// assert_eq!(parser.push("One moment. <tool"), "One moment.");
+/// assert_eq!(parser.push("One moment.\n<tool"), "One moment.");
 /// assert_eq!(parser.push("_call>{\"name\": \"get_time\", \"argu"), "");
+/// assert!(parser.is_holding());
 /// assert_eq!(parser.push("ments\": {}}</tool_call>"), "");
 /// let (text, parsed) = parser.finish();
 /// assert_eq!((text.as_str(), parsed.calls.len()), ("", 1));
@@ -27,18 +27,18 @@ const RESCAN_DIVISOR: usize = 32;
 /// ```
 pub struct StreamingParser {
     is_tool: Box<dyn Fn(&str) -> bool + Send + Sync>,
-    scanner: Scanner,
-    /// Text that may be the beginning of a call.
-    pending: String,
-    /// The length of `pending` when it was last scanned.
-    scanned_bytes: usize,
-    /// All visible text so far.
     text: String,
+    /// The bytes of `text` that can be shown.
+    passed_bytes: usize,
+    visible: VisibleText,
+    shown: String,
+    has_started: bool,
+    is_holding: bool,
 }
 
 impl fmt::Debug for StreamingParser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StreamingParser").field("pending", &self.pending).finish_non_exhaustive()
+        f.debug_struct("StreamingParser").field("text", &self.text).finish_non_exhaustive()
     }
 }
 
@@ -47,50 +47,54 @@ impl StreamingParser {
     pub fn new(is_tool: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         Self {
             is_tool: Box::new(is_tool),
-            scanner: Scanner::default(),
-            pending: String::new(),
-            scanned_bytes: 0,
             text: String::new(),
+            passed_bytes: 0,
+            visible: VisibleText::default(),
+            shown: String::new(),
+            has_started: false,
+            is_holding: false,
         }
     }
 
     /// Adds text and returns the text that can be shown now.
     pub fn push(&mut self, text: &str) -> String {
-        self.pending.push_str(text);
-        // Scanning starts at the beginning of the pending text, so a long call is not scanned with every piece of it.
-        let growth = self.pending.len().saturating_sub(self.scanned_bytes);
-        if self.pending.len() > MAX_EAGER_BYTES && growth < self.scanned_bytes / RESCAN_DIVISOR {
-            return String::new();
+        if let Some(first) = text.trim_start().chars().next().filter(|_| !self.has_started) {
+            self.has_started = true;
+            self.is_holding = matches!(first, '{' | '[' | '`');
         }
-        let is_final = false;
-        self.scan(is_final)
+        self.text.push_str(text);
+        let start = self.passed_bytes;
+        while !self.is_holding {
+            let rest = self.text.get(self.passed_bytes..).unwrap_or_default();
+            let Some(at) = rest.find('<') else {
+                self.passed_bytes = self.text.len();
+                break;
+            };
+            self.passed_bytes += at;
+            let rest = rest.get(at..).unwrap_or_default();
+            if tag_at(rest).is_some() {
+                self.is_holding = true;
+            } else if may_become_tag(rest) {
+                break;
+            } else {
+                self.passed_bytes += 1;
+            }
+        }
+        self.visible.push(self.text.get(start..self.passed_bytes).unwrap_or_default());
+        let visible = self.visible.take();
+        self.shown.push_str(&visible);
+        visible
     }
 
-    /// Whether a call was found so far, complete or not.
-    pub fn has_calls(&self) -> bool {
-        self.scanner.has_calls()
+    /// Whether the rest of the text is held back, because it may contain calls.
+    pub fn is_holding(&self) -> bool {
+        self.is_holding
     }
 
     /// Ends the text. Returns the rest of the visible text, and the whole result.
-    pub fn finish(mut self) -> (String, ParsedText) {
-        let is_final = true;
-        let rest = self.scan(is_final);
-        let parsed = ParsedText { text: self.text, ..self.scanner.into_parsed() };
+    pub fn finish(self) -> (String, ParsedText) {
+        let parsed = parse_tool_calls(&self.text, &*self.is_tool);
+        let rest = parsed.text.strip_prefix(self.shown.as_str()).unwrap_or_default().to_owned();
         (rest, parsed)
-    }
-
-    fn scan(&mut self, is_final: bool) -> String {
-        let unterminated_calls = Cell::new(0);
-        let context = ParseContext {
-            is_tool: self.is_tool.as_ref(),
-            is_final,
-            unterminated_calls: &unterminated_calls,
-        };
-        let used = self.scanner.scan(&self.pending, context);
-        self.pending.drain(..used);
-        self.scanned_bytes = self.pending.len();
-        let text = self.scanner.take_text();
-        self.text.push_str(&text);
-        text
     }
 }

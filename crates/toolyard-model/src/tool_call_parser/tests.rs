@@ -34,57 +34,57 @@ fn the_format_of_the_specification_is_parsed() {
 }
 
 #[test]
-fn all_formats_are_parsed() {
+fn tagged_calls_count_with_text_before_them() {
     for text in [
-        r#"<tools>{"name": "get_time", "arguments": {"timezone": "Asia/Tokyo"}}</tools>"#,
-        r#"<function_call>{"name": "get_time", "arguments": "{\"timezone\": \"Asia/Tokyo\"}"}</function_call>"#,
-        r#"<|tool_call|>[{"name": "get_time", "arguments": {"timezone": "Asia/Tokyo"}}]<|/tool_call|>"#,
-        r#"<|python_tag|>{"name": "get_time", "parameters": {"timezone": "Asia/Tokyo"}}<|eom_id|>"#,
-        r#"<function=get_time>{"timezone": "Asia/Tokyo"}</function>"#,
-        "<tool_call>\n<function=get_time>\n<parameter=timezone>\nAsia/Tokyo\n</parameter>\n</function>\n</tool_call>",
-        r#"<function_calls><invoke name="get_time"><parameter name="timezone">Asia/Tokyo</parameter></invoke></function_calls>"#,
-        "<tool_call>get_time\n<arg_key>timezone</arg_key>\n<arg_value>Asia/Tokyo</arg_value>\n</tool_call>",
-        r#"[TOOL_CALLS] [{"name": "get_time", "arguments": {"timezone": "Asia/Tokyo"}}]"#,
-        r#"[TOOL_CALLS]get_time[ARGS]{"timezone": "Asia/Tokyo"}"#,
-        r#"[TOOL_REQUEST]{"name": "get_time", "arguments": {"timezone": "Asia/Tokyo"}}[END_TOOL_REQUEST]"#,
-        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_time\n```json\n{\"timezone\": \"Asia/Tokyo\"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
-        r#"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_time<｜tool▁sep｜>{"timezone": "Asia/Tokyo"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"#,
-        r#"<|tool_calls_section_begin|><|tool_call_begin|>functions.get_time:0<|tool_call_argument_begin|>{"timezone": "Asia/Tokyo"}<|tool_call_end|><|tool_calls_section_end|>"#,
-        r#"<|tool_call_start|>[get_time(timezone="Asia/Tokyo")]<|tool_call_end|>"#,
-        r#"<start_function_call>call:get_time{timezone:<escape>Asia/Tokyo<escape>}<end_function_call>"#,
-        r#"<|tool_call>call:get_time{timezone:<|"|>Asia/Tokyo<|"|>}<tool_call|>"#,
-        r#"<|channel|>analysis<|message|>Need time.<|end|><|start|>assistant<|channel|>commentary to=functions.get_time <|constrain|>json<|message|>{"timezone":"Asia/Tokyo"}<|call|>"#,
-        r#"<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "get_time", "parameters": {"timezone": "Asia/Tokyo"}}]<|END_ACTION|>"#,
-        "```json\n{\"name\": \"get_time\", \"arguments\": {\"timezone\": \"Asia/Tokyo\"}}\n```",
-        "```tool_call\n{\"name\": \"get_time\", \"arguments\": {\"timezone\": \"Asia/Tokyo\"}}\n```",
-        "```tool_code\nprint(get_time(timezone=\"Asia/Tokyo\"))\n```",
-        "```xml\n<tool_call>\n{\"name\": \"get_time\", \"arguments\": {\"timezone\": \"Asia/Tokyo\"}}\n</tool_call>\n```",
-        r#"{"name": "get_time", "arguments": {"timezone": "Asia/Tokyo"}}"#,
-        r#"{"tool": "get_time", "input": {"timezone": "Asia/Tokyo"}}"#,
-        r#"{"function": {"name": "get_time", "arguments": {"timezone": "Asia/Tokyo"}}, "type": "function"}"#,
-        r#"{"tool_calls": [{"function": {"name": "get_time", "arguments": "{\"timezone\":\"Asia/Tokyo\"}"}}]}"#,
-        "Action: get_time\nAction Input: {\"timezone\": \"Asia/Tokyo\"}",
-        "[get_time(timezone='Asia/Tokyo')]",
-        "<tool_call>{'name': 'get_time', 'arguments': {'timezone': 'Asia/Tokyo',},}</tool_call>",
-        "<tool_call>{\"name\": \"get_time\", // now\n \"arguments\": {\"timezone\": \"Asia/Tokyo\"}</tool_call>",
-        "<tool_call>{“name”：“get_time”，“arguments”：{“timezone”：“Asia/Tokyo”}}</tool_call>",
-        r#"<tool_call>{"name": "get_time", "timezone": "Asia/Tokyo"}</tool_call>"#,
-        r#"<tool_call>{"get_time": {"timezone": "Asia/Tokyo"}}</tool_call>"#,
+        r#"<tool_call>{"name": "get_time", "arguments": {"timezone": "Asia/Tokyo"}}</tool_call>"#,
+        "  <tool_call>\n\n  {\"tool_name\": \"get_time\", \"arguments\": {\"timezone\": \"Asia/Tokyo\"}}\r\n</tool_call>",
+        r#"<tool_call>{"name": "get_time", "arguments": "{\"timezone\": \"Asia/Tokyo\"}"}</tool_call>"#,
+        r#"<tool_call>[{"name": "get_time", "arguments": {"timezone": "Asia/Tokyo"}}]</tool_call>"#,
+        r#"<tool_call>{"name": "get_time", "arguments": {"timezone": "Asia/Tokyo"}}</tool_call><|im_end|>"#,
+        // A server may cut the end tag off.
         r#"<tool_call>{"name": "get_time", "arguments": {"timezone": "Asia/Tokyo"}}"#,
-        r#"<tool_call>get_time(timezone="Asia/Tokyo")</tool_call>"#,
-        "<tool_call>\n```json\n{\"name\": \"get_time\", \"arguments\": {\"timezone\": \"Asia/Tokyo\"}}\n```\n</tool_call>",
-        r#"<minimax:tool_call><invoke name="get_time"><parameter name="timezone">Asia/Tokyo</parameter></invoke></minimax:tool_call>"#,
-        r#"<｜DSML｜function_calls><｜DSML｜invoke name="get_time"><｜DSML｜parameter name="timezone" string="true">Asia/Tokyo</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>"#,
     ] {
-        let parsed = parse(text);
-        assert_eq!(calls(text), [TOKYO_CALL], "{text}");
-        assert_eq!(parsed.text, "", "{text}");
-        assert!(!parsed.truncated && parsed.malformed.is_empty(), "{text}");
-        let with_text = format!("One moment.\n\n{text}\n");
-        if !text.starts_with("[get_time") {
-            assert_eq!(calls(&with_text), [TOKYO_CALL], "{with_text}");
-            assert_eq!(parse(&with_text).text, "One moment.", "{with_text}");
+        for before in ["", "<think>I call `get_time`.</think>\n", "hm</think>"] {
+            assert_eq!(calls(&format!("{before}{text}")), [TOKYO_CALL], "{before}{text}");
         }
+        let parsed = parse(&format!("One moment.\n\n{text}\n"));
+        assert_eq!((parsed.calls.len(), parsed.text.as_str()), (1, "One moment."), "{text}");
+        assert!(!parsed.truncated && parsed.malformed.is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn json_without_tags_counts_as_the_whole_reply_only() {
+    let call = r#"{"name": "get_time", "arguments": {"timezone": "Asia/Tokyo"}}"#;
+    for text in [
+        call.to_owned(),
+        format!("[{call}]"),
+        format!("{call}<|im_end|>"),
+        format!("```json\n{call}\n```"),
+        format!("```\n{call}\n```\n"),
+        format!("```json {call} ```"),
+        format!("```json\n{call}"),
+        format!("<think>hm</think>\n\n{call}"),
+        format!("hm</think>\n{call}"),
+    ] {
+        assert_eq!(calls(&text), [TOKYO_CALL], "{text}");
+    }
+    assert_eq!(calls(&format!("{call}\n{call}\n")), [TOKYO_CALL, TOKYO_CALL]);
+    for text in [
+        format!("One moment: {call}"),
+        format!("One moment:\n```json\n{call}\n```"),
+        format!("{call}\nDone."),
+        format!("```json\n{call}\n```\nDone."),
+        format!("```python\n{call}\n```"),
+        format!("{call}, {{\"a\": 1}}"),
+        format!("{call} {}", call.replace("get_time", "delete_all")),
+        call.replace("get_time", "delete_all"),
+        call.replace("arguments", "parameters"),
+        r#"{"name": "get_time"}"#.to_owned(),
+    ] {
+        let parsed = parse(&text);
+        assert_eq!((parsed.calls.as_slice(), parsed.text.as_str()), ([].as_slice(), text.trim()));
+        assert!(!parsed.truncated && parsed.malformed.is_empty(), "{text}");
     }
 }
 
@@ -120,7 +120,14 @@ fn quotations_and_examples_are_not_calls() {
         r#"<tool_call>{"name": "get_time", "arguments": {"timezone": "..."}}</tool_call>"#.to_owned(),
         r#"<tool_call>{"name": <function-name>, "arguments": <args-json-object>}</tool_call>"#.to_owned(),
         "Use the <tool_call> tag to call a tool.".to_owned(),
-        "Action: think about it\nAction Input: {}".to_owned(),
+        format!("{tagged}\n</think>\nNo need. `{tagged}"),
+        format!("Let me look: {tagged}"),
+        format!("Write `\n{tagged}` for that."),
+        format!("Text: ```rust\n\n{tagged}\n```"),
+        format!("~~~\n{tagged}\n~~~"),
+        format!("For example:\n{tagged}\n{tagged}"),
+        format!("For example:\n<think>hm</think>\n{tagged}"),
+        format!("## Example\n\nSome words.\n\n{tagged}"),
     ] {
         assert_eq!(calls(&text), Vec::<String>::new(), "{text}");
     }
@@ -134,9 +141,7 @@ fn truncated_calls_are_not_returned() {
         r#"<tool_call>"#,
         r#"{"name": "get_time", "arguments": {"#,
         "```json\n{\"name\": \"get_time\", \"arguments\": {\"timezone\": \"Asia",
-        r#"[TOOL_CALLS] [{"name": "get_time", "arguments": {}}, {"name": "calc"#,
-        "<tool_call><function=get_time><parameter=timezone>Asia",
-        "<tool_call>get_time\n<arg_key>timezone</arg_key>\n<arg_value>Asia",
+        r#"[{"name": "get_time", "arguments": {}}, {"name": "calc"#,
     ] {
         let parsed = parse(text);
         assert!(parsed.truncated && parsed.calls.is_empty() && parsed.text.is_empty(), "{text}: {parsed:?}");
@@ -148,10 +153,21 @@ fn truncated_calls_are_not_returned() {
 
 #[test]
 fn malformed_calls_are_reported() {
-    let text = "Look:\n<tool_call>{\"name\": \"get_time\", \"arguments\": {\"timezone\": \"a\"b\"}}</tool_call>\nDone.";
-    let parsed = parse(text);
-    assert_eq!((parsed.calls.len(), parsed.malformed.len()), (0, 1));
-    assert_eq!(parsed.text, "Look:\n\nDone.");
+    for content in [
+        r#"{"name": "get_time", "arguments": {"timezone": "a"b"}}"#,
+        "{'name': 'get_time', 'arguments': {}}",
+        r#"{"name": "get_time", "timezone": "Asia/Tokyo"}"#,
+        "<function=get_time></function>",
+        "get_time(timezone=\"Asia/Tokyo\")",
+    ] {
+        let call = format!("<tool_call>{content}</tool_call>");
+        let parsed = parse(&format!("Look:\n{call}\nDone."));
+        assert_eq!(
+            (parsed.calls.as_slice(), parsed.malformed.as_slice()),
+            ([].as_slice(), [call].as_slice())
+        );
+        assert_eq!(parsed.text, "Look:\n\nDone.");
+    }
 }
 
 #[test]
@@ -308,7 +324,7 @@ proptest! {
     #[test]
     fn untagged_text_calls_known_tools_only(fragments in fragments()) {
         let text = fragments.concat().replace("get_time", "no_such_tool");
-        if !text.contains(['<', '(']) && !text.contains("[TOOL") && !text.contains("tool_call") {
+        if !text.contains('<') {
             prop_assert_eq!(calls(&text), Vec::<String>::new());
         }
     }

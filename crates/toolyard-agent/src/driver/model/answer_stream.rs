@@ -1,13 +1,12 @@
 //! [`AnswerStream`]: streams an answer out of a reply while the model is still writing it.
 
-use serde_json::Value;
-use toolyard_model::{ToolCalling, lenient_json::parse_document, tool_call_parser::StreamingParser};
+use toolyard_model::{ToolCalling, tool_call_parser::StreamingParser};
 
 use crate::ModelTask;
 
 const PLAN_TAG: &str = "<plan";
-/// A longer JSON reply is parsed again only when it has grown by 1/32, because it is parsed from its beginning each time.
-const MAX_EAGER_PARSE_BYTES: usize = 4 << 10;
+/// How a JSON reply that is an answer starts, without whitespace.
+const JSON_ANSWER_START: &str = "{\"answer\":\"";
 
 /// Extracts the answer from the pieces of a reply, as soon as the reply is very likely an answer.
 #[derive(Debug)]
@@ -21,11 +20,20 @@ enum ReplyFormat {
     /// The whole reply is the answer.
     Answer,
     /// `{"answer": "…"}`, or JSON that is no answer.
-    Json { received: String, parsed_bytes: usize },
+    Json { position: JsonPosition, pending: String },
     /// Text, possibly followed by tool calls or a plan.
     Text { parser: Box<StreamingParser>, held: String },
     /// Nothing more is streamed.
     Silent,
+}
+
+/// A position in a JSON reply.
+#[derive(Debug, Clone, Copy)]
+enum JsonPosition {
+    BeforeAnswer,
+    WithinAnswer,
+    /// After the answer, or in a reply that is none.
+    End,
 }
 
 impl AnswerStream {
@@ -33,7 +41,7 @@ impl AnswerStream {
         let format = match (task, mode) {
             (ModelTask::Answer, _) => ReplyFormat::Answer,
             (ModelTask::Plan { .. }, ToolCalling::Schema) => {
-                ReplyFormat::Json { received: String::new(), parsed_bytes: 0 }
+                ReplyFormat::Json { position: JsonPosition::BeforeAnswer, pending: String::new() }
             }
             // Everything that looks like a tool call is held back, whether such a tool exists or not.
             (ModelTask::Plan { .. }, ToolCalling::Native | ToolCalling::Text) => {
@@ -48,15 +56,13 @@ impl AnswerStream {
     pub(super) fn push(&mut self, piece: &str) -> String {
         let delta = match &mut self.format {
             ReplyFormat::Answer => piece.to_owned(),
-            ReplyFormat::Json { received, parsed_bytes } => {
-                json_delta(received, parsed_bytes, piece, &self.streamed)
-            }
+            ReplyFormat::Json { position, pending } => json_delta(position, pending, piece),
             ReplyFormat::Text { parser, held } => {
                 let text = parser.push(piece);
-                let has_calls = parser.has_calls();
+                let is_holding = parser.is_holding();
                 held.push_str(&text);
                 let (delta, is_plan) = text_delta(held, self.streamed.is_empty());
-                if has_calls || is_plan {
+                if is_holding || is_plan {
                     self.format = ReplyFormat::Silent;
                 }
                 delta
@@ -86,21 +92,37 @@ pub(super) fn unstreamed<'a>(answer: &'a str, streamed: &str) -> Option<&'a str>
 }
 
 /// What a piece adds to the answer in a JSON reply.
-fn json_delta(received: &mut String, parsed_bytes: &mut usize, piece: &str, streamed: &str) -> String {
-    received.push_str(piece);
-    let is_large = received.len() > MAX_EAGER_PARSE_BYTES;
-    if (is_large && received.len() - *parsed_bytes < *parsed_bytes / 32) || ends_within_escape(received) {
+fn json_delta(position: &mut JsonPosition, pending: &mut String, piece: &str) -> String {
+    pending.push_str(piece);
+    if matches!(position, JsonPosition::BeforeAnswer)
+        && let Some((quote, _)) = pending.match_indices('"').nth(2)
+    {
+        let text = pending.split_off(quote + 1);
+        let start: String = pending.split_whitespace().collect();
+        *position = if start == JSON_ANSWER_START { JsonPosition::WithinAnswer } else { JsonPosition::End };
+        *pending = text;
+    }
+    if !matches!(position, JsonPosition::WithinAnswer) || ends_within_escape(pending) {
         return String::new();
     }
-    *parsed_bytes = received.len();
-    let Some(document) = parse_document(received) else { return String::new() };
-    match &document.value {
-        Value::Object(entries) if entries.len() == 1 => match entries.get("answer") {
-            Some(Value::String(answer)) => answer.strip_prefix(streamed).unwrap_or_default().to_owned(),
-            _ => String::new(),
-        },
-        _ => String::new(),
+    let end = closing_quote(pending);
+    let written = pending.get(..end.unwrap_or(pending.len())).unwrap_or_default();
+    let answer = serde_json::from_str(&format!("\"{written}\"")).ok();
+    if end.is_some() || answer.is_none() {
+        *position = JsonPosition::End;
     }
+    pending.clear();
+    answer.unwrap_or_default()
+}
+
+/// The position of the quote that ends a JSON string.
+fn closing_quote(text: &str) -> Option<usize> {
+    let mut is_escaped = false;
+    text.bytes().position(|byte| {
+        let is_end = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        is_end
+    })
 }
 
 /// Whether the text ends within an escape such as `\n` or `\u4e2d`, or between the halves of a surrogate pair.
@@ -171,7 +193,7 @@ mod tests {
             (Text, "```json\n{\"steps\": []}\n```", ""),
             (
                 Text,
-                "One moment. <tool_call>{\"name\": \"a\", \"arguments\": {}}</tool_call> done",
+                "One moment.\n<tool_call>{\"name\": \"a\", \"arguments\": {}}</tool_call> done",
                 "One moment.",
             ),
             (Native, "I will plan. <plan>{}</plan>", "I will plan. "),

@@ -99,7 +99,7 @@ fn streamed(watcher: &RecordingWatcher) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn immediate_answers_are_streamed_and_text_before_a_call_is_discarded() {
-    let call = "I look. <tool_call>{\"name\": \"read\", \"arguments\": {}}</tool_call>";
+    let call = "I look.\n<tool_call>{\"name\": \"read\", \"arguments\": {}}</tool_call>";
     let mut replies = [call, "It is 7."].map(str::to_owned).into_iter();
     let model = ScriptedModel::new(ToolCalling::Text, move |_| {
         Ok(ModelReply { text: replies.next().unwrap_or_default(), ..ModelReply::default() })

@@ -3,7 +3,10 @@
 pub(crate) mod plan_json;
 pub(crate) mod plan_text;
 
-use toolyard_model::{FinishReason, ModelReply, ModelToolCall, ToolCalling, lenient_json::parse_document};
+use toolyard_model::{
+    FinishReason, ModelReply, ModelToolCall, ToolCalling,
+    json_text::{JsonTextError, parse_document},
+};
 
 use self::{plan_json::parse_decision, plan_text::TRUNCATED_REASON};
 use super::{
@@ -58,8 +61,7 @@ impl PlanningAgent {
         tools: &dyn ToolCatalog,
     ) -> Result<Plan, PlanProblem> {
         let is_truncated = |call: &ModelToolCall| {
-            call.arguments.trim_start().starts_with(['{', '['])
-                && parse_document(&call.arguments).is_none_or(|parsed| parsed.is_truncated)
+            call.arguments.trim_start().starts_with(['{', '[']) && parse_document(&call.arguments).is_err()
         };
         if matches!(reply.finish_reason, FinishReason::Length | FinishReason::Refused)
             || reply.calls.iter().any(is_truncated)
@@ -67,8 +69,8 @@ impl PlanningAgent {
             return Err(PlanProblem::unreadable(TRUNCATED_REASON));
         }
         if let Some(call) = reply.calls.iter().find(|call| call.name == MAKE_PLAN_TOOL) {
-            let parsed = parse_document(&call.arguments).filter(|parsed| !parsed.is_truncated);
-            return match parsed.and_then(|parsed| parse_decision(&parsed.value)) {
+            let parsed = parse_document(&call.arguments).ok();
+            return match parsed.and_then(|parsed| parse_decision(&parsed)) {
                 Some(PlannerDecision::Plan(plan)) => Ok(plan),
                 _ => Err(PlanProblem::unreadable("`make_plan` was called without steps that can be read")),
             };
@@ -95,10 +97,11 @@ fn parse_text_reply(
     tools: &dyn ToolCatalog,
 ) -> Result<PlannerDecision, PlanProblem> {
     let is_truncated = reply.finish_reason == FinishReason::Length;
+    let json = plan_text::strip_reasoning(&reply.text).trim_start();
     if mode == ToolCalling::Schema
-        && let Some(parsed) = parse_document(plan_text::strip_reasoning(&reply.text))
+        && (json.starts_with('{') || parse_document(json) != Err(JsonTextError::Invalid))
     {
-        return plan_text::decision_from_json(&parsed, is_truncated);
+        return plan_text::decision_from_json(json, is_truncated, "it is not valid JSON");
     }
     // In the other modes, a call without tags is only shown as an example.
     let is_call = |name: &str| mode == ToolCalling::Text && tools.input_schema(name).is_some();

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use toolyard_core::SourceId;
-use toolyard_model::lenient_json::{JsonDocument, parse_document};
+use toolyard_model::json_text::parse_document;
 
 use super::super::{
     context::PlannerDecision,
@@ -37,7 +37,7 @@ pub(crate) fn parse_decision(value: &Value) -> Option<PlannerDecision> {
 fn parse_plan(value: &Value, depth: usize) -> Option<Plan> {
     match value {
         Value::Array(items) => Some(Plan { steps: parse_steps(items) }),
-        Value::String(text) => parse_plan(&parse_document(text)?.value, depth.checked_sub(1)?),
+        Value::String(text) => parse_plan(&parse_document(text).ok()?, depth.checked_sub(1)?),
         Value::Object(entries) => plan_in_object(entries, depth),
         _ => None,
     }
@@ -93,9 +93,7 @@ fn parse_step(value: &Value, number: usize) -> Option<Step> {
     let entries = match value {
         Value::Object(entries) => entries,
         Value::String(text) => match parse_document(text) {
-            Some(JsonDocument { value: inner @ Value::Object(_), is_truncated: false }) => {
-                return parse_step(&inner, number);
-            }
+            Ok(inner @ Value::Object(_)) => return parse_step(&inner, number),
             _ => return Some(reasoning_step(text, number)),
         },
         _ => return None,
@@ -159,7 +157,7 @@ pub(super) fn parse_arguments(value: &Value) -> Map<String, Value> {
         Value::Null => Map::new(),
         Value::String(text) if text.trim().is_empty() => Map::new(),
         Value::String(text) => match parse_document(text) {
-            Some(JsonDocument { value: Value::Object(entries), is_truncated: false }) => entries,
+            Ok(Value::Object(entries)) => entries,
             _ => Map::from_iter([(UNNAMED_ARGUMENT.to_owned(), value.clone())]),
         },
         other => Map::from_iter([(UNNAMED_ARGUMENT.to_owned(), other.clone())]),

@@ -27,7 +27,7 @@ fn alternative_field_names_are_accepted() {
         json!({"plan": [{"id": "a", "tool": "t", "args": {"x": 1}, "depends_on": "b"}]}),
         json!({"plan": {"steps": [{"step_id": "a", "tool_name": "t", "parameters": "{\"x\": 1}", "deps": ["$b"]}]}}),
         json!([{"name": "a", "tool_type": "t", "input": {"x": 1}, "dependencies": "b"}]),
-        json!({"response": {"make_plan": {"tasks": [{"id": "a", "function": {"name": "t", "arguments": "{'x': 1,}"}}]}}}),
+        json!({"response": {"make_plan": {"tasks": [{"id": "a", "function": {"name": "t", "arguments": "{\"x\": 1}"}}]}}}),
         json!({"steps": {"a": {"tool": "t", "arguments": {"x": 1}, "after": ["b"]}}}),
         json!({"步骤": [{"编号": "a", "工具": "t", "参数": {"x": 1}, "依赖": "b"}]}),
         json!({"id": "a", "tool_type": "t", "arguments": {"x": 1}, "dependencies": ["b"]}),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use toolyard_model::{
-    lenient_json::{JsonDocument, parse_document},
+    json_text::{JsonTextError, parse_document},
     tool_call_parser::{ParsedToolCall, parse_tool_calls},
 };
 
@@ -42,8 +42,7 @@ pub(super) fn parse_text(
     let unreadable = PlanProblem::unreadable;
     let text = strip_reasoning(text);
     if let Some(plan) = tagged_plan(text) {
-        let parsed = parse_document(plan).ok_or_else(|| unreadable("what stands in <plan> is not JSON"))?;
-        return decision_from_json(&parsed, is_truncated);
+        return decision_from_json(plan, is_truncated, "what stands in <plan> is not JSON");
     }
     if let Some(plan) = bare_plan(text, is_tool) {
         return Ok(PlannerDecision::Plan(plan));
@@ -67,15 +66,18 @@ pub(super) fn parse_text(
     }
 }
 
-/// The decision in a parsed reply, unless the reply was truncated.
+/// The decision in JSON, unless the JSON was truncated. `invalid` says what is wrong with other text.
 pub(super) fn decision_from_json(
-    parsed: &JsonDocument,
+    text: &str,
     is_truncated: bool,
+    invalid: &str,
 ) -> Result<PlannerDecision, PlanProblem> {
-    if is_truncated || parsed.is_truncated {
-        return Err(PlanProblem::unreadable(TRUNCATED_REASON));
+    match parse_document(text) {
+        Ok(value) if !is_truncated => parse_decision(&value)
+            .ok_or_else(|| PlanProblem::unreadable("it has neither steps nor an answer")),
+        Ok(_) | Err(JsonTextError::Incomplete) => Err(PlanProblem::unreadable(TRUNCATED_REASON)),
+        Err(JsonTextError::Invalid) => Err(PlanProblem::unreadable(invalid)),
     }
-    parse_decision(&parsed.value).ok_or_else(|| PlanProblem::unreadable("it has neither steps nor an answer"))
 }
 
 /// The text after the model's reasoning.
@@ -163,9 +165,8 @@ fn bare_plan(text: &str, is_tool: &dyn Fn(&str) -> bool) -> Option<Plan> {
     if !is_fenced && !trimmed.ends_with(['}', ']']) {
         return None;
     }
-    let parsed = parse_document(trimmed).filter(|parsed| !parsed.is_truncated)?;
     // A single step is a plan too; other call formats are left to the tool call parser.
-    let value = match parsed.value {
+    let value = match parse_document(trimmed).ok()? {
         step @ Value::Object(_) if step.get("tool_type").is_some() => Value::Array(vec![step]),
         other => other,
     };
