@@ -46,7 +46,7 @@ fn json_from_python(text: &str) -> Option<String> {
         let used = if matches!(first, '\'' | '"') {
             let inside = rest.get(1..)?;
             let mut is_escaped = false;
-            let length = inside.find(|c| {
+            let length = inside.find(|c: char| {
                 let is_end = c == first && !is_escaped;
                 is_escaped = c == '\\' && !is_escaped;
                 is_end

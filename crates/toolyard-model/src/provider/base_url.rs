@@ -30,7 +30,7 @@ impl BaseUrl {
         }
         let path = url.path().trim_end_matches('/');
         let endpoints = ["/chat/completions", "/messages"];
-        let path = endpoints.iter().find_map(|endpoint| path.strip_suffix(endpoint)).unwrap_or(path);
+        let path = endpoints.iter().find_map(|endpoint| path.strip_suffix(*endpoint)).unwrap_or(path);
         let path = path.trim_end_matches('/').to_owned();
         url.set_path(if path.is_empty() { "/v1" } else { &path });
         Ok(Self(url))

@@ -25,7 +25,7 @@ pub(crate) trait Protocol: Send + Sync {
     /// Parses replies.
     type Parser: ReplyParser + 'static;
     /// What a server was found not to support.
-    type Dialect: Copy + Send + Sync;
+    type Dialect: Copy + Send + Sync + 'static;
 
     fn connection(&self) -> &Connection;
 

@@ -58,6 +58,9 @@ pub(super) fn tag_at(text: &str) -> Option<Tag> {
     if text.starts_with(CALL_TAG) {
         return Some(Tag { kind: TagKind::Call, len: CALL_TAG.len() });
     }
+    if !text.starts_with('<') {
+        return None;
+    }
     let end = text.char_indices().skip(1).take_while(|(at, _)| *at < MAX_TAG_BYTES);
     let (end, _) = end.take_while(|(_, c)| !matches!(c, '<' | '\n')).find(|(_, c)| *c == '>')?;
     let inner = text.get(1..end)?.replace('｜', "|").replace('▁', "_").to_ascii_lowercase();
@@ -114,9 +117,19 @@ mod tests {
             let tag = tag_at(text).unwrap();
             assert_eq!((tag.kind, tag.len), (kind, text.find('>').unwrap() + 1), "{text}");
         }
-        for text in
-            ["<", "<p>", "<user>", "<tool_calls>", "</tool_call>", "<think", "<a <think>", "<\nthink>"]
-        {
+        for text in [
+            "",
+            "think>",
+            "xthink>",
+            "<",
+            "<p>",
+            "<user>",
+            "<tool_calls>",
+            "</tool_call>",
+            "<think",
+            "<a <think>",
+            "<\nthink>",
+        ] {
             assert_eq!(tag_at(text), None, "{text}");
         }
     }

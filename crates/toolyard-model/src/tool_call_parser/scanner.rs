@@ -58,14 +58,13 @@ impl<'a> Scanner<'a> {
     }
 
     pub(super) fn scan(mut self) -> ParsedText {
-        loop {
+        while let Some(first) = self.rest().as_bytes().first() {
             let rest = self.rest();
-            match rest.as_bytes().first() {
-                None => break,
-                Some(_) if self.at_line_start => self.scan_line_start(rest),
-                Some(b'`') => self.scan_backticks(rest),
-                Some(b'<') => self.scan_markup(rest),
-                Some(_) => {
+            match first {
+                _ if self.at_line_start => self.scan_line_start(rest),
+                b'`' => self.scan_backticks(rest),
+                b'<' => self.scan_markup(rest),
+                _ => {
                     let end = rest.find(['\n', '`', '<']).unwrap_or(rest.len());
                     // The line break belongs to the text, so that the next element starts a line.
                     let has_line_break = rest.as_bytes().get(end) == Some(&b'\n');

@@ -107,7 +107,7 @@ fn json_delta(position: &mut JsonPosition, pending: &mut String, piece: &str) ->
     }
     let end = closing_quote(pending);
     let written = pending.get(..end.unwrap_or(pending.len())).unwrap_or_default();
-    let answer = serde_json::from_str(&format!("\"{written}\"")).ok();
+    let answer: Option<String> = serde_json::from_str(&format!("\"{written}\"")).ok();
     if end.is_some() || answer.is_none() {
         *position = JsonPosition::End;
     }
