@@ -7,6 +7,8 @@ use crate::ModelTask;
 const PLAN_TAG: &str = "<plan";
 /// How a JSON reply that is an answer starts, without whitespace.
 const JSON_ANSWER_START: &str = "{\"answer\":\"";
+/// Limits the start with its whitespace.
+const MAX_ANSWER_START_BYTES: usize = 100;
 
 /// Extracts the answer from the pieces of a reply, as soon as the reply is very likely an answer.
 #[derive(Debug)]
@@ -93,11 +95,19 @@ pub(super) fn unstreamed<'a>(answer: &'a str, streamed: &str) -> Option<&'a str>
 
 /// What a piece adds to the answer in a JSON reply.
 fn json_delta(position: &mut JsonPosition, pending: &mut String, piece: &str) -> String {
+    if matches!(position, JsonPosition::End) {
+        return String::new();
+    }
     pending.push_str(piece);
-    if matches!(position, JsonPosition::BeforeAnswer)
-        && let Some((quote, _)) = pending.match_indices('"').nth(2)
-    {
-        let text = pending.split_off(quote + 1);
+    if matches!(position, JsonPosition::BeforeAnswer) {
+        let third_quote = pending.match_indices('"').nth(2).map(|(at, _)| at);
+        let Some(third_quote) = third_quote else {
+            if pending.len() > MAX_ANSWER_START_BYTES {
+                *position = JsonPosition::End;
+            }
+            return String::new();
+        };
+        let text = pending.split_off(third_quote + 1);
         let start: String = pending.split_whitespace().collect();
         *position = if start == JSON_ANSWER_START { JsonPosition::WithinAnswer } else { JsonPosition::End };
         *pending = text;
