@@ -93,7 +93,6 @@ pub use ports::{
         },
         callers::{CallerStore, MemoryCallerStore, StoredCaller, StoredKey},
         person_sign_in::{PersonLogin, PersonSignIn, PersonSignInError},
-        policies::{PolicyStore, StoredPolicy},
         quota_budgets::{
             BudgetChange, BudgetName, BudgetState, PermitHold, QuotaBudgets, StoredBudget, StoredPermits,
         },
@@ -124,7 +123,6 @@ pub use ports::{
         RevisionFamily, ServerRecord, Servers, SkillDescriptionCache, StoredDefinition, TrustDecision,
     },
     storage_error::StorageError,
-    stored_settings::{SettingsVersion, StoredSettings},
     synthesizer::{SynthesisError, SynthesisInput, SynthesisRequest, Synthesizer},
 };
 pub use quota::window::{WindowLimit, WindowUse};

@@ -41,7 +41,7 @@ pub enum StoreError {
     Database(String),
     /// The connection failed during a commit, so it is unknown whether the change was made.
     ///
-    /// Remedy: look at the state (`toolyard runs show RUN`, `toolyard settings history`, …) before you repeat the
+    /// Remedy: look at the state (`toolyard runs show RUN`, `toolyard callers list`, …) before you repeat the
     /// command.
     #[error("the connection to the database failed during a commit, which may have been made: {0}")]
     CommitUnknown(String),

@@ -43,7 +43,7 @@
 //! | `runs` | run logs and approvals |
 //! | `audit` | the hash-chained audit log |
 //! | `history`, `past_requests`, `result_shapes`, `argument_examples` | what routing, search and planning learn from earlier calls |
-//! | `operator` | what the operator keeps in the store: agents, callers with API keys, policies, settings |
+//! | `operator` | what the operator keeps in the store: agents, callers with API keys |
 //! | `results`, `conversations`, `servers`, `session_key` | whole results, conversations, servers and trust decisions, the key of session ids |
 //! | `quota_budgets` | budgets of quotas that replicas share |
 //! | `session_leases` | which replica owns a session with a stateful server, and who has used it |

@@ -9,11 +9,8 @@ use toolyard_mcp_client::{ConfigChanges, config::McpServerConfig};
 use toolyard_tools::skill::LoadedSkills;
 
 use crate::{
-    Agents, Error, Models, Settings, SettingsError, SkillEnvironment, Toolyard,
-    agents::ReloadableAgents,
-    policy::{PolicyDocuments, hub_policy},
-    synthesis::synthesizer,
-    toolyard::load_skills,
+    Agents, Error, Models, Settings, SettingsError, SkillEnvironment, Toolyard, agents::ReloadableAgents,
+    policy::hub_policy, synthesis::synthesizer, toolyard::load_skills,
 };
 
 /// New settings, and what was read along with them.
@@ -36,25 +33,17 @@ pub(crate) struct Reloadable {
     pub(crate) agents: Arc<ReloadableAgents>,
     /// What relative paths of policy files are relative to; `None` if the application brought the policy, which stays then.
     pub(crate) policy_folder: Option<PathBuf>,
-    /// The policies in effect.
-    policy_documents: ArcSwap<PolicyDocuments>,
-    /// Held while settings or policies change: each change starts from what is in effect then.
+    /// Held while settings change: each change starts from what is in effect then.
     changing: tokio::sync::Mutex<()>,
     initial_settings: Settings,
     current_settings: ArcSwap<Settings>,
 }
 
 impl Reloadable {
-    pub(crate) fn new(
-        settings: Settings,
-        agents: Agents,
-        policy_folder: Option<PathBuf>,
-        policy_documents: PolicyDocuments,
-    ) -> Self {
+    pub(crate) fn new(settings: Settings, agents: Agents, policy_folder: Option<PathBuf>) -> Self {
         Self {
             agents: Arc::new(ReloadableAgents::new(agents)),
             policy_folder,
-            policy_documents: ArcSwap::from_pointee(policy_documents),
             changing: tokio::sync::Mutex::default(),
             initial_settings: settings.clone(),
             current_settings: ArcSwap::from_pointee(settings),
@@ -84,9 +73,8 @@ impl Toolyard {
             Some(environment) => Some(self.reload_skills(environment).await?),
             None => None,
         };
-        let policy_documents = self.read_policies(&settings).await?;
-        let policy = match &policy_documents {
-            Some(documents) => hub_policy(&settings, documents)?,
+        let policy = match &self.reloadable.policy_folder {
+            Some(folder) => hub_policy(&settings, folder)?,
             None => self.hub().policy(),
         };
         let (previous_policy, previous_quota) = (self.hub().policy(), self.hub().quota());
@@ -131,9 +119,6 @@ impl Toolyard {
         agents.tool_timeout = settings.call.timeout.map(|timeout| timeout.0);
         agents.models = models;
         self.reloadable.agents.replace(agents);
-        if let Some(documents) = policy_documents {
-            self.reloadable.policy_documents.store(documents.into());
-        }
         let needs_restart = needs_restart(&self.reloadable.initial_settings, &settings);
         self.reloadable.current_settings.store(settings.into());
         if let Some(manager) = self.servers().cloned() {
@@ -145,39 +130,6 @@ impl Toolyard {
 }
 
 impl Toolyard {
-    /// The policies of the new settings and of the store; `None` if the application brought the policy, which stays then.
-    async fn read_policies(&self, settings: &Settings) -> Result<Option<PolicyDocuments>, Error> {
-        let Some(folder) = &self.reloadable.policy_folder else { return Ok(None) };
-        #[cfg(feature = "store")]
-        let stored = crate::policy::stored_policies(self.store()).await?;
-        #[cfg(not(feature = "store"))]
-        let stored = Vec::new();
-        Ok(Some(PolicyDocuments::read(settings, folder, stored)?))
-    }
-
-    /// Puts the policies of the store into effect if they differ from those in effect; returns whether they did. Nothing else
-    /// is read again: a mistake in the settings or in a policy file must not delay a policy that forbids something.
-    #[cfg(feature = "store")]
-    #[doc(hidden)]
-    pub async fn follow_stored_policies(&self) -> Result<bool, Error> {
-        if self.reloadable.policy_folder.is_none() {
-            return Ok(false);
-        }
-        let _changing = self.reloadable.changing.lock().await;
-        let stored = crate::policy::stored_policies(self.store()).await?;
-        let in_effect = self.reloadable.policy_documents.load_full();
-        if stored == in_effect.stored {
-            return Ok(false);
-        }
-        let documents = PolicyDocuments { files: in_effect.files.clone(), stored };
-        let settings = self.reloadable.current_settings.load_full();
-        self.hub().set_policy(hub_policy(&settings, &documents)?);
-        // Clients learn that they may call other tools.
-        self.hub().reconfigure(hub_settings(&settings, &self.reloadable.agents.current().models));
-        self.reloadable.policy_documents.store(documents.into());
-        Ok(true)
-    }
-
     /// How long the store keeps what it has, by the settings in effect.
     #[cfg(feature = "store")]
     pub fn retention(&self) -> toolyard_store::Retention {
@@ -288,26 +240,6 @@ mod tests {
         assert!(calculate().await.is_ok() && calculate().await.is_err(), "the first call still counts");
         reload("").await.unwrap();
         assert!(calculate().await.is_ok());
-    }
-
-    #[cfg(feature = "store")]
-    #[tokio::test]
-    async fn clients_learn_that_stored_policies_changed() {
-        use toolyard_core::PolicyStore as _;
-        use toolyard_store::{Location, Store};
-
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(Location::Sqlite(folder.path().join("toolyard.db"))).await.unwrap();
-        let toolyard = Toolyard::builder().store(store.clone()).build().await.unwrap();
-        let calculate = || toolyard.call("calculate", serde_json::json!({"expression": "1+1"}));
-        assert!(calculate().await.is_ok());
-        assert!(!toolyard.follow_stored_policies().await.unwrap());
-        let mut changes = toolyard.hub().changes();
-        changes.borrow_and_update();
-        store.set_policy("night", "forbid (principal, action, resource);", "test").await.unwrap();
-        assert!(toolyard.follow_stored_policies().await.unwrap());
-        assert!(changes.has_changed().unwrap(), "clients list the tools again");
-        assert!(calculate().await.is_err());
     }
 
     #[test]

@@ -10,7 +10,6 @@ texts! { SettingsText {
     origin: "Origin", "来源";
     origin_default: "default", "默认值";
     origin_file: "file", "文件";
-    origin_store: "store", "存储";
     origin_command_line: "command line", "命令行";
     origin_environment: "environment", "环境变量";
     secret: "hidden", "已隐藏";
@@ -29,7 +28,6 @@ impl SettingsText {
         let known = match origin {
             "default" => self.origin_default,
             "file" => self.origin_file,
-            "store" => self.origin_store,
             "command_line" => self.origin_command_line,
             "environment" => self.origin_environment,
             other => other,

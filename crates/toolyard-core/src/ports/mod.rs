@@ -4,7 +4,7 @@
 //! - Who may call what, and how much: [`access`]
 //! - Agents and their runs: [`runs`]
 //! - What calls leave behind: [`records`]
-//! - Others: [`embedder`], [`servers`], [`stored_settings`], [`synthesizer`]; all report [`storage_error`]
+//! - Others: [`embedder`], [`servers`], [`synthesizer`]; all report [`storage_error`]
 
 pub(crate) mod access;
 pub(crate) mod embedder;
@@ -12,5 +12,4 @@ pub(crate) mod records;
 pub(crate) mod runs;
 pub(crate) mod servers;
 pub(crate) mod storage_error;
-pub(crate) mod stored_settings;
 pub(crate) mod synthesizer;

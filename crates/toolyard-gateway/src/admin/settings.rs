@@ -161,8 +161,6 @@ pub enum SettingOrigin {
     Default,
     /// A settings file.
     File,
-    /// The settings in the store.
-    Store,
     /// An argument of the command.
     CommandLine,
 }

@@ -1,7 +1,4 @@
-//! What the operator keeps in the store: agents, callers with API keys, policies, and settings that all gateways share. Each change
-//! is in the audit log.
+//! What the operator keeps in the store: agents and callers with API keys. Each change is in the audit log.
 
 mod agents;
 mod callers;
-mod policies;
-mod stored_settings;

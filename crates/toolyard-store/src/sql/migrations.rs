@@ -18,7 +18,7 @@ macro_rules! migrations {
             "0005_run_events", "0006_result_shapes", "0007_audit_writers", "0008_conversation_owners",
             "0009_learning", "0010_agents", "0011_callers", "0012_quotas", "0013_data_owners",
             "0014_policies", "0015_quota_changes", "0016_session_leases", "0017_settings_versions",
-            "0018_audit_removals", "0019_server_revisions"
+            "0018_audit_removals", "0019_server_revisions", "0020_drop_stored_settings"
         )
     };
     ($engine:literal: $($name:literal),*) => {

@@ -105,11 +105,6 @@ pub(crate) const TABLES: &[Table] = &[
         columns: "name TEXT, key_id TEXT, secret_hash TEXT, allowed_profiles TEXT, allowed_agents TEXT, \
                   created_at INTEGER, expires_at INTEGER, revoked_at INTEGER",
     },
-    Table { name: "policies", columns: "name TEXT, text TEXT, updated_at INTEGER" },
-    Table {
-        name: "settings_versions",
-        columns: "number INTEGER, text TEXT, change TEXT, changed_by TEXT, changed_at INTEGER",
-    },
     Table { name: "session_leases", columns: "name TEXT, holder TEXT, fence INTEGER, lease_until INTEGER" },
     Table { name: "session_users", columns: "name TEXT, caller TEXT, fence INTEGER" },
     Table { name: "audit_writers", columns: "writer TEXT, batch INTEGER" },

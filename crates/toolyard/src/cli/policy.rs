@@ -16,20 +16,6 @@ pub(crate) enum PolicyCommand {
         /// File with test cases, as TOML or JSON
         file: PathBuf,
     },
-    /// Store policies that all gateways of the store obey
-    Set {
-        /// Name of the policies
-        name: String,
-        /// File with policies in the language Cedar
-        file: PathBuf,
-    },
-    /// List the policies of the settings and of the store
-    List,
-    /// Remove stored policies
-    Remove {
-        /// Name of the policies
-        name: String,
-    },
     /// Show what policies and patterns decide about a call, and why
     Explain(ExplainArgs),
 }

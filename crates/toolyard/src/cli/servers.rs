@@ -17,9 +17,6 @@ pub(crate) enum ServersCommand {
     Remove {
         /// Name of the server
         name: String,
-        /// Remove it from the settings in the store, which gateways share, instead of your file
-        #[arg(long)]
-        store: bool,
     },
     /// Change settings of a server, for example: toolyard servers edit time --set call_timeout=30s
     Edit(EditServerArgs),
@@ -27,25 +24,16 @@ pub(crate) enum ServersCommand {
     Enable {
         /// Name of the server
         name: String,
-        /// Change the settings in the store, which gateways share, instead of your file
-        #[arg(long)]
-        store: bool,
     },
     /// Keep a server in your settings without using it
     Disable {
         /// Name of the server
         name: String,
-        /// Change the settings in the store, which gateways share, instead of your file
-        #[arg(long)]
-        store: bool,
     },
     /// Vouch for the effects that a server states for its tools
     Trust {
         /// Name of the server
         name: String,
-        /// Change the settings in the store, which gateways share, instead of your file
-        #[arg(long)]
-        store: bool,
         /// Skip the confirmation prompt
         #[arg(short, long)]
         yes: bool,
@@ -54,9 +42,6 @@ pub(crate) enum ServersCommand {
     Untrust {
         /// Name of the server
         name: String,
-        /// Change the settings in the store, which gateways share, instead of your file
-        #[arg(long)]
-        store: bool,
     },
     /// Stop a server in all running Toolyard processes
     Stop {
@@ -117,8 +102,7 @@ pub(crate) enum ServersCommand {
 #[command(after_help = "Examples:
   toolyard servers add time -- uvx mcp-server-time
   toolyard servers add excel --env EXCEL_FILES_PATH=/data -- excel-mcp-server stdio
-  toolyard servers add github --url https://api.example.com/mcp --header 'Authorization=Bearer ${GITHUB_TOKEN}'
-  toolyard servers add --store wiki --url https://wiki.example.com/mcp      for all gateways of a store")]
+  toolyard servers add github --url https://api.example.com/mcp --header 'Authorization=Bearer ${GITHUB_TOKEN}'")]
 pub(crate) struct AddServerArgs {
     /// Name of the server
     pub(crate) name: String,
@@ -140,9 +124,6 @@ pub(crate) struct AddServerArgs {
     /// Require approval of all tools, even on the first connection
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Add it to the settings in the store, which gateways share (`stored_settings = true`), instead of your file
-    #[arg(long)]
-    pub(crate) store: bool,
     /// Command of a stdio server, after --
     #[arg(last = true, required_unless_present = "url")]
     pub(crate) command: Vec<String>,
@@ -166,9 +147,6 @@ pub(crate) struct EditServerArgs {
     /// Setting to remove
     #[arg(long, value_name = "KEY", group = "changes")]
     pub(crate) unset: Vec<String>,
-    /// Change the settings in the store, which gateways share, instead of your file
-    #[arg(long, conflicts_with = "secret")]
-    pub(crate) store: bool,
     /// Store the value of ${NAME} as a secret: from the environment variable NAME, else from standard input
     #[arg(long, value_name = "NAME", group = "changes")]
     pub(crate) secret: Option<String>,

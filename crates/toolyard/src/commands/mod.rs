@@ -41,8 +41,8 @@ use self::{
 };
 use crate::{
     cli::{
-        CallersCommand, Cli, Command, ModelsCommand, PolicyCommand, PromptArgs, RunsCommand, SecretsCommand,
-        ServersCommand, ServiceCommand, SettingsCommand, SkillsCommand, StoreCommand, ToolsCommand,
+        CallersCommand, Cli, Command, ModelsCommand, PromptArgs, RunsCommand, SecretsCommand, ServersCommand,
+        ServiceCommand, SettingsCommand, SkillsCommand, StoreCommand, ToolsCommand,
     },
     completion,
     config::CliContext,
@@ -80,12 +80,6 @@ fn is_decision(command: &Command) -> bool {
         ),
         Command::Callers(command) => !matches!(command, CallersCommand::List),
         Command::Service(command) => !matches!(command, ServiceCommand::Status),
-        Command::Policy(command) => {
-            matches!(command, PolicyCommand::Set { .. } | PolicyCommand::Remove { .. })
-        }
-        Command::Settings(command) => {
-            matches!(command, SettingsCommand::Store { .. } | SettingsCommand::Restore { .. })
-        }
         Command::Runs(command) => matches!(
             command,
             RunsCommand::Resume(_)
@@ -115,11 +109,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
         return Err(CliError::denied("refused: a process of a server or skill may not decide for you")
             .with_hint("run the command in a terminal of your own"));
     }
-    let repairs = matches!(&cli.command, Command::Settings(command) if command.repairs_stored_settings());
-    let context = match repairs {
-        true => CliContext::load_without_stored_settings(cli.config.as_deref()).await?,
-        false => CliContext::load(cli.config.as_deref()).await?,
-    };
+    let context = CliContext::load(cli.config.as_deref()).await?;
     if let [_, ..] = context.untrusted_settings.as_slice() {
         let names = context.untrusted_settings.join(", ");
         output.message(&format!("note: ignored until trusted: {names}. Review it, then run: toolyard trust"));
@@ -156,8 +146,8 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
         }
         Command::Chat(arguments) => chat::run(arguments, &context, output).await,
         Command::Call(arguments) => Box::pin(call::run(arguments, &context, output)).await,
-        Command::Settings(command) => settings::run(command, &context, output).await,
-        Command::Doctor | Command::Completions { .. } => Ok(()),
+        Command::Settings(SettingsCommand::Show { all }) => settings::run(all, &context, output),
+        Command::Settings(SettingsCommand::Schema) | Command::Doctor | Command::Completions { .. } => Ok(()),
     }
 }
 

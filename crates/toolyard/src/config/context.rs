@@ -13,9 +13,7 @@ use toolyard_mcp_client::config::{McpServerConfig, ServerSettings};
 use toolyard_store::{Location, Store};
 use toolyard_tools::skill::{SkillFolder, SkillScope};
 
-use super::{
-    HashedFile, StoredSecrets, UntrustedFile, server_files::ServerCollection, stored_settings::StoredLayer,
-};
+use super::{HashedFile, StoredSecrets, UntrustedFile, server_files::ServerCollection};
 use crate::{error::CliError, terminal::progress::with_progress};
 
 const SETTINGS_FILE: &str = "toolyard.toml";
@@ -29,10 +27,8 @@ pub(crate) struct CliContext {
     pub(crate) settings: Settings,
     /// The files that were read, the operator's first.
     pub(crate) settings_files: Vec<PathBuf>,
-    /// The settings of the store and of each file that take effect, the lowest layer first.
+    /// The settings of each file that take effect, the lowest layer first.
     layers: Vec<SettingsLayer>,
-    /// The version of the settings in the store; 0 if nothing was ever stored, none if they are not used.
-    pub(crate) stored_settings_version: Option<i64>,
     /// Project settings that are ignored because their file is not trusted.
     pub(crate) untrusted_settings: Vec<String>,
     /// Project files that `toolyard trust` would trust.
@@ -65,12 +61,7 @@ pub(crate) struct CliContext {
 impl CliContext {
     /// Finds settings (`--config`, then the current folder and its ancestors, then the user's folder) and opens the store.
     pub(crate) async fn load(config: Option<&Path>) -> Result<Self, CliError> {
-        Self::load_with_stores(config, None, false).await
-    }
-
-    /// Like [`load`](Self::load) without the settings in the store, to repair them.
-    pub(crate) async fn load_without_stored_settings(config: Option<&Path>) -> Result<Self, CliError> {
-        Self::load_with_stores(config, None, true).await
+        Self::load_with_stores(config, None).await
     }
 
     /// The settings of all files, each with its origin, without secrets.
@@ -82,7 +73,7 @@ impl CliContext {
     /// Reads all settings files again. The stores stay the same, even if the files name others.
     pub(crate) async fn reload(&self) -> Result<Self, CliError> {
         let reloaded =
-            Self::load_with_stores(self.config.as_deref(), Some(self.operator_store.clone()), false).await?;
+            Self::load_with_stores(self.config.as_deref(), Some(self.operator_store.clone())).await?;
         Ok(Self { store: self.store.clone(), ..reloaded })
     }
 
@@ -90,7 +81,6 @@ impl CliContext {
     async fn load_with_stores(
         config: Option<&Path>,
         operator_store: Option<Option<Store>>,
-        ignores_stored_settings: bool,
     ) -> Result<Self, CliError> {
         let opens_stores = operator_store.is_none();
         let current_folder = current_folder()?;
@@ -107,16 +97,11 @@ impl CliContext {
             Some(store) => store,
             None => open_store(operator.settings(), operator_file.as_deref(), &data_folder).await?,
         };
-        let stored = match ignores_stored_settings {
-            true => StoredLayer::ignored(operator.settings()),
-            false => StoredLayer::read(operator.settings(), operator_store.as_ref()).await?,
-        };
-        let own =
-            OwnSettings::new(stored.layer, operator, operator_file.as_deref(), &user_folders.config_dir());
+        let own = OwnSettings::new(operator, operator_file.as_deref(), &user_folders.config_dir());
         // A file that came with a project has fewer rights than the user's own.
         let (file, store) = (project_file.as_ref(), operator_store.as_ref());
-        let project_settings = ProjectSettings::read(file, &own.layers, store, opens_stores).await?;
-        let (layers, mut settings) = project_settings.merge(&own.layers)?;
+        let project_settings = ProjectSettings::read(file, &own.layer, store, opens_stores).await?;
+        let (layers, mut settings) = project_settings.merge(&own.layer)?;
         let project_path = file.map(HashedFile::path);
         let project = project_folder(&current_folder, project_path);
         let mut collected = ServerCollection::default();
@@ -142,7 +127,6 @@ impl CliContext {
             settings,
             settings_files: settings_files.into_iter().flatten().map(Path::to_owned).collect(),
             layers,
-            stored_settings_version: stored.version,
             untrusted_settings: collected.untrusted_settings,
             untrusted_files: collected.untrusted_files,
             servers: collected.servers.into_values().collect(),
@@ -167,11 +151,6 @@ impl CliContext {
         self.operator_store.as_ref().ok_or_else(CliError::no_store)
     }
 
-    /// Whether the settings in the store have a server of this name.
-    pub(crate) fn is_stored_server(&self, name: &str) -> bool {
-        self.layers.iter().any(|layer| layer.is_stored() && layer.settings().servers.contains_key(name))
-    }
-
     /// The secrets that settings refer to.
     pub(crate) fn stored_secrets(&self) -> StoredSecrets {
         self.stored_secrets.clone()
@@ -192,38 +171,31 @@ fn user_folders() -> Result<impl AppStrategy, CliError> {
     })
 }
 
-/// The user's own settings: those in the store, and those of the operator's file above them.
+/// The user's own settings.
 struct OwnSettings {
-    layers: [SettingsLayer; 2],
+    layer: SettingsLayer,
     /// What relative paths are relative to: the operator's file, which may not exist.
     file: PathBuf,
 }
 
 impl OwnSettings {
-    fn new(
-        stored: SettingsLayer,
-        operator: SettingsLayer,
-        file: Option<&Path>,
-        config_folder: &Path,
-    ) -> Self {
+    fn new(layer: SettingsLayer, file: Option<&Path>, config_folder: &Path) -> Self {
         let file = file.map_or_else(|| config_folder.join(SETTINGS_FILE), Path::to_owned);
-        Self { layers: [stored, operator], file }
+        Self { layer, file }
     }
 
-    /// Adds their servers, and those of the user's mcp.json between them.
+    /// Adds the servers of the user's mcp.json, and above them those of the settings.
     fn add_servers(&self, collected: &mut ServerCollection, mcp_json: Option<&Path>) {
-        let [stored, operator] = &self.layers;
-        collected.add_settings(stored.settings(), Some(&self.file));
         if let Some(file) = mcp_json {
             collected.add_mcp_json(file);
         }
-        collected.add_settings(operator.settings(), Some(&self.file));
-        collected.own_variables.extend(self.layers.iter().flat_map(SettingsLayer::required_variables));
+        collected.add_settings(self.layer.settings(), Some(&self.file));
+        collected.own_variables.extend(self.layer.required_variables());
         collected.mark_as_own();
     }
 
     fn add_paths(&self, paths: &mut SettingsPaths) {
-        self.layers.iter().for_each(|layer| paths.add(layer.settings(), Some(&self.file), SkillScope::User));
+        paths.add(self.layer.settings(), Some(&self.file), SkillScope::User);
     }
 }
 
@@ -251,14 +223,14 @@ impl ProjectSettings {
     /// The whole file if it is trusted, otherwise its unprivileged keys.
     async fn read(
         file: Option<&HashedFile>,
-        own_layers: &[SettingsLayer],
+        own: &SettingsLayer,
         operator_store: Option<&Store>,
         opens_stores: bool,
     ) -> Result<Self, CliError> {
         let Some(file) = file else { return Ok(Self::none(operator_store)) };
         let layer = SettingsLayer::parse(file.text(), file.path())?;
         let (unprivileged, mut keys) = layer.clone().without_privileged_keys()?;
-        keys.extend(own_layers.iter().flat_map(|layer| unprivileged.overridden_keys(layer)));
+        keys.extend(unprivileged.overridden_keys(own));
         if keys.is_empty() {
             return Ok(Self { layer: unprivileged, ..Self::none(operator_store) });
         }
@@ -295,10 +267,11 @@ impl ProjectSettings {
     }
 
     /// All layers, the lowest first, and their settings: a trusted project is above the user's own, any other below.
-    fn merge(&self, own: &[SettingsLayer]) -> Result<(Vec<SettingsLayer>, Settings), SettingsError> {
-        let mut layers = own.to_vec();
-        let position = if self.untrusted.is_none() { layers.len() } else { 0 };
-        layers.insert(position, self.layer.clone());
+    fn merge(&self, own: &SettingsLayer) -> Result<(Vec<SettingsLayer>, Settings), SettingsError> {
+        let layers = match self.untrusted {
+            None => vec![own.clone(), self.layer.clone()],
+            Some(_) => vec![self.layer.clone(), own.clone()],
+        };
         let settings = SettingsLayer::merge(&layers)?;
         Ok((layers, settings))
     }
@@ -329,8 +302,8 @@ fn find_project_file(folder: &Path, user_file: Option<&Path>) -> Result<Option<H
     HashedFile::read(&path).map(Some).map_err(|error| SettingsError::Unreadable { path, error })
 }
 
-/// The operator's store. A configured store must open, and so must the default one if it exists: it may contain policies and
-/// callers. Without any, state is kept in memory.
+/// The operator's store. A configured store must open, and so must the default one if it exists: it may contain callers
+/// and approvals. Without any, state is kept in memory.
 async fn open_store(
     settings: &Settings,
     file: Option<&Path>,

@@ -10,8 +10,6 @@
 //! server_files.rs        collects MCP servers from settings and mcp.json files
 //! server_credentials.rs  environment variables, stored secrets and OAuth tokens for MCP servers
 //! secrets/               stored secrets that settings refer to, and their keys
-//! settings_document.rs   the settings that a command edits, in the file or in the store
-//! stored_settings.rs     settings in the store as a layer, and how gateways follow them
 //! files.rs               atomic file writes
 //! ```
 
@@ -25,8 +23,6 @@ pub(crate) mod running_hubs;
 pub(crate) mod secrets;
 mod server_credentials;
 mod server_files;
-mod settings_document;
-mod stored_settings;
 
 pub(crate) use context::CliContext;
 pub(crate) use decisions::{current_user, record_decision, record_decision_by};
@@ -34,5 +30,3 @@ pub(crate) use project_trust::HashedFile;
 pub(crate) use secrets::StoredSecrets;
 pub(crate) use server_credentials::ServerCredentials;
 pub(crate) use server_files::UntrustedFile;
-pub(crate) use settings_document::{SettingsDocument, SettingsPlace};
-pub(crate) use stored_settings::StoredSettingsWatch;

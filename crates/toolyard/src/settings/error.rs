@@ -70,12 +70,6 @@ pub enum SettingsError {
         /// A variable of the right kind.
         example: &'static str,
     },
-    /// The settings in the store have a key that only a file can set.
-    ///
-    /// Remedy: remove the key from the stored settings (`toolyard settings store FILE`), and set it in `toolyard.toml`
-    /// of each machine.
-    #[error("`{0}` can only be set in a file, not in the store")]
-    OnlyInFiles(&'static str),
     /// `store` is neither a URL of PostgreSQL nor a path.
     ///
     /// Remedy: write `store = "postgres://USER:PASSWORD@HOST/DATABASE"` or the path of a file.

@@ -1,4 +1,4 @@
-//! Merges settings in layers: defaults < store < user < trusted project. An untrusted project is below the store.
+//! Merges settings in layers: defaults < user < trusted project. An untrusted project is below the user.
 
 use std::{
     collections::BTreeSet,
@@ -15,9 +15,6 @@ use super::{Settings, SettingsError};
 const UNPRIVILEGED_TABLE: &str = "time";
 const SKILLS_TABLE: &str = "skills";
 const UNPRIVILEGED_SKILLS_KEY: &str = "folders";
-
-/// Keys that say which store holds the settings, or that must be known before the store is read.
-const KEYS_OF_FILES_ONLY: [&str; 3] = ["cluster", "store", "stored_settings"];
 
 /// Tables that are merged key by key. Any other value replaces that of the layer below as a whole: a key from one file must
 /// not be sent to a URL from another.
@@ -60,12 +57,10 @@ const STRICTEST_VALUES: [(&str, &str); 4] = [
     ("policy.default", "deny"),
 ];
 
-/// The settings of one file, or of the store, with the knowledge of which keys are set there.
+/// The settings of one file, with the knowledge of which keys are set there.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SettingsLayer {
-    /// The file; a description for the settings in the store.
     pub(super) path: PathBuf,
-    pub(super) is_stored: bool,
     pub(super) table: Table,
     settings: Settings,
 }
@@ -76,7 +71,7 @@ impl SettingsLayer {
         // Parsed from the text, so that errors name the line.
         let settings = Settings::parse(text, path)?;
         let table = toml::from_str(text).map_err(|error| invalid(path, error))?;
-        Ok(Self { path: path.to_owned(), is_stored: false, table, settings })
+        Ok(Self { path: path.to_owned(), table, settings })
     }
 
     /// The environment variables without a default to which its texts refer.
@@ -84,24 +79,6 @@ impl SettingsLayer {
         let mut names = BTreeSet::new();
         self.table.values().for_each(|value| add_variables(value, &mut names));
         names
-    }
-
-    /// Parses a version of the settings in the store.
-    ///
-    /// # Errors
-    /// Also if it has a key that only a file can set.
-    pub fn parse_stored(text: &str, version: i64) -> Result<Self, SettingsError> {
-        let path = PathBuf::from(format!("settings in the store (version {version})"));
-        let layer = Self::parse(text, &path)?;
-        match KEYS_OF_FILES_ONLY.iter().find(|key| layer.table.contains_key(**key)) {
-            Some(key) => Err(SettingsError::OnlyInFiles(key)),
-            None => Ok(Self { is_stored: true, ..layer }),
-        }
-    }
-
-    /// Whether these are the settings in the store.
-    pub fn is_stored(&self) -> bool {
-        self.is_stored
     }
 
     /// The settings of this file alone, with defaults for keys that it does not set.
@@ -164,7 +141,7 @@ impl SettingsLayer {
 
     fn from_table(table: Table, path: PathBuf) -> Result<Self, SettingsError> {
         let settings = table.clone().try_into().map_err(|error| invalid(&path, error))?;
-        Ok(Self { path, is_stored: false, table, settings })
+        Ok(Self { path, table, settings })
     }
 }
 

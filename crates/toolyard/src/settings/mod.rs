@@ -58,10 +58,6 @@ pub struct Settings {
     /// The durable store: the path of a SQLite file (relative to this file), a `postgres://…` URL, or a reference to an
     /// environment variable that holds either: `${TOOLYARD_STORE}`.
     pub store: Option<String>,
-    /// Whether settings in the store are in effect, too, which `toolyard servers add --store` and `toolyard settings store` change:
-    /// all gateways of the store follow them within seconds. Everybody who can write to the store can then start programs here. What a
-    /// file sets is above them. `false` by default.
-    pub stored_settings: bool,
     /// Which tool calls are journalled.
     pub journal: JournalSetting,
     /// What happens to a tool call whose audit record cannot be kept.

@@ -43,17 +43,13 @@ impl SettingsLayer {
                 let key = key_text(&path);
                 let secret = is_secret(&path) || secrets.contains(&key) || is_secret_url(&path, &value);
                 let value = if secret { reference_or_null(value) } else { redacted(value) };
-                let origin = layer.map_or(SettingOrigin::Default, |layer| match layer.is_stored {
-                    true => SettingOrigin::Store,
-                    false => SettingOrigin::File,
-                });
-                let file =
-                    layer.filter(|layer| !layer.is_stored).map(|layer| layer.path.display().to_string());
+                let origin = layer.map_or(SettingOrigin::Default, |_| SettingOrigin::File);
+                let file = layer.map(|layer| layer.path.display().to_string());
                 SettingValue { key, value, origin, file, secret, takes_effect_after_restart: false }
             })
             .collect();
         values.sort_by(|one, other| one.key.cmp(&other.key));
-        let files = layers.iter().filter(|layer| !layer.is_stored && !layer.path.as_os_str().is_empty());
+        let files = layers.iter().filter(|layer| !layer.path.as_os_str().is_empty());
         Ok(SettingsReport { files: files.map(|layer| layer.path.display().to_string()).collect(), values })
     }
 }

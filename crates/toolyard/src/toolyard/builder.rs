@@ -272,7 +272,7 @@ impl ToolyardBuilder {
         #[cfg(feature = "agent")]
         let models = self.build_models();
         #[cfg(feature = "agent")]
-        let policy_documents = self.configure_by_settings(&mut config, &models).await?;
+        self.configure_by_settings(&mut config, &models)?;
         #[cfg(feature = "store")]
         let persistence = {
             let lazily = self.loads_past_requests_lazily;
@@ -322,12 +322,7 @@ impl ToolyardBuilder {
             #[cfg(feature = "store")]
             persistence,
             #[cfg(feature = "agent")]
-            reloadable: crate::reload::Reloadable::new(
-                self.settings,
-                agents,
-                policy_folder,
-                policy_documents,
-            ),
+            reloadable: crate::reload::Reloadable::new(self.settings, agents, policy_folder),
             #[cfg(feature = "agent")]
             approver: self.approver,
             #[cfg(feature = "gateway")]
@@ -465,12 +460,7 @@ impl ToolyardBuilder {
         models
     }
 
-    /// Configures the hub. Returns the policies in effect.
-    async fn configure_by_settings(
-        &self,
-        config: &mut HubConfig,
-        models: &crate::Models,
-    ) -> Result<crate::policy::PolicyDocuments, Error> {
+    fn configure_by_settings(&self, config: &mut HubConfig, models: &crate::Models) -> Result<(), Error> {
         let toolyard_hub::HubSettings { rules, capabilities, limits, retry, synthesizer } =
             crate::reload::hub_settings(&self.settings, models);
         config.rules = rules;
@@ -486,15 +476,10 @@ impl ToolyardBuilder {
         }
         config.breaker = self.settings.call.breaker();
         let folder = self.working_directory.as_deref().unwrap_or(std::path::Path::new("."));
-        #[cfg(feature = "store")]
-        let stored = crate::policy::stored_policies(self.store.as_ref()).await?;
-        #[cfg(not(feature = "store"))]
-        let stored = Vec::new();
-        let policy_documents = crate::policy::PolicyDocuments::read(&self.settings, folder, stored)?;
-        config.policy = crate::policy::hub_policy(&self.settings, &policy_documents)?;
+        config.policy = crate::policy::hub_policy(&self.settings, folder)?;
         let quota = crate::quotas::hub_quota(&self.settings, self.quota_budgets(), None);
         config.quota = quota.map_err(crate::SettingsError::from)?;
-        Ok(policy_documents)
+        Ok(())
     }
 
     /// The store as far as quotas need it; none without a store.

@@ -476,3 +476,17 @@ fn a_misspelt_store_url_creates_no_file() {
     assert!(output.contains("expected `postgres://") && output.ends_with("--- exit 2"), "{output}");
     assert_eq!(std::fs::read_dir(home.project()).unwrap().count(), 2, "only the settings and .git are there");
 }
+
+#[test]
+fn a_store_that_exists_but_cannot_be_opened_is_not_ignored() {
+    let home = TestHome::new();
+    let call = ["call", "calculate", r#"{"expression": "1"}"#];
+    assert!(!home.run(&call).contains("exit"), "this creates the store");
+    let database = home.folder.path().join("data/toolyard/toolyard.db");
+    for suffix in ["-wal", "-shm"] {
+        let _ = std::fs::remove_file(format!("{}{suffix}", database.display()));
+    }
+    std::fs::write(&database, "This is no database. ".repeat(500)).unwrap();
+    let refused = home.run(&call);
+    assert!(refused.contains("toolyard.db") && refused.ends_with("--- exit 1"), "{refused}");
+}

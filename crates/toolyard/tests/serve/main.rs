@@ -32,8 +32,6 @@ mod running_hub;
 mod settings_api;
 mod stdio;
 mod stopping;
-mod stored_policies;
-mod stored_settings;
 mod telemetry;
 #[path = "../common/test_home.rs"]
 mod test_home;

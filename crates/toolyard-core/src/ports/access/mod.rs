@@ -5,5 +5,4 @@ pub(crate) mod call_policy;
 pub(crate) mod call_quota;
 pub(crate) mod callers;
 pub(crate) mod person_sign_in;
-pub(crate) mod policies;
 pub(crate) mod quota_budgets;

@@ -32,7 +32,7 @@ pub enum AuditedDecision {
     ChangeAgent,
     /// A caller with an API key is added, gets another key or is revoked.
     ChangeCaller,
-    /// A policy in the store is set or removed, or a policy file is loaded.
+    /// A policy file is loaded.
     ChangePolicy,
     /// A stored secret is set or removed, or the key of stored secrets is changed.
     ChangeSecret,

@@ -5,12 +5,10 @@ mod callers;
 mod data_owners;
 mod journal;
 mod maintenance;
-mod policies;
 mod quotas;
 mod records;
 mod retention;
 mod session_leases;
-mod stored_settings;
 
 use std::{
     collections::HashSet,
@@ -25,11 +23,11 @@ use sqlx::{Connection as _, Executor as _};
 use toolyard_core::{
     AgentDefinitions as _, ApprovalId, ApprovalKind, ApprovalOutcome, Approvals, ArgumentExample,
     ArgumentExamples as _, Audit, AuditRecord, CallRecord, CallerStore as _, ContentHash, ConversationId,
-    ConversationMessage, Conversations, DataOwner, ErrorKind, FinishedStep, History, Journal, JournalError,
-    PastRequest, PastRequests, PolicyStore as _, RawJson, Resolution, ResultRef, ResultShape,
+    ConversationMessage, Conversations, DataOwner, ErrorKind, FinishedStep, History,
+    Journal, JournalError, PastRequest, PastRequests, RawJson, Resolution, ResultRef, ResultShape,
     ResultShapes as _, Results, ResultsError, RevisionFamily, RunId, RunLog, RunState, ServerRecord, Servers,
     SkillDescriptionCache, SourceId, StepStart, StepState, StoredCaller, StoredDefinition, StoredKey,
-    StoredSettings as _, TrustDecision,
+    TrustDecision,
 };
 use toolyard_store::{
     AuditConfig, AuditQuery, AuditVerification, Engine, Location, ResultRetention, Retention, Store,
@@ -41,12 +39,10 @@ use callers::*;
 use data_owners::*;
 use journal::*;
 use maintenance::*;
-use policies::*;
 use quotas::*;
 use records::*;
 use retention::*;
 use session_leases::*;
-use stored_settings::*;
 
 use crate::common::{TestStore, json, repeatable_intent, write_intent};
 
@@ -89,11 +85,8 @@ crate::on_both_engines!(
     agents_are_added_replaced_and_removed,
     callers_are_added_get_other_keys_and_are_revoked_for_ever,
     callers_survive_export_and_import,
-    policies_are_set_replaced_removed_and_audited,
     old_audit_records_are_removed_and_the_rest_stays_verifiable,
     ended_runs_are_removed_and_unclear_ones_are_kept,
-    settings_have_versions_and_changes_are_audited,
-    of_concurrent_changes_one_wins,
     runs_are_listed_page_by_page,
     runs_of_an_owner_are_listed_page_by_page,
     conversations_are_stored_and_queried,

@@ -17,7 +17,7 @@ use self::client_files::{ClientFile, UntrustedFiles};
 use crate::{
     cli::ImportArgs,
     commands::{line_diff::changed_lines, servers::edit::print_reload_note},
-    config::{CliContext, SettingsPlace, StoredSecrets, operator_file},
+    config::{CliContext, StoredSecrets, operator_file},
     error::CliError,
     terminal::{Output, confirm, pluralize},
 };
@@ -87,8 +87,7 @@ pub(super) async fn run(
         let servers = pluralize(planned.added.len() + replaced_count(&planned, arguments.replace), "server");
         output.message(&format!("Wrote {servers} to {}", settings_file.display()));
         print_stored_secrets(&stored_names, &stored_secrets, output)?;
-        let place = SettingsPlace::File(context.operator_file.clone());
-        print_reload_note(&place, context, output);
+        print_reload_note(context, output);
         output.message(
             "  hint: check them with `toolyard doctor`, start each once with `toolyard servers test`",
         );

@@ -8,7 +8,7 @@ use toolyard::{Settings, settings::ModelSettings};
 use crate::{
     cli::AddModelArgs,
     commands::servers::edit::print_change,
-    config::{CliContext, SettingsPlace, operator_file},
+    config::{CliContext, operator_file},
     error::CliError,
     terminal::Output,
 };
@@ -34,7 +34,7 @@ pub(super) async fn add(model: &AddModelArgs, context: &CliContext, output: &Out
     let text = document.to_string();
     Settings::parse(&text, &file)?;
     operator_file::write(&file, &text, &format!("model {} added", model.name), context).await?;
-    print_change(output, "model", &model.name, "added", &SettingsPlace::File(file));
+    print_change(output, "model", &model.name, "added", &file);
     output.message(&format!("  hint: test it: toolyard models test {}", model.name));
     Ok(())
 }
@@ -55,7 +55,7 @@ pub(super) async fn remove(name: &str, context: &CliContext, output: &Output) ->
     }
     let text = document.to_string();
     operator_file::write(&file, &text, &format!("model {name} removed"), context).await?;
-    print_change(output, "model", name, "removed", &SettingsPlace::File(file));
+    print_change(output, "model", name, "removed", &file);
     Ok(())
 }
 

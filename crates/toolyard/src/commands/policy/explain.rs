@@ -22,7 +22,7 @@ pub(super) async fn run(
     context: &CliContext,
     output: &Output,
 ) -> Result<(), CliError> {
-    let policy = load(context).await?;
+    let policy = load(context)?;
     let toolyard = open(context).await?;
     discover(&toolyard, context, output).await?;
     let outcome = explain(&arguments, &policy, &toolyard, output);

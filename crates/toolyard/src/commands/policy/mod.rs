@@ -1,7 +1,6 @@
-//! `toolyard policy`: validates, tests, explains and stores policies.
+//! `toolyard policy`: validates, tests and explains policies.
 
 mod explain;
-mod stored;
 
 use std::path::{Path, PathBuf};
 
@@ -22,26 +21,19 @@ pub(super) async fn run(
     output: &Output,
 ) -> Result<(), CliError> {
     match command {
-        PolicyCommand::Check { files } => check(files, context, output).await,
-        PolicyCommand::Test { file } => test(&file, context, output).await,
-        PolicyCommand::Set { name, file } => stored::set(&name, &file, context, output).await,
-        PolicyCommand::List => stored::list(context, output).await,
-        PolicyCommand::Remove { name } => stored::remove(&name, context, output).await,
+        PolicyCommand::Check { files } => check(files, context, output),
+        PolicyCommand::Test { file } => test(&file, context, output),
         PolicyCommand::Explain(arguments) => explain::run(arguments, context, output).await,
     }
 }
 
-async fn check(files: Vec<PathBuf>, context: &CliContext, output: &Output) -> Result<(), CliError> {
-    // Named files are checked alone, the policies of the settings together with those of the store.
-    let (files, stored) = match files.is_empty() {
-        true => (context.settings.policy.files.clone(), stored::read(context).await?),
-        false => (files, Vec::new()),
-    };
-    if files.is_empty() && stored.is_empty() {
+fn check(files: Vec<PathBuf>, context: &CliContext, output: &Output) -> Result<(), CliError> {
+    let files = if files.is_empty() { context.settings.policy.files.clone() } else { files };
+    if files.is_empty() {
         return Err(CliError::usage("there are no policies")
             .with_hint("name a file: toolyard policy check FILE, or set `[policy] files` in toolyard.toml"));
     }
-    let (policies, problems, warnings) = match load_policy_files(&context.settings, &files, &stored) {
+    let (policies, problems, warnings) = match load_policy_files(&context.settings, &files) {
         Ok(policy) => (policy.policy_count(), Vec::new(), policy.warnings().to_vec()),
         Err(PolicyLoadError::Invalid(error)) => (0, error.problems, Vec::new()),
         Err(other) => {
@@ -51,7 +43,6 @@ async fn check(files: Vec<PathBuf>, context: &CliContext, output: &Output) -> Re
     if output.is_json() {
         output.json(&json!({
             "files": files,
-            "stored": stored.iter().map(|policy| &policy.name).collect::<Vec<_>>(),
             "policies": policies,
             "problems": problems.iter().map(problem_json).collect::<Vec<_>>(),
             "warnings": warnings.iter().map(problem_json).collect::<Vec<_>>(),
@@ -66,14 +57,7 @@ async fn check(files: Vec<PathBuf>, context: &CliContext, output: &Output) -> Re
         warnings.iter().for_each(|warning| output.line(&format!("warning: {warning}")));
         if problems.is_empty() {
             let policies = count(policies, "policy", "policies");
-            let places = match (files.len(), stored.len()) {
-                (files, 0) => pluralize(files, "file"),
-                (0, stored) => format!("{} of the store", pluralize(stored, "document")),
-                (files, stored) => {
-                    format!("{} and {} of the store", pluralize(files, "file"), pluralize(stored, "document"))
-                }
-            };
-            output.line(&format!("{policies} in {places}, all valid"));
+            output.line(&format!("{policies} in {}, all valid", pluralize(files.len(), "file")));
         }
     }
     if problems.is_empty() {
@@ -92,14 +76,14 @@ fn problem_json(problem: &PolicyProblem) -> Value {
     json!({"file": file, "line": line, "policy": policy, "message": message, "hint": hint})
 }
 
-async fn test(file: &Path, context: &CliContext, output: &Output) -> Result<(), CliError> {
+fn test(file: &Path, context: &CliContext, output: &Output) -> Result<(), CliError> {
     let cases = read_cases(file)?;
     let policy = match cases.policies.as_slice() {
-        [] => load(context).await?,
+        [] => load(context)?,
         files => {
             let folder = file.parent().unwrap_or(Path::new("."));
             let files: Vec<PathBuf> = files.iter().map(|file| folder.join(file)).collect();
-            load_policy_files(&context.settings, &files, &[]).map_err(unusable)?
+            load_policy_files(&context.settings, &files).map_err(unusable)?
         }
     };
     let mut results = Vec::new();
@@ -152,9 +136,9 @@ fn read_cases(file: &Path) -> Result<PolicyCases, CliError> {
     })
 }
 
-/// The policies and patterns of the settings, and the policies of the store.
-async fn load(context: &CliContext) -> Result<Policy, CliError> {
-    load_policy(&context.settings, Path::new("."), &stored::read(context).await?).map_err(unusable)
+/// The policies and patterns of the settings.
+fn load(context: &CliContext) -> Result<Policy, CliError> {
+    load_policy(&context.settings, Path::new(".")).map_err(unusable)
 }
 
 fn unusable(error: PolicyLoadError) -> CliError {

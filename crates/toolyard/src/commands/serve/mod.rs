@@ -45,7 +45,7 @@ use self::{
     callers::CallerAuthentication,
     cluster::Cluster,
     operator::OperatorSettings,
-    policies::{follow_stored_policies, record_policy_files},
+    policies::record_policy_files,
     readiness::GatewayReadiness,
     reload::{RunningGateway, RunningHttp},
     secrets::Secrets,
@@ -293,7 +293,6 @@ impl RunningGateway<'_> {
             }
             () = server_log::watch(toolyard) => Ok(()),
             () = self.reload_when_asked() => Ok(()),
-            () = follow_stored_policies(toolyard) => Ok(()),
             () = resume_orphaned_runs(agents.as_ref(), output) => Ok(()),
             () = cluster::keep(cluster) => Ok(()),
             () = retention::keep(toolyard) => Ok(()),
@@ -347,7 +346,6 @@ async fn run_stdio(
     let ended = tokio::select! {
         ended = serve_stdio(server, tokio::io::stdin(), tokio::io::stdout(), interrupt_signal()) => ended,
         () = running.reload_when_asked() => Ok(()),
-        () = follow_stored_policies(&toolyard) => Ok(()),
     };
     shut_down(&toolyard, agents.as_ref(), None, context, output).await?;
     ended.map_err(|error| CliError::failed(error.to_string()))

@@ -1,5 +1,4 @@
-//! Reloads the settings on SIGHUP, and when the user or a command such as `toolyard servers add` changed the operator's file or the
-//! settings in the store.
+//! Reloads the settings on SIGHUP, and when the user or a command such as `toolyard servers add` changed the operator's file.
 //! Connections, calls and runs go on; settings that cannot be used change nothing.
 
 use std::{pin::pin, sync::Arc, time::Duration};
@@ -27,7 +26,7 @@ use super::{
 use crate::{
     cli::ServeArgs,
     commands::models::tool_calling_cache,
-    config::{CliContext, StoredSettingsWatch, record_decision, running_hubs::ReloadRequests},
+    config::{CliContext, record_decision, running_hubs::ReloadRequests},
     error::CliError,
     terminal::{logging::SETTINGS_TARGET, progress::HangupSignals},
 };
@@ -66,8 +65,6 @@ struct SettingsInEffect {
     skill_folders: Vec<std::path::PathBuf>,
     /// Problems of servers that were there before.
     server_problems: Vec<String>,
-    /// The version of the settings in the store.
-    stored_version: Option<i64>,
 }
 
 impl RunningGateway<'_> {
@@ -79,11 +76,9 @@ impl RunningGateway<'_> {
             profiles: self.all_profiles(&serve).unwrap_or_default(),
             skill_folders: skill_folders(self.context),
             server_problems: self.context.server_problems.clone(),
-            stored_version: self.context.stored_settings_version,
         };
-        let mut watch = StoredSettingsWatch::default();
         loop {
-            let new_version = self.next_request(&watch, in_effect.stored_version).await;
+            self.next_request().await;
             self.requests.note_reload();
             tracing::info!(target: SETTINGS_TARGET, "reloading settings");
             match warn_if_slow(Box::pin(reload(self, &in_effect))).await {
@@ -92,9 +87,6 @@ impl RunningGateway<'_> {
                     tracing::info!(target: SETTINGS_TARGET, "settings reloaded{}", describe(&report));
                 }
                 Err(error) => {
-                    if let Some(version) = new_version {
-                        watch.note_failure(version);
-                    }
                     let hint = error.hint().map(|hint| format!("; hint: {hint}")).unwrap_or_default();
                     tracing::error!(
                         target: SETTINGS_TARGET,
@@ -108,8 +100,8 @@ impl RunningGateway<'_> {
 }
 
 impl RunningGateway<'_> {
-    /// Waits for a reason to reload. Returns the new version of the settings in the store if that is it.
-    async fn next_request(&mut self, watch: &StoredSettingsWatch, version: Option<i64>) -> Option<i64> {
+    /// Waits for a reason to reload.
+    async fn next_request(&mut self) {
         // On stdio, SIGHUP ends the process; on a terminal, it means that the terminal was closed.
         let hangups = self.http.as_mut().filter(|http| !http.is_interactive).map(|http| &mut http.hangups);
         let hangup = async {
@@ -119,9 +111,8 @@ impl RunningGateway<'_> {
             }
         };
         tokio::select! {
-            () = hangup => None,
-            () = self.requests.next() => None,
-            version = watch.changed(self.context.operator_store.as_ref(), version) => Some(version),
+            () = hangup => {}
+            () = self.requests.next() => {}
         }
     }
 
@@ -172,7 +163,6 @@ async fn reload(
         profiles: gateway.all_profiles(&serve)?,
         skill_folders: skill_folders(&context),
         server_problems: context.server_problems.clone(),
-        stored_version: context.stored_settings_version,
     };
     let rules = match &gateway.http {
         Some(http) => {

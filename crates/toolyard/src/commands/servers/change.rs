@@ -1,5 +1,5 @@
 //! `toolyard servers edit`, `enable`, `disable`, `trust` and `untrust`: changes settings of one server and preserves the rest
-//! of the file, or of the settings in the store.
+//! of the file.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,10 @@ use toolyard_mcp_client::{
     config::{STORED_SECRET_PREFIX, ServerSettings, change_server},
 };
 
-use super::edit::{missing, missing_hint, print_change, print_reload_note};
+use super::edit::{missing, print_change, print_reload_note};
 use crate::{
     cli::EditServerArgs,
-    config::{CliContext, SettingsDocument, SettingsPlace, current_user},
+    config::{CliContext, current_user, operator_file},
     error::CliError,
     terminal::{Output, confirm, read_secret},
 };
@@ -23,13 +23,13 @@ const MIN_SIMILARITY: f32 = 0.7;
 
 /// Sets whether a server is used.
 pub(super) async fn set_enabled(
-    (name, is_stored): (&str, bool),
+    name: &str,
     is_enabled: bool,
     context: &CliContext,
     output: &Output,
 ) -> Result<(), CliError> {
     let action = if is_enabled { "enabled" } else { "disabled" };
-    change((name, is_stored), action, context, output, |settings| {
+    change(name, action, context, output, |settings| {
         settings.enabled = is_enabled;
         Ok(())
     })
@@ -38,7 +38,7 @@ pub(super) async fn set_enabled(
 
 /// Sets whether the effects that a server states are believed.
 pub(super) async fn set_trusted(
-    (name, is_stored): (&str, bool),
+    name: &str,
     is_trusted: bool,
     yes: bool,
     context: &CliContext,
@@ -54,7 +54,7 @@ pub(super) async fn set_trusted(
         }
     }
     let action = if is_trusted { "trusted" } else { "no longer trusted" };
-    change((name, is_stored), action, context, output, |settings| {
+    change(name, action, context, output, |settings| {
         settings.trusted = is_trusted;
         Ok(())
     })
@@ -68,7 +68,7 @@ pub(super) async fn edit(
 ) -> Result<(), CliError> {
     let name = &arguments.name;
     let mut secret = None;
-    change((name, arguments.store), "changed", context, output, |settings| {
+    change(name, "changed", context, output, |settings| {
         let mut edited = edit_settings(settings, &arguments.set, &arguments.unset)?;
         if let Some(variable) = &arguments.secret {
             refer_to_secret(&mut edited, name, variable)?;
@@ -84,52 +84,48 @@ pub(super) async fn edit(
 
 /// Changes a server of the operator's settings, and says so.
 async fn change(
-    (name, is_stored): (&str, bool),
+    name: &str,
     action: &str,
     context: &CliContext,
     output: &Output,
     change: impl FnOnce(&mut ServerSettings) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
-    let (place, warnings) =
-        change_settings((name, is_stored), action, &current_user(), context, change).await?;
+    let (file, warnings) = change_settings(name, action, &current_user(), context, change).await?;
     for warning in warnings {
         output.message(&format!("note: {warning}"));
     }
-    print_change(output, "server", name, action, &place);
-    print_reload_note(&place, context, output);
+    print_change(output, "server", name, action, &file);
+    print_reload_note(context, output);
     Ok(())
 }
 
-/// Changes a server of the operator's settings. Returns where they are, and warnings.
+/// Changes a server of the operator's settings file. Returns the file, and warnings.
 pub(super) async fn change_settings(
-    (name, is_stored): (&str, bool),
+    name: &str,
     action: &str,
     changed_by: &str,
     context: &CliContext,
     change: impl FnOnce(&mut ServerSettings) -> Result<(), CliError>,
-) -> Result<(SettingsPlace, Vec<String>), CliError> {
-    let document = SettingsDocument::read(is_stored, context).await?;
-    let path = PathBuf::from(document.place.to_string());
-    let Some(mut settings) = Settings::parse(&document.text, &path)?.servers.remove(name) else {
+) -> Result<(PathBuf, Vec<String>), CliError> {
+    let (file, text) = operator_file::read(context)?;
+    let Some(mut settings) = Settings::parse(&text, &file)?.servers.remove(name) else {
         let is_elsewhere = context.servers.iter().any(|server| server.id.as_str() == name);
-        let hint = missing_hint(name, is_stored, context).unwrap_or(match is_elsewhere {
+        let hint = match is_elsewhere {
             true => "change servers of a project or an mcp.json in that file",
             false => "list servers: toolyard servers list",
-        });
-        return Err(CliError::usage(missing(&document.place, name)).with_hint(hint));
+        };
+        return Err(CliError::usage(missing(&file, name)).with_hint(hint));
     };
     let before = settings.clone();
     change(&mut settings)?;
     let invalid = |error: &dyn std::fmt::Display| CliError::usage(error.to_string());
     settings.clone().into_config(name, &context.config_folder).map_err(|error| invalid(&error))?;
-    let text = change_server(&document.text, name, &settings).map_err(|error| invalid(&error))?;
-    let place: SettingsPlace = match text {
-        Some(text) if settings != before => {
-            document.replace_by(changed_by, &text, &format!("server {name} {action}"), context).await?
-        }
-        _ => document.place,
-    };
-    Ok((place, settings.warnings(name)))
+    let text = change_server(&text, name, &settings).map_err(|error| invalid(&error))?;
+    if let Some(text) = text.filter(|_| settings != before) {
+        let change = format!("server {name} {action}");
+        operator_file::write_by(changed_by, &file, &text, &change, context).await?;
+    }
+    Ok((file, settings.warnings(name)))
 }
 
 /// The settings with changed and removed keys.

@@ -44,19 +44,15 @@ pub(super) async fn run(
 ) -> Result<(), CliError> {
     match command {
         ServersCommand::Add(server) => return edit::add(server, context, output).await,
-        ServersCommand::Remove { name, store } => return edit::remove(&name, store, context, output).await,
+        ServersCommand::Remove { name } => return edit::remove(&name, context, output).await,
         ServersCommand::Edit(arguments) => return change::edit(&arguments, context, output).await,
-        ServersCommand::Enable { name, store } => {
-            return change::set_enabled((&name, store), true, context, output).await;
+        ServersCommand::Enable { name } => return change::set_enabled(&name, true, context, output).await,
+        ServersCommand::Disable { name } => return change::set_enabled(&name, false, context, output).await,
+        ServersCommand::Trust { name, yes } => {
+            return change::set_trusted(&name, true, yes, context, output).await;
         }
-        ServersCommand::Disable { name, store } => {
-            return change::set_enabled((&name, store), false, context, output).await;
-        }
-        ServersCommand::Trust { name, store, yes } => {
-            return change::set_trusted((&name, store), true, yes, context, output).await;
-        }
-        ServersCommand::Untrust { name, store } => {
-            return change::set_trusted((&name, store), false, true, context, output).await;
+        ServersCommand::Untrust { name } => {
+            return change::set_trusted(&name, false, true, context, output).await;
         }
         ServersCommand::Stop { name } => return stop(&name, context, output),
         ServersCommand::Logs { name, lines } => return logs::show(&name, lines, context, output),

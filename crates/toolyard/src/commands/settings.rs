@@ -6,7 +6,7 @@ use toolyard_gateway::{SettingOrigin, SettingValue};
 use crate::{config::CliContext, error::CliError, terminal::Output};
 
 /// Prints the settings; those that nobody set only with `all` or as JSON.
-pub(super) fn show(all: bool, context: &CliContext, output: &Output) -> Result<(), CliError> {
+pub(super) fn run(all: bool, context: &CliContext, output: &Output) -> Result<(), CliError> {
     let report = context.settings_report()?;
     if output.is_json() {
         output.json(&report);
@@ -33,7 +33,6 @@ fn row(setting: &SettingValue) -> [String; 3] {
     let origin = match setting.origin {
         SettingOrigin::Default => "default".to_owned(),
         SettingOrigin::File => setting.file.clone().unwrap_or_default(),
-        SettingOrigin::Store => "store".to_owned(),
         SettingOrigin::CommandLine => "command line".to_owned(),
     };
     [setting.key.clone(), value, origin]

@@ -1,0 +1,6 @@
+-- Policies and settings are in files only.
+
+DROP TABLE policies;
+DROP TABLE settings_versions;
+
+PRAGMA user_version = 20;
