@@ -4,8 +4,8 @@ use std::{fmt::Write as _, sync::Arc};
 
 use serde_json::json;
 use toolyard_core::{
-    CallerIdentity, EffectiveHints, PolicyDecision, PolicyRequest, PolicySubject, PolicyTool, RawJson,
-    ToolHints,
+    CallPolicy as _, CallerIdentity, EffectiveHints, PolicyDecision, PolicyRequest, PolicySubject,
+    PolicyTool, RawJson, ToolHints,
 };
 use toolyard_policy::{DefaultDecision, PatternRules, Policy, PolicySource};
 

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The schema of policies; each policy completes it by the arguments and claims that it reads.
-pub const SCHEMA: &str = include_str!("schema.cedarschema");
+const SCHEMA: &str = include_str!("schema.cedarschema");
 
 /// A file with policies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,17 +147,7 @@ impl Compiler {
             from += found + text.len().max(1);
             let id = policy.annotation("id").filter(|id| !id.is_empty());
             let id = id.map_or_else(|| format!("{}:{line}", source.name), str::to_owned);
-            let id = self.distinct_id(source, id);
             self.add_policy(&Located { source, line, id: id.into() }, policy);
-        }
-    }
-
-    /// The id, with the file if a policy of another file has it already. Files and stored policies change independently of each
-    /// other, so that an id that several of them use must not make all policies unusable.
-    fn distinct_id(&self, source: &PolicySource, id: String) -> String {
-        match self.places.get(id.as_str()) {
-            Some((file, _)) if *file != source.name => format!("{}:{id}", source.name),
-            _ => id,
         }
     }
 

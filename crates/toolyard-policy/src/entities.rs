@@ -7,10 +7,12 @@ use cedar_policy::{
 };
 use toolyard_core::{CallerIdentity, Capability, PolicySubject, PolicyTool, SourceKind};
 
+use crate::values::record_of_map;
+
 /// The id of the person at this machine: the command line, stdio, the library, or the gateway's own token.
-pub const LOCAL_CALLER: &str = "local";
+const LOCAL_CALLER: &str = "local";
 /// The id of callers of a gateway that needs no credential.
-pub const ANONYMOUS_CALLER: &str = "anonymous";
+const ANONYMOUS_CALLER: &str = "anonymous";
 
 /// The types of entities, parsed once.
 #[derive(Debug)]
@@ -26,8 +28,8 @@ pub(crate) struct EntityTypes {
 
 /// The caller or the tool cannot be written as a Cedar entity; the call is denied.
 ///
-/// Remedy: see the text; names of groups and claims come from the issuer. Report it with the call if the values look
-/// harmless.
+/// Remedy: see the text; groups and claims come from the issuer: a claim that a policy reads has at most 32 nested levels and
+/// 10,000 values. Report it with the call if the values look harmless.
 #[derive(Debug, thiserror::Error)]
 #[error("the caller or the tool cannot be compared with the policies: {0}")]
 pub(crate) struct EntityError(String);
@@ -91,7 +93,7 @@ impl EntityTypes {
             ("name".to_owned(), text(&identity.name)),
             ("groups".to_owned(), texts(identity.groups.iter().map(String::as_str))),
             ("scopes".to_owned(), texts(identity.scopes.iter().map(String::as_str))),
-            ("claims".to_owned(), crate::values::record_of_map(&identity.claims, claims)),
+            ("claims".to_owned(), record_of_map(&identity.claims, claims).map_err(describe)?),
         ]);
         let groups: HashSet<EntityUid> =
             identity.groups.iter().map(|group| entity(&self.group, group)).collect();
@@ -118,7 +120,7 @@ impl EntityTypes {
 }
 
 /// The id of a caller in policies: `ISSUER#SUBJECT`, [`LOCAL_CALLER`] or [`ANONYMOUS_CALLER`]. An issuer contains no `#`.
-pub fn caller_id(identity: Option<&CallerIdentity>) -> String {
+fn caller_id(identity: Option<&CallerIdentity>) -> String {
     match identity {
         Some(identity) if identity.is_distinguished() => format!("{}#{}", identity.issuer, identity.subject),
         Some(identity) if identity.is_anonymous() => ANONYMOUS_CALLER.to_owned(),

@@ -4,7 +4,7 @@
 //! one [`PolicyDecision`](toolyard_core::PolicyDecision): deny overrides ask, ask overrides allow.
 //!
 //! ```
-//! use toolyard_core::{EffectiveHints, PolicyRequest, PolicySubject, PolicyTool, RawJson, ToolHints};
+//! use toolyard_core::{CallPolicy, EffectiveHints, PolicyRequest, PolicySubject, PolicyTool, RawJson, ToolHints};
 //! use toolyard_policy::{DefaultDecision, PatternRules, Policy, PolicySource};
 //!
 //! let text = r#"
@@ -37,13 +37,11 @@
 //! values.rs           JSON as Cedar values
 //! patterns.rs         the patterns of `[approvals]`
 //! matched_rules.rs    what follows from the rules that apply
-//! cases.rs            test cases
 //! cache.rs            what does not depend on arguments, computed once
 //! ```
 
 mod attribute_usage;
 mod cache;
-mod cases;
 mod compile;
 mod entities;
 mod error;
@@ -53,9 +51,7 @@ mod policy;
 mod type_checks;
 mod values;
 
-pub use cases::{CaseCaller, CaseTool, ExpectedDecision, PolicyCase, PolicyCases, UnknownCaller};
-pub use compile::{PolicySource, SCHEMA};
-pub use entities::{ANONYMOUS_CALLER, LOCAL_CALLER, caller_id};
+pub use compile::PolicySource;
 pub use error::{PolicyError, PolicyProblem};
 pub use matched_rules::DefaultDecision;
 pub use patterns::PatternRules;

@@ -15,13 +15,6 @@ pub struct PatternRules {
     pub deny: Vec<String>,
 }
 
-impl PatternRules {
-    /// Whether there is no pattern.
-    pub fn is_empty(&self) -> bool {
-        self.allow.is_empty() && self.ask.is_empty() && self.deny.is_empty()
-    }
-}
-
 /// The first pattern of a list that matches, as it is named in decisions.
 pub(crate) fn first_match(list: &str, patterns: &[String], tool: &PolicyTool) -> Option<Arc<str>> {
     let matches = |pattern: &&String| ToolPattern::parse(pattern).matches(&tool.name, tool.source.as_str());

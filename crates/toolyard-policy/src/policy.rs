@@ -58,11 +58,6 @@ struct ArgumentRules {
 }
 
 impl Policy {
-    /// Patterns only.
-    pub fn of_patterns(patterns: PatternRules, default: DefaultDecision) -> Self {
-        Self { patterns, default, cedar: None, warnings: Vec::new() }
-    }
-
     /// Reads and validates policies. Either all of them are used, or none.
     pub fn load(
         sources: &[PolicySource],
@@ -84,40 +79,9 @@ impl Policy {
         self.cedar.as_ref().map_or(0, |cedar| cedar.rules.len())
     }
 
-    /// The ids of the policies.
-    pub fn policy_ids(&self) -> impl Iterator<Item = &str> {
-        self.cedar.iter().flat_map(|cedar| cedar.rules.iter().map(|rule| &*rule.id))
-    }
-
     /// Whether more than patterns decide: these a hub and its agents apply by themselves.
     pub fn has_more_than_patterns(&self) -> bool {
         self.cedar.is_some() || self.default == DefaultDecision::Deny
-    }
-
-    /// Whether all calls get the default decision of a gateway without policies.
-    pub fn is_empty(&self) -> bool {
-        self.patterns.is_empty() && self.cedar.is_none() && self.default == DefaultDecision::Allow
-    }
-
-    /// Decides about one call.
-    pub fn decide(&self, request: &PolicyRequest<'_>) -> PolicyDecision {
-        let Some(cedar) = &self.cedar else {
-            return self.matched_patterns(request.tool).conclude(request.tool, self.default);
-        };
-        let partial = cedar.partial_decisions.get_or_insert(&request.subject, request.tool, || {
-            self.partial_decision(cedar, &request.subject, request.tool)
-        });
-        match (&partial.decision, &partial.by_arguments) {
-            (Some(decision), _) => decision.clone(),
-            (None, None) => partial.matched.conclude(request.tool, self.default),
-            (None, Some(rules)) => {
-                let mut matched = partial.matched.clone();
-                if let Err(error) = cedar.add_by_arguments(rules, request.arguments, &mut matched) {
-                    matched.add_match(RuleEffect::Deny, unreadable(error));
-                }
-                matched.conclude(request.tool, self.default)
-            }
-        }
     }
 
     fn matched_patterns(&self, tool: &PolicyTool) -> MatchedRules {
@@ -163,7 +127,23 @@ impl Policy {
 
 impl CallPolicy for Policy {
     fn decide(&self, request: &PolicyRequest<'_>) -> PolicyDecision {
-        self.decide(request)
+        let Some(cedar) = &self.cedar else {
+            return self.matched_patterns(request.tool).conclude(request.tool, self.default);
+        };
+        let partial = cedar.partial_decisions.get_or_insert(&request.subject, request.tool, || {
+            self.partial_decision(cedar, &request.subject, request.tool)
+        });
+        match (&partial.decision, &partial.by_arguments) {
+            (Some(decision), _) => decision.clone(),
+            (None, None) => partial.matched.conclude(request.tool, self.default),
+            (None, Some(rules)) => {
+                let mut matched = partial.matched.clone();
+                if let Err(error) = cedar.add_by_arguments(rules, request.arguments, &mut matched) {
+                    matched.add_match(RuleEffect::Deny, unreadable(error));
+                }
+                matched.conclude(request.tool, self.default)
+            }
+        }
     }
 
     fn decide_without_arguments(

@@ -114,7 +114,7 @@ pub use toolyard::{Error, Toolyard, ToolyardBuilder};
 // Items that are `doc(hidden)`, here and in methods, are for the program `toolyard` only, and may change in any release.
 #[doc(hidden)]
 #[cfg(feature = "agent")]
-pub use policy::{load_policy, load_policy_files};
+pub use policy::load_policy_files;
 #[doc(hidden)]
 #[cfg(feature = "mcp")]
 pub use servers::{ToolWrapper, name_user};

@@ -31,11 +31,6 @@ pub enum PolicyLoadError {
     Invalid(#[from] PolicyError),
 }
 
-/// The policies and patterns of the settings; relative paths are relative to `folder`.
-pub fn load_policy(settings: &Settings, folder: &Path) -> Result<Policy, PolicyLoadError> {
-    load_policy_files(settings, &settings_files(settings, folder))
-}
-
 /// Policies of these files, with the patterns and the default decision of the settings.
 pub fn load_policy_files(settings: &Settings, files: &[PathBuf]) -> Result<Policy, PolicyLoadError> {
     let sources = read_files(files)?;
@@ -48,10 +43,6 @@ pub fn load_policy_files(settings: &Settings, files: &[PathBuf]) -> Result<Polic
     Ok(Policy::load(&sources, patterns, default)?)
 }
 
-fn settings_files(settings: &Settings, folder: &Path) -> Vec<PathBuf> {
-    settings.policy.files.iter().map(|file| folder.join(file)).collect()
-}
-
 fn read_files(files: &[PathBuf]) -> Result<Vec<PolicySource>, PolicyLoadError> {
     let read = |path: &PathBuf| {
         let text = std::fs::read_to_string(path)
@@ -61,12 +52,13 @@ fn read_files(files: &[PathBuf]) -> Result<Vec<PolicySource>, PolicyLoadError> {
     files.iter().map(read).collect()
 }
 
-/// The policy of a hub; `None` if there are only patterns, which cost a call nothing.
+/// The policy of a hub; `None` if there are only patterns, which cost a call nothing. Relative paths are relative to `folder`.
 pub(crate) fn hub_policy(
     settings: &Settings,
     folder: &Path,
 ) -> Result<Option<Arc<dyn CallPolicy>>, PolicyLoadError> {
-    let policy = load_policy(settings, folder)?;
+    let files: Vec<PathBuf> = settings.policy.files.iter().map(|file| folder.join(file)).collect();
+    let policy = load_policy_files(settings, &files)?;
     for warning in policy.warnings() {
         tracing::warn!(%warning, "suspicious policy");
     }

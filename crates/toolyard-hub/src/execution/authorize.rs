@@ -62,8 +62,8 @@ impl Denial {
             ),
             Self::Policy(grounds) => {
                 let hint = match grounds.policies.as_slice() {
-                    [] => "add a policy that permits the call, see `toolyard policy explain`".to_owned(),
-                    policies => format!("decided by {}; see `toolyard policy explain`", policies.join(", ")),
+                    [] => "add a policy that permits the call to a file of `[policy] files`".to_owned(),
+                    policies => format!("decided by {}", policies.join(", ")),
                 };
                 (format!("not permitted: {}", grounds.reason), hint)
             }

@@ -36,7 +36,7 @@ pub(crate) use connect::ConnectArgs;
 pub(crate) use import::ImportArgs;
 pub(crate) use models::{AddModelArgs, ModelsCommand};
 pub(crate) use open::OpenArgs;
-pub(crate) use policy::{ExplainArgs, PolicyCommand};
+pub(crate) use policy::PolicyCommand;
 pub(crate) use prompt::{PromptArgs, PromptFormat};
 pub(crate) use runs::{ApprovalArgs, ResumeArgs, RunsCommand, StepResolution};
 pub(crate) use secrets::SecretsCommand;
@@ -135,7 +135,7 @@ pub(crate) enum Command {
     /// Show, search, verify and export the audit log of tool calls
     #[command(subcommand)]
     Audit(AuditCommand),
-    /// Check, test and explain policies: who may call which tool
+    /// Validate policies: who may call which tool
     #[command(subcommand)]
     Policy(PolicyCommand),
     /// Show how much of the quotas is used, and when it is free again

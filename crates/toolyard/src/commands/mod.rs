@@ -41,8 +41,8 @@ use self::{
 };
 use crate::{
     cli::{
-        CallersCommand, Cli, Command, ModelsCommand, PromptArgs, RunsCommand, SecretsCommand, ServersCommand,
-        ServiceCommand, SettingsCommand, SkillsCommand, StoreCommand, ToolsCommand,
+        CallersCommand, Cli, Command, ModelsCommand, PolicyCommand, PromptArgs, RunsCommand, SecretsCommand,
+        ServersCommand, ServiceCommand, SettingsCommand, SkillsCommand, StoreCommand, ToolsCommand,
     },
     completion,
     config::CliContext,
@@ -117,7 +117,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
     match cli.command {
         Command::Audit(command) => audit::run(command, require_store(&context)?, output).await,
         Command::Runs(command) => runs::run(command, &context, output).await,
-        Command::Policy(command) => Box::pin(policy::run(command, &context, output)).await,
+        Command::Policy(PolicyCommand::Check { files }) => policy::check(files, &context, output),
         Command::Quotas => quotas::run(require_store(&context)?, &context, output).await,
         Command::Models(command) => models::run(command, &context, output).await,
         Command::Store(command) => store::run(command, require_store(&context)?, &context, output).await,

@@ -216,7 +216,7 @@ fn a_gateway_with_invalid_policies_does_not_start() {
 }
 
 #[test]
-fn policies_are_checked_tested_and_explained_at_the_command_line() {
+fn policies_are_checked_at_the_command_line() {
     let fixture = fixture();
     let run = |args: &[&str]| {
         let output = fixture.home.command(args).output().unwrap();
@@ -235,32 +235,5 @@ fn policies_are_checked_tested_and_explained_at_the_command_line() {
     assert_eq!(
         (code, &problems["problems"][0]["line"], &problems["problems"][0]["policy"]),
         (1, &json!(4), &json!("x"))
-    );
-
-    let explain = ["policy", "explain", "--tool", "write_note", "--json"];
-    let decision = |more: &[&str]| {
-        let (code, text) = run(&[&explain, more].concat());
-        assert_eq!(code, 0, "{text}");
-        serde_json::from_str::<Value>(&text).unwrap()[0].clone()
-    };
-    let denied = decision(&["--caller", "toolyard:api-key#ci", "--arguments", "{\"text\":\"secret\"}"]);
-    assert_eq!(
-        (&denied["decision"], &denied["policies"]),
-        (&json!("deny"), &json!(["no-notes"])),
-        "{denied}"
-    );
-    let allowed = decision(&["--arguments", "{\"text\":\"draft\"}"]);
-    assert_eq!(allowed["policies"], json!(["[approvals] allow: write_note"]), "{allowed}");
-
-    let cases = fixture.home.path("cases.toml");
-    let text = "[[case]]\nname = \"secrets stay out\"\nexpect = \"deny\"\npolicy = \"no-notes\"\n\
-        tool = { name = \"write_note\", source = \"skill:notebook\" }\narguments = { text = \"secret\" }\n\
-        [[case]]\nname = \"drafts too\"\nexpect = \"deny\"\ntool = { name = \"write_note\" }\narguments = { text = \"draft\" }\n";
-    std::fs::write(&cases, text).unwrap();
-    let (code, tested) = run(&["policy", "test", cases.to_str().unwrap()]);
-    assert_eq!(code, 1);
-    assert_eq!(
-        tested.trim(),
-        "drafts too: expected deny, but allow: policy `[approvals] allow: write_note` allows this call\n1 passed, 1 failed"
     );
 }
