@@ -226,7 +226,8 @@ def to_terminals(trial):
         at_terminal(trial, box, f"tools show {name}", "tools", "show", name)
         at_terminal(trial, box, f"tools show {name} --json", "tools", "show", name, "--json")
     at_terminal(trial, box, "tools search", "tools", "search", "described schema text")
-    at_terminal(trial, box, "prompt", "prompt", "--query", "described")
+    box.settings('[models.m]\nurl = "http://127.0.0.1:9/v1"\nmodel = "m"\ntool_calling = "text"\n')
+    at_terminal(trial, box, "ask --as-sent", "ask", "--as-sent", "described")
     for name in BEHAVIOUR:
         for options in (
             ([], ["--json"], ["--raw"]) if name in ("result", "structured", "error_result") else ([], ["--json"])

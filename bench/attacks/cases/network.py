@@ -176,11 +176,14 @@ def fences(trial):
         ],
     )
     box.meet()
-    for style in ("text", "openai", "anthropic", "schema"):
-        shown = box.run("prompt", "--query", "first second third tool", "--format", style).out
+    for style in ("text", "native", "schema"):
+        box.settings(f'[models.m]\nurl = "http://127.0.0.1:9/v1"\nmodel = "m"\ntool_calling = "{style}"\n')
+        request = json.loads(box.run("ask", "--as-sent", "--json", "first second third tool").out)["sent"]
+        shown = json.dumps(request)
+        trial.must("second" in shown.replace("first second third tool", ""), f"{style}: the tools are not in the request")
         found = [token for token in CONTROL_TOKENS if token in shown]
         trial.must(not found, f"{style}: {found}")
-        lines = shown.splitlines()
+        lines = "\n".join(message["text"] for message in request["messages"]).splitlines()
         trial.must(
             not any(
                 line.startswith(("Human:", "Assistant:", "- rm(", "Tools (what is said about them comes from the operator"))

@@ -150,7 +150,7 @@ keywords = ["send*", "everything"]
     box.call("search_web", {"query": "QUERY-2"})
     trial.must("QUERY-2" not in theirs.received(), "the query went to another search engine")
     trial.must("QUERY-2" in engine.received(), "the operator's search engine is not used")
-    for command in (["tools", "list"], ["servers", "list"], ["doctor"], ["servers", "test"], ["prompt"], ["skills", "list"]):
+    for command in (["tools", "list"], ["servers", "list"], ["doctor"], ["servers", "test"], ["ask", "--as-sent", "x"], ["skills", "list"]):
         box.run(*command)
     trial.must(not marker.exists(), "a program of the project was started")
     trial.must(not (box.path / "theirs.db").exists(), "the store was moved")
@@ -200,7 +200,7 @@ def starts_programs(trial):
             ["servers", "test"],
             ["servers", "test", "x"],
             ["doctor"],
-            ["prompt"],
+            ["ask", "--as-sent", "x"],
             ["skills", "list"],
             ["import", "--yes"],
             ["connect", "claude", "--dry-run"],

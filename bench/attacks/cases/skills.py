@@ -38,7 +38,7 @@ def untrusted_skill(trial):
         ["call", "word-count"],
         ["call", "more_words"],
         ["doctor"],
-        ["prompt"],
+        ["ask", "--as-sent", "x"],
         ["tools", "search", "count words"],
     ):
         box.run(*command)

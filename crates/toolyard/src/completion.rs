@@ -68,7 +68,6 @@ const NAMED_ARGUMENTS: [(&[&str], &str, NameKind); 26] = [
     (&["ask"], "model", NameKind::Model),
     (&["chat"], "name", NameKind::Agent),
     (&["chat"], "model", NameKind::Model),
-    (&["prompt"], "agent", NameKind::Agent),
 ];
 
 /// The command line with candidates for its names.

@@ -22,7 +22,7 @@ use crate::{
     chat::recent_history,
     escape,
     prompt::{
-        AvailableTools, NativePrompt, PromptBudget, PromptError, PromptTool, Provider, build_native_prompt,
+        AvailableTools, NativePrompt, PromptBudget, PromptError, PromptTool, build_native_prompt,
         build_with_paragraphs, introduction,
         templates::{
             PROBLEMS_NOTE, RunTemplates, SCHEMA_MODE_PROMPT, SCHEMA_MODE_TOOLS_HEADING, SystemTemplates, fill,
@@ -219,7 +219,7 @@ impl PlanningAgent {
             parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n");
         within_budget(self.budget, |budget| {
             let tools = available_tools(context, budget);
-            build_native_prompt(&config, Provider::OpenAi, tools, budget, &*self.counter)
+            build_native_prompt(&config, tools, budget, &*self.counter)
         })
     }
 

@@ -7,13 +7,11 @@
 //! |---|---|
 //! | `system_prompt.rs` | the prompt for models that call tools in their text |
 //! | `native.rs` | tool definitions for models with native tool calling |
-//! | `call_schema.rs` | a JSON Schema of calls for constrained decoding |
 //! | `selection.rs` | which tools fit into the budget, and in how much detail |
 //! | `prompt_tool.rs`, `docstring.rs`, `example_arguments.rs` | one tool: sanitized, bounded, with an example |
 //! | `tool_details.rs` | the text of one tool |
 //! | `templates/` | the fixed texts, per language |
 
-mod call_schema;
 mod docstring;
 mod example_arguments;
 mod native;
@@ -29,8 +27,7 @@ mod tests;
 
 pub(crate) use self::system_prompt::{build_with_paragraphs, introduction};
 pub use self::{
-    call_schema::call_schema,
-    native::{NativePrompt, Provider, build_native_prompt},
+    native::{NativePrompt, build_native_prompt},
     prompt_tool::PromptTool,
     selection::{AvailableTools, PromptBudget, PromptError, SelectedTool},
     system_prompt::{Prompt, build_agent_system_prompt_with_tools},

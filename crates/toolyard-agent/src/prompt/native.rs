@@ -1,4 +1,4 @@
-//! Tool definitions for models with native tool calling, in the formats of OpenAI and Anthropic.
+//! Tool definitions for models with native tool calling, in the format of OpenAI.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -20,15 +20,6 @@ const DEFINITION_LEVELS: [DetailLevel; 3] = [DetailLevel::Full, DetailLevel::Com
 /// Schema keywords without use for a model.
 const UNUSED_KEYWORDS: [&str; 4] = ["$schema", "$id", "$comment", "title"];
 
-/// The provider whose format a prompt has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Provider {
-    /// `tools` with `function`, and the system prompt as a message.
-    OpenAi,
-    /// `tools` with `input_schema`, and `system`.
-    Anthropic,
-}
-
 /// The system prompt and the tool definitions of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NativePrompt {
@@ -47,7 +38,6 @@ pub struct NativePrompt {
 /// Builds the counterpart of [`super::build_agent_system_prompt_with_tools`] for a model with native tool calling.
 pub fn build_native_prompt(
     agent: &AgentConfig,
-    provider: Provider,
     mut available: AvailableTools<impl IntoIterator<Item = PromptTool>>,
     budget: PromptBudget,
     counter: &dyn TokenCounter,
@@ -64,14 +54,12 @@ pub fn build_native_prompt(
     let selection = if total == 0 {
         ToolSelection::default()
     } else {
-        let render = |tool: &PromptTool, level| {
-            let shape = DefinitionShape { level, provider, cache: CacheControl::None };
-            Some(format!("{},", definition(tool, &tool.name, shape, templates)?))
-        };
+        let render =
+            |tool: &PromptTool, level| Some(format!("{},", definition(tool, &tool.name, level, templates)?));
         select_tools(available, &DEFINITION_LEVELS, tool_budget, counter, render)
     };
     selection.shrink_to_fit(budget, |selection| {
-        let prompt = assemble(agent, provider, selection, total, counter);
+        let prompt = assemble(agent, selection, total, counter);
         let tokens = prompt.tokens;
         (prompt, tokens)
     })
@@ -98,7 +86,6 @@ fn system_message(
 
 fn assemble(
     agent: &AgentConfig,
-    provider: Provider,
     selection: &ToolSelection,
     total: usize,
     counter: &dyn TokenCounter,
@@ -112,50 +99,28 @@ fn assemble(
     let mut used_names = HashSet::new();
     let mut aliases = BTreeMap::new();
     let mut definitions = Vec::with_capacity(tools.len());
-    for (at, SelectedTool { tool, detail, .. }) in tools.iter().enumerate() {
+    for SelectedTool { tool, detail, .. } in &tools {
         let name = unique_native_name(&tool.name, &mut used_names);
-        let is_last_core = at + 1 == selection.core.len();
-        let cache = if is_last_core { CacheControl::Ephemeral } else { CacheControl::None };
-        let shape = DefinitionShape { level: *detail, provider, cache };
-        definitions.extend(definition(tool, &name, shape, templates));
+        definitions.extend(definition(tool, &name, *detail, templates));
         if name != tool.name {
             aliases.insert(name, tool.name.clone());
         }
     }
     let tokens = counter.count(&system) + counter.count(&json!(definitions).to_string());
-    let mut body = match provider {
-        Provider::OpenAi => json!({"messages": [{"role": "system", "content": system}]}),
-        Provider::Anthropic => json!({"system": system}),
-    };
+    let mut body = json!({"messages": [{"role": "system", "content": system}]});
     if let (Value::Object(fields), false) = (&mut body, definitions.is_empty()) {
         fields.insert("tools".to_owned(), json!(definitions));
     }
     NativePrompt { body, tools, omitted, tokens, aliases }
 }
 
-/// Anthropic's cache marker, set on the last core tool: everything before it is the same in every request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CacheControl {
-    Ephemeral,
-    None,
-}
-
-/// How a definition is written.
-#[derive(Debug, Clone, Copy)]
-struct DefinitionShape {
-    level: DetailLevel,
-    provider: Provider,
-    cache: CacheControl,
-}
-
 /// A tool's definition; none if its schema contains control tokens that cannot be escaped.
 fn definition(
     tool: &PromptTool,
     name: &str,
-    shape: DefinitionShape,
+    level: DetailLevel,
     templates: &SystemTemplates,
 ) -> Option<Value> {
-    let DefinitionShape { level, provider, cache } = shape;
     let description = match level {
         DetailLevel::Brief | DetailLevel::Name => tool.first_sentence(),
         DetailLevel::Full | DetailLevel::Plain | DetailLevel::Compact => tool.description(),
@@ -166,21 +131,10 @@ fn definition(
         description.push_str(&line);
     }
     let schema = native_schema(tool, level)?;
-    Some(match provider {
-        Provider::OpenAi => json!({
-            "type": "function",
-            "function": {"name": name, "description": description, "parameters": schema},
-        }),
-        Provider::Anthropic => {
-            let mut definition = json!({"name": name, "description": description, "input_schema": schema});
-            if cache == CacheControl::Ephemeral
-                && let Value::Object(fields) = &mut definition
-            {
-                fields.insert("cache_control".to_owned(), json!({"type": "ephemeral"}));
-            }
-            definition
-        }
-    })
+    Some(json!({
+        "type": "function",
+        "function": {"name": name, "description": description, "parameters": schema},
+    }))
 }
 
 /// The arguments of a successful call, and the success rate of a tool that often fails.

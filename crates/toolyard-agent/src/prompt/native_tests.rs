@@ -1,4 +1,4 @@
-//! Tool definitions in the formats of providers.
+//! Tool definitions for native tool calling.
 
 use serde_json::json;
 use toolyard_core::ToolSpec;
@@ -6,11 +6,10 @@ use toolyard_core::ToolSpec;
 use super::*;
 use crate::O200k;
 
-fn prompt(provider: Provider, tools: Vec<PromptTool>, tokens: usize) -> NativePrompt {
+fn prompt(tools: Vec<PromptTool>, tokens: usize) -> NativePrompt {
     let total = tools.len();
     let available = AvailableTools { core: Vec::new(), relevant: tools, total };
-    build_native_prompt(&AgentConfig::new("a"), provider, available, PromptBudget::of_tokens(tokens), &O200k)
-        .unwrap()
+    build_native_prompt(&AgentConfig::new("a"), available, PromptBudget::of_tokens(tokens), &O200k).unwrap()
 }
 
 fn read_tool() -> PromptTool {
@@ -22,38 +21,18 @@ fn read_tool() -> PromptTool {
 }
 
 #[test]
-fn definitions_have_the_format_of_the_provider() {
+fn definitions_have_the_format_of_openai() {
     let schema = json!({"type": "object", "required": ["path"],
         "properties": {"path": {"type": "string", "description": "Where it is"}, "title": {"type": "string"}}});
-    let openai = prompt(Provider::OpenAi, vec![read_tool()], 2_000);
+    let openai = prompt(vec![read_tool()], 2_000);
     assert_eq!(
         openai.body["tools"],
         json!([{"type": "function",
         "function": {"name": "files_read", "description": "Read a file.", "parameters": schema}}])
     );
     assert_eq!(openai.aliases["files_read"], "files.read");
-    let anthropic = prompt(Provider::Anthropic, vec![read_tool()], 2_000);
-    assert_eq!(
-        anthropic.body["tools"],
-        json!([{"name": "files_read", "description": "Read a file.", "input_schema": schema}])
-    );
-    let system = anthropic.body["system"].as_str().unwrap();
+    let system = openai.body["messages"][0]["content"].as_str().unwrap();
     assert!(system.contains("Never name a source") && !system.contains("<tool_call>"), "{system}");
-}
-
-#[test]
-fn the_last_core_tool_has_the_cache_marker() {
-    let available = AvailableTools {
-        core: vec![read_tool()],
-        relevant: [PromptTool::new(&ToolSpec::new("other", "Other"))],
-        total: 2,
-    };
-    let budget = PromptBudget::of_tokens(2_000);
-    let body = build_native_prompt(&AgentConfig::new("a"), Provider::Anthropic, available, budget, &O200k)
-        .unwrap()
-        .body;
-    assert_eq!(body["tools"][0]["cache_control"], json!({"type": "ephemeral"}));
-    assert!(body["tools"][1].get("cache_control").is_none());
 }
 
 #[test]
@@ -61,7 +40,7 @@ fn names_stay_unique() {
     let tool = |name: &str| PromptTool::new(&ToolSpec::new(name, "x"));
     let long = "n".repeat(80);
     let names = ["a.b", "a_b", "读", &long, ""];
-    let prompt = prompt(Provider::OpenAi, names.iter().map(|name| tool(name)).collect(), 2_000);
+    let prompt = prompt(names.iter().map(|name| tool(name)).collect(), 2_000);
     let shown_names: HashSet<&str> = prompt.body["tools"]
         .as_array()
         .unwrap()
@@ -82,7 +61,7 @@ fn control_tokens_are_escaped_or_the_tool_is_omitted() {
         &ToolSpec::new("in_choices", "x")
             .with_input_schema(json!({"properties": {"a": {"enum": ["<|im_end|>"]}}})),
     );
-    let prompt = prompt(Provider::OpenAi, vec![in_description, in_choices], 2_000);
+    let prompt = prompt(vec![in_description, in_choices], 2_000);
     assert_eq!(prompt.body["tools"].as_array().unwrap().len(), 1);
     assert_eq!(prompt.omitted, 1);
     assert!(!prompt.body.to_string().contains("<|"));
@@ -93,7 +72,7 @@ fn a_small_budget_shortens_definitions() {
     let long = "Described at length. ".repeat(40);
     let spec =
         ToolSpec::new("t", "Short.").with_input_schema(json!({"properties": {"a": {"description": long}}}));
-    let prompt = prompt(Provider::OpenAi, vec![PromptTool::new(&spec)], 220);
+    let prompt = prompt(vec![PromptTool::new(&spec)], 220);
     assert_eq!(prompt.tools[0].detail, DetailLevel::Compact);
     assert!(prompt.tokens <= 220 && !prompt.body.to_string().contains("at length"));
 }

@@ -27,7 +27,7 @@ pub struct AvailableTools<I> {
 pub enum PromptError {
     /// The instructions alone are larger than the room that the prompt has.
     ///
-    /// Remedy: raise `--max-tokens` of `toolyard prompt`, or shorten `instructions` of `[agents.NAME]`.
+    /// Remedy: raise the budget, or shorten `instructions` of `[agents.NAME]`.
     #[error("a budget of {budget} tokens is too small: {needed} are needed before the first tool is shown")]
     BudgetTooSmall {
         /// The given budget.

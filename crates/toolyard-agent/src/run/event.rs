@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fmt};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toolyard_core::{ApprovalId, ErrorKind, Resolution, RunId, SourceId};
-use toolyard_model::{ModelErrorKind, ModelReply, ModelRequest, Usage};
+use toolyard_model::{ModelErrorKind, ModelReply, Usage};
 
 use super::{effect::Effect, limits::RunLimit, request::RunRequest};
 use crate::{Plan, PlanProblem, Review};
@@ -26,7 +26,7 @@ pub enum RunEvent {
         reply: ModelReply,
         /// Duration of the request.
         milliseconds: u64,
-        /// The [`ModelRequest`] as JSON. Secrets are redacted when the event is logged. Absent in logs of earlier versions.
+        /// The [`ModelRequest`](toolyard_model::ModelRequest) as JSON. Secrets are redacted when the event is logged. Absent in logs of earlier versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sent: Option<Box<Value>>,
     },
@@ -365,12 +365,7 @@ pub enum RunUpdate {
         event: RunEvent,
     },
     /// A model request is about to be sent.
-    ModelRequested {
-        task: ModelTask,
-        /// The request, secrets included. Skipped in JSON: the event of the reply has it redacted.
-        #[serde(skip)]
-        sent: Box<ModelRequest>,
-    },
+    ModelRequested { task: ModelTask },
     /// The next piece of the answer.
     AnswerDelta {
         text: String,
@@ -403,7 +398,7 @@ fn is_zero(usage: &Usage) -> bool {
 #[cfg(test)]
 mod tests {
     use toolyard_core::{RawJson, redact_json};
-    use toolyard_model::{ModelMessage, ModelTool, ResponseSchema};
+    use toolyard_model::{ModelMessage, ModelRequest, ModelTool, ResponseSchema};
 
     use super::*;
     use crate::Step;

@@ -10,6 +10,7 @@ Examples:
   toolyard ask \"add up the sales column of test.xlsx and write the total into B12\"
   toolyard ask --plan-only \"…\"          print the plan, call no tools
   toolyard ask --dry-run \"…\"            call read-only tools only
+  toolyard ask --as-sent \"…\"            print what the model would be sent, send nothing
   git diff | toolyard ask - \"what does this change?\"
 
 The answer goes to stdout, the plan and progress go to stderr. Tool calls with side effects need your approval, unless \
@@ -32,8 +33,8 @@ pub(crate) struct AskArgs {
     /// Approve every tool call that [approvals] does not deny
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// Print each request to the model on stderr, secrets redacted; with --json, in the events of the replies
-    #[arg(long)]
+    /// Print the first request to the model, secrets redacted, and stop; nothing is sent
+    #[arg(long, conflicts_with_all = ["plan_only", "dry_run", "yes", "timeout"])]
     pub(crate) as_sent: bool,
     /// Maximum duration, such as 30s or 2m
     #[arg(long, value_name = "DURATION")]

@@ -9,7 +9,6 @@ mod import;
 mod models;
 mod open;
 mod policy;
-mod prompt;
 mod runs;
 mod secrets;
 mod serve;
@@ -37,7 +36,6 @@ pub(crate) use import::ImportArgs;
 pub(crate) use models::{AddModelArgs, ModelsCommand};
 pub(crate) use open::OpenArgs;
 pub(crate) use policy::PolicyCommand;
-pub(crate) use prompt::{PromptArgs, PromptFormat};
 pub(crate) use runs::{ApprovalArgs, ResumeArgs, RunsCommand, StepResolution};
 pub(crate) use secrets::SecretsCommand;
 pub(crate) use serve::ServeArgs;
@@ -103,8 +101,6 @@ pub(crate) enum Command {
     /// List, add, remove and test language models
     #[command(subcommand)]
     Models(ModelsCommand),
-    /// Print the tool part of an agent's prompt
-    Prompt(PromptArgs),
     /// List, show and trust skills
     #[command(subcommand)]
     Skills(SkillsCommand),

@@ -20,7 +20,7 @@ pub(crate) enum RunsCommand {
         /// Run
         #[arg(default_value = "last")]
         run: String,
-        /// Show the requests to the model and its replies, not the plan and steps
+        /// Show the requests to the model as they were sent, secrets redacted, and its replies
         #[arg(long)]
         as_sent: bool,
     },

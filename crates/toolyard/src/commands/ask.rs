@@ -2,8 +2,10 @@
 
 use std::io::Read as _;
 
+use serde_json::json;
 use toolyard::Toolyard;
-use toolyard_agent::{CancelToken, DEFAULT_AGENT, RunEnd, RunRequest};
+use toolyard_agent::{Agent, CancelToken, DEFAULT_AGENT, RunEnd, RunRequest};
+use toolyard_core::{RawJson, redact_json};
 
 use super::agent_run::{ASK_CALLER, drive, load_agent, report_end, suggest_model_test};
 use crate::{
@@ -11,7 +13,7 @@ use crate::{
     error::CliError,
     terminal::{
         Output,
-        run_view::{ApprovalMode, RunView},
+        run_view::{ApprovalMode, RunView, sent_lines},
     },
 };
 
@@ -21,11 +23,11 @@ pub(super) async fn run(arguments: AskArgs, toolyard: &Toolyard, output: &Output
     let (agent, model) = load_agent(toolyard, name, arguments.agent.model.as_deref())?;
     suggest_model_test(toolyard, &model, output);
     let request = with_arguments(agent.request(read_question(&arguments.question)?), &arguments);
-    let stop = CancelToken::default();
-    let mut view = RunView::new(output, &model, ApprovalMode::new(arguments.yes, &stop));
     if arguments.as_sent {
-        view.print_requests();
+        return print_first_request(&agent, request, output).await;
     }
+    let stop = CancelToken::default();
+    let view = RunView::new(output, &model, ApprovalMode::new(arguments.yes, &stop));
     let run = agent.create_run(request).await?;
     view.begin(&agents.log().events(&run, 0).await?);
     let end = drive(&agent, &run, &view, &stop).await?;
@@ -33,6 +35,19 @@ pub(super) async fn run(arguments: AskArgs, toolyard: &Toolyard, output: &Output
         super::runs::show::print_plan(agents.log().as_ref(), &run, output).await?;
     }
     report_end(&run, &end, view, output)
+}
+
+/// Prints what the model would be sent first, and sends nothing.
+async fn print_first_request(agent: &Agent, request: RunRequest, output: &Output) -> Result<(), CliError> {
+    let failed = |error: &dyn std::fmt::Display| CliError::failed(error.to_string());
+    let (task, sent) = agent.first_model_request(request).await.map_err(|error| failed(&error))?;
+    if output.is_json() {
+        let sent = RawJson::from_serialize(&sent).map_err(|error| failed(&error))?;
+        output.json(&json!({"task": task, "sent": redact_json(&sent).0.to_value()}));
+    } else {
+        sent_lines(&task, &sent).iter().for_each(|line| output.line(line));
+    }
+    Ok(())
 }
 
 fn with_arguments(mut request: RunRequest, arguments: &AskArgs) -> RunRequest {

@@ -18,7 +18,6 @@ mod models;
 mod open;
 mod own_program;
 mod policy;
-mod prompt;
 mod quotas;
 mod runs;
 mod secrets;
@@ -41,7 +40,7 @@ use self::{
 };
 use crate::{
     cli::{
-        CallersCommand, Cli, Command, ModelsCommand, PolicyCommand, PromptArgs, RunsCommand, SecretsCommand,
+        CallersCommand, Cli, Command, ModelsCommand, PolicyCommand, RunsCommand, SecretsCommand,
         ServersCommand, ServiceCommand, SettingsCommand, SkillsCommand, StoreCommand, ToolsCommand,
     },
     completion,
@@ -136,7 +135,6 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
             connect::run(&arguments, cli.config.as_deref(), &context, output).await
         }
         Command::Tools(command) => run_tools(command, &context, output).await,
-        Command::Prompt(arguments) => run_prompt(&arguments, &context, output).await,
         Command::Ask(arguments) => {
             let toolyard = build(builder(&context, servers_setup(&context))).await?;
             discover(&toolyard, &context, output).await?;
@@ -159,14 +157,6 @@ async fn run_tools(command: ToolsCommand, context: &CliContext, output: &Output)
         _ => discover(&toolyard, context, output).await?,
     }
     let outcome = tools::run(command, &toolyard, output).await;
-    close(&toolyard, context).await?;
-    outcome
-}
-
-async fn run_prompt(arguments: &PromptArgs, context: &CliContext, output: &Output) -> Result<(), CliError> {
-    let toolyard = open(context).await?;
-    discover(&toolyard, context, output).await?;
-    let outcome = prompt::run(arguments, &toolyard, output).await;
     close(&toolyard, context).await?;
     outcome
 }

@@ -11,10 +11,10 @@ use super::{
     super::{context::Context, operation::end_model_task, quota_wait::QuotaWait},
     answer_stream::AnswerStream,
     model_io::{build_request, data_owner, question},
-    step_view::load_views,
+    step_view::{StepView, load_views},
 };
 use crate::{
-    AgentParts, ModelTask, Run, RunRequest, RunUpdate, RunWatcher,
+    Agent, AgentParts, ModelTask, Run, RunError, RunEvent, RunRequest, RunUpdate, RunWatcher,
     agent::UncountedReply,
     discovery::{ToolExperience, split_task},
 };
@@ -67,12 +67,10 @@ pub(in crate::driver) async fn call_model(context: Context<'_>, run: Run, task: 
         ModelTask::Plan { .. } => load_experience(context.parts, &run).await,
         _ => ToolExperience::default(),
     };
-    let mut request = Box::new(build_request(context.parts, &run, &task, &views, &experience));
-    let remaining = remaining_tokens(&run);
-    request.max_tokens = token_limit(request.max_tokens, remaining);
-    context.watcher.on_update(&RunUpdate::ModelRequested { task: task.clone(), sent: request.clone() });
+    let request = Box::new(limited_request(context.parts, &run, &task, &views, &experience));
+    context.watcher.on_update(&RunUpdate::ModelRequested { task: task.clone() });
     let mut stream = AnswerStream::new(&task, context.parts.model.tool_calling());
-    let max_bytes = reply_limit(remaining);
+    let max_bytes = reply_limit(remaining_tokens(&run));
     let operation = context.start_model_call(task_operation.as_ref(), &request);
     let mut uncounted = UncountedReply::new(context.parts, identity, &request);
     let events = context.parts.model.generate(&request);
@@ -85,6 +83,35 @@ pub(in crate::driver) async fn call_model(context: Context<'_>, run: Run, task: 
     let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let streamed = stream.into_streamed();
     ModelOutcome { reply, sent: Some(request), streamed, milliseconds, quota_exceeded: None }
+}
+
+impl Agent {
+    /// The first request to the model of a run that answers this request, and its task. Nothing is sent or recorded.
+    pub async fn first_model_request(
+        &self,
+        request: RunRequest,
+    ) -> Result<(ModelTask, ModelRequest), RunError> {
+        let mut run = Run::new();
+        run.apply(&RunEvent::Requested { request })?;
+        let agent = self.for_run(&run);
+        let task = ModelTask::Plan { round: 0, repair: false };
+        let experience = load_experience(&agent.parts, &run).await;
+        let sent = limited_request(&agent.parts, &run, &task, &[], &experience);
+        Ok((task, sent))
+    }
+}
+
+/// The request of a task, with the tokens that are left.
+fn limited_request(
+    parts: &AgentParts,
+    run: &Run,
+    task: &ModelTask,
+    views: &[StepView],
+    experience: &ToolExperience,
+) -> ModelRequest {
+    let mut request = build_request(parts, run, task, views, experience);
+    request.max_tokens = token_limit(request.max_tokens, remaining_tokens(run));
+    request
 }
 
 /// Whether the quotas allow a model call. If only the store cannot be asked, waits for it.

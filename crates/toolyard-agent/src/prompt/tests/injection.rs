@@ -146,10 +146,7 @@ proptest! {
         let budget = PromptBudget::of_tokens(usize::MAX);
         let prompt = build_agent_system_prompt_with_tools(&agent, available(), budget, &CharCounter).unwrap();
         prop_assert!(parse_prompt(&prompt.text, Language::English).is_ok());
-        call_schema(&prompt.tools);
-        for provider in [Provider::OpenAi, Provider::Anthropic] {
-            build_native_prompt(&agent, provider, available(), budget, &CharCounter).unwrap();
-        }
+        build_native_prompt(&agent, available(), budget, &CharCounter).unwrap();
     }
 }
 
@@ -175,7 +172,7 @@ proptest! {
             let parsed = parse_prompt(&prompt.text, language).unwrap();
             prop_assert!(parsed.iter().map(|tool| &*tool.name).eq(prompt.tools.iter().map(|selected| selected.tool.name())));
         }
-        let native = build_native_prompt(&agent, Provider::OpenAi, available(), budget, &O200k).unwrap();
+        let native = build_native_prompt(&agent, available(), budget, &O200k).unwrap();
         prop_assert!(native.tokens <= max_tokens);
     }
 }

@@ -15,7 +15,6 @@ use super::{
     render::{Frame, plain_lines, progress_lines},
     run_progress::{RunProgress, StepStatus},
     screen,
-    sent_request::sent_lines,
     view_state::{SharedViewState, ViewState},
 };
 use crate::terminal::{Output, line_width, live_region};
@@ -32,8 +31,6 @@ pub(crate) struct RunView<'a> {
     started: Instant,
     /// Whether the answer is printed while it is generated.
     streams_answer: bool,
-    /// Whether every request to the model is printed.
-    prints_requests: bool,
     state: Arc<SharedViewState>,
 }
 
@@ -61,14 +58,8 @@ impl<'a> RunView<'a> {
             approvals,
             started: Instant::now(),
             streams_answer: mode == ViewMode::Live && std::io::stdout().is_terminal(),
-            prints_requests: false,
             state: Arc::default(),
         }
-    }
-
-    /// From now on shows every request to the model, too: in JSON in the events of the replies.
-    pub(crate) fn print_requests(&mut self) {
-        self.prints_requests = true;
     }
 
     /// Shows the events with which a run was created.
@@ -111,7 +102,6 @@ impl<'a> RunView<'a> {
     /// Draws for the last time. Returns the progress of the run and the part of the answer that was printed.
     pub(crate) fn finish(self) -> (RunProgress, String) {
         let mut state = self.lock();
-        state.waiting_lines.drain(..).for_each(|line| self.output.message(&line));
         self.draw_final(&mut state);
         (std::mem::take(&mut state.progress), std::mem::take(&mut state.streamed))
     }
@@ -171,15 +161,7 @@ impl RunWatcher for RunView<'_> {
     fn on_update(&self, update: &RunUpdate) {
         let mut state = self.lock();
         state.progress.apply(update, self.started.elapsed());
-        let prints_lines = self.prints_requests && self.mode != ViewMode::Json;
-        if let (true, RunUpdate::ModelRequested { task, sent }) = (prints_lines, update) {
-            state.waiting_lines.extend(sent_lines(task, sent));
-        }
-        if !state.is_paused && state.streamed.is_empty() {
-            state.waiting_lines.drain(..).for_each(|line| self.output.message(&line));
-        }
         match (self.mode, update) {
-            (ViewMode::Json, _) if self.prints_requests => self.output.json_line(update),
             (ViewMode::Json, _) => self.output.json_line(&without_request(update)),
             (ViewMode::Plain, _) => {
                 let lines = plain_lines(&state.progress, update, &self.model, &self.frame(&state));

@@ -14,8 +14,6 @@ pub(super) struct ViewState {
     pub(super) streamed: String,
     /// Whether a prompt uses the terminal, so that nothing is drawn.
     pub(super) is_paused: bool,
-    /// What was sent to the model while a prompt or an answer used the terminal; printed afterwards.
-    pub(super) waiting_lines: Vec<String>,
 }
 
 #[derive(Debug, Default)]

@@ -63,7 +63,7 @@ impl RunEventMapper {
         let run = self.run.to_string();
         let (number, body) = match update {
             RunUpdate::Event { number, event, .. } => (Some(number), self.logged(event)?),
-            RunUpdate::ModelRequested { task, sent: _ } => {
+            RunUpdate::ModelRequested { task } => {
                 (None, ApiEventBody::ModelRequested { task: model_task(task) })
             }
             RunUpdate::AnswerDelta { text, tentative } => {

@@ -93,7 +93,7 @@ fn planned() -> RunUpdate {
 fn not_logged() -> Vec<RunUpdate> {
     let text = || "text".to_owned();
     vec![
-        RunUpdate::ModelRequested { task: ModelTask::Repair { step: "s".to_owned() }, sent: Box::default() },
+        RunUpdate::ModelRequested { task: ModelTask::Repair { step: "s".to_owned() } },
         RunUpdate::AnswerDelta { text: text(), tentative: true },
         RunUpdate::AnswerDiscarded,
         RunUpdate::ReasoningDelta { text: text() },
