@@ -8,7 +8,6 @@ use std::{
 
 use toolyard_core::{BoxFuture, RawJson, SecretValues};
 use toolyard_mcp::{FieldEdit, RpcError, edit_fields, raw_field};
-use url::Url;
 
 use crate::{
     config::secret_part,
@@ -191,14 +190,6 @@ impl Authorizer for RecordedTokens {
             }
             header
         })
-    }
-
-    fn proof(&self, token: &SecretHeader, method: &str, url: &Url) -> Option<SecretHeader> {
-        self.authorizer.proof(token, method, url)
-    }
-
-    fn set_nonce(&self, nonce: &str) {
-        self.authorizer.set_nonce(nonce);
     }
 
     fn handle_challenge<'a>(

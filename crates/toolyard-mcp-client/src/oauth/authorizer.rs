@@ -9,13 +9,11 @@ use std::{
 use rmcp::transport::auth::WWWAuthenticateParams;
 use tokio::{sync::Mutex as AsyncMutex, time::Instant};
 use toolyard_core::BoxFuture;
-use url::Url;
 
 use super::{
     Browser, CallerTokenError, ClientIdentity, OAuthError, OAuthServer, TokenKey, TokenStore,
     TokenStoreError,
     address_policy::AddressPolicy,
-    dpop::{DpopKey, valid_nonce},
     flow::Flow,
     token_removal::SaveCondition,
     token_store::{Account, ServerTokens, unix_seconds},
@@ -33,9 +31,6 @@ const MAX_LOGINS: (usize, Duration) = (3, Duration::from_mins(10));
 /// Client credentials grants within a period; these tokens may be short-lived and need no user.
 const MAX_CLIENT_CREDENTIAL_GRANTS: (usize, Duration) = (5, Duration::from_mins(1));
 
-/// The `Authorization` scheme of tokens that are bound to a key.
-const DPOP_SCHEME: &str = "DPoP ";
-
 /// The [`Authorizer`] of one server. Renewals and logins are exclusive; concurrent callers wait for the result. They run to
 /// completion even if the caller is cancelled, because the refresh token may be spent or the user may be logging in.
 #[derive(Debug)]
@@ -48,8 +43,6 @@ pub(super) struct TokenManager {
     pub(super) key: TokenKey,
     browser: Option<Arc<dyn Browser>>,
     active: Mutex<Option<ActiveToken>>,
-    /// The nonce for the next DPoP proof.
-    nonce: Mutex<Option<String>>,
     pub(super) state: AsyncMutex<RenewalState>,
     /// When the stored tokens were last looked for.
     pub(super) removal_checked_at: Mutex<Option<Instant>>,
@@ -71,8 +64,6 @@ struct ActiveToken {
     header: SecretHeader,
     renew_at: Option<u64>,
     expires_at: Option<u64>,
-    /// The key that the token is bound to.
-    key: Option<Arc<DpopKey>>,
 }
 
 /// The account in use, and the recent attempts that the limits above count.
@@ -147,20 +138,6 @@ impl Authorizer for OAuthAuthorizer {
         })
     }
 
-    fn proof(&self, token: &SecretHeader, method: &str, url: &Url) -> Option<SecretHeader> {
-        let key = self.0.active_token().filter(|active| active.header == *token)?.key?;
-        let token = token.value.to_str().ok()?.strip_prefix(DPOP_SCHEME)?;
-        let nonce = lock(&self.0.nonce).clone();
-        let proof = key.proof(method, url, Some(token), nonce.as_deref(), unix_seconds()).ok()?;
-        SecretHeader::new("dpop", &proof)
-    }
-
-    fn set_nonce(&self, nonce: &str) {
-        if let Some(nonce) = valid_nonce(nonce) {
-            *lock(&self.0.nonce) = Some(nonce);
-        }
-    }
-
     fn handle_challenge<'a>(
         &'a self,
         sent_token: Option<&'a SecretHeader>,
@@ -197,7 +174,6 @@ impl TokenManager {
             store,
             browser,
             active: Mutex::default(),
-            nonce: Mutex::default(),
             state: AsyncMutex::default(),
             removal_checked_at: Mutex::default(),
         }
@@ -261,18 +237,9 @@ impl TokenManager {
             let ahead = RENEW_AHEAD_SECS.min(lifetime / 10);
             account.obtained_at.saturating_add(lifetime.saturating_sub(ahead))
         });
-        let key = account.proof_key.as_ref().and_then(|key| DpopKey::restore(key).ok()).map(Arc::new);
-        let token = account.access_token.expose();
-        let header = match &key {
-            Some(_) => SecretHeader::new("authorization", &format!("{DPOP_SCHEME}{token}")),
-            None => SecretHeader::bearer(token),
-        };
-        self.set_active_token(header.map(|header| ActiveToken {
-            header,
-            renew_at,
-            expires_at: account.expires_at(),
-            key,
-        }));
+        let header = SecretHeader::bearer(account.access_token.expose());
+        let expires_at = account.expires_at();
+        self.set_active_token(header.map(|header| ActiveToken { header, renew_at, expires_at }));
         state.account = Some(account);
         state.is_loaded = true;
         state.retry_at = None;

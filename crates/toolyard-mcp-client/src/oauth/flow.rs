@@ -16,7 +16,6 @@ use super::{
     OAuthServer,
     address_policy::AddressPolicy,
     callback::redirect_port,
-    dpop::{DpopKey, negotiate_key},
     http_client::OAuthHttp,
     token_store::{Account, ServerTokens, unix_seconds},
 };
@@ -33,8 +32,6 @@ pub(super) struct AuthorizationServer {
     pub(super) manager: AuthorizationManager,
     pub(super) metadata: AuthorizationMetadata,
     pub(super) http: Arc<OAuthHttp>,
-    /// The key that tokens are bound to, where the server requests DPoP.
-    key: Option<Arc<DpopKey>>,
     /// The issuer ([`Flow::issuer_of`]).
     pub(super) issuer: String,
 }
@@ -86,13 +83,7 @@ impl Flow<'_> {
         let metadata = Box::pin(self.verify_metadata(&http, resolution.metadata)).await?;
         let issuer = self.issuer_of(&metadata);
         manager.set_metadata(metadata.clone());
-        let key =
-            negotiate_key(challenge, metadata.additional_fields.get("dpop_signing_alg_values_supported"))?;
-        let mut auth_server = AuthorizationServer { manager, metadata, http, key: None, issuer };
-        if let Some(key) = key {
-            auth_server.bind_tokens_to(key)?;
-        }
-        Ok(auth_server)
+        Ok(AuthorizationServer { manager, metadata, http, issuer })
     }
 
     pub(super) async fn renew(
@@ -109,9 +100,6 @@ impl Flow<'_> {
             ClientIdentity::Registered { client_secret, .. } => client_secret.clone(),
             _ => account.client_secret.clone(),
         };
-        if let Some(key) = &account.proof_key {
-            auth_server.bind_tokens_to(Arc::new(DpopKey::restore(key)?))?;
-        }
         // The redirect URI is required by the configuration but not used here.
         let redirect_uri = account.redirect_uri.clone().unwrap_or_else(|| self.server.resource());
         auth_server.configure(
@@ -300,12 +288,6 @@ impl Flow<'_> {
 }
 
 impl AuthorizationServer {
-    fn bind_tokens_to(&mut self, key: Arc<DpopKey>) -> Result<(), OAuthError> {
-        self.http.bind_tokens_to(&self.metadata.token_endpoint, Arc::clone(&key))?;
-        self.key = Some(key);
-        Ok(())
-    }
-
     fn accepts_metadata_documents(&self) -> bool {
         self.metadata.additional_fields.get("client_id_metadata_document_supported") == Some(&json!(true))
     }
@@ -445,10 +427,8 @@ pub(super) fn account_from(
 ) -> Result<Account, OAuthError> {
     let value = serde_json::to_value(issued).map_err(|_| invalid_token_response())?;
     let issued: TokenResponse = serde_json::from_value(value).map_err(|_| invalid_token_response())?;
-    // The token is bound to the key only if the response says so.
-    let bound_key = auth_server.key.as_ref().filter(|_| issued.token_type.eq_ignore_ascii_case("dpop"));
-    let is_usable = bound_key.is_some() || issued.token_type.eq_ignore_ascii_case("bearer");
-    if !is_usable || issued.access_token.expose().is_empty() {
+    // A token that is bound to a key (DPoP) would be refused without proofs of that key.
+    if !issued.token_type.eq_ignore_ascii_case("bearer") || issued.access_token.expose().is_empty() {
         return Err(invalid_token_response());
     }
     let granted = issued.scope.map(|scope| scope.split_whitespace().map(str::to_owned).collect());
@@ -463,6 +443,5 @@ pub(super) fn account_from(
         lifetime: issued.expires_in,
         granted_scopes: granted.unwrap_or_else(|| requested.clone()),
         requested_scopes: requested,
-        proof_key: bound_key.map(|key| key.pkcs8().clone()),
     })
 }

@@ -1,33 +1,19 @@
 //! The HTTP client of authorization flows: bounded responses, allowed addresses only.
 
-use std::{
-    net::SocketAddr,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{net::SocketAddr, time::Duration};
 
 use reqwest::{
     Body, Client, Request, Response, StatusCode,
     dns::{Addrs, Name, Resolve, Resolving},
-    header::{ACCEPT, CONTENT_TYPE, HeaderValue, LOCATION},
+    header::{ACCEPT, CONTENT_TYPE, LOCATION},
     redirect::Policy,
 };
 use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest};
 use serde_json::Value;
 use url::{Url, form_urlencoded};
 
-use super::{
-    OAuthError,
-    address_policy::AddressPolicy,
-    dpop::{DpopKey, USE_DPOP_NONCE, valid_nonce},
-    token_store::unix_seconds,
-};
-use crate::{
-    SecretText,
-    sanitize::sanitize_line,
-    sync::lock,
-    transport::http::headers::{DPOP, DPOP_NONCE},
-};
+use super::{OAuthError, address_policy::AddressPolicy};
+use crate::{SecretText, sanitize::sanitize_line};
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
@@ -39,8 +25,6 @@ const MAX_METADATA_REDIRECTS: usize = 5;
 pub(super) struct OAuthHttp {
     client: Client,
     policy: AddressPolicy,
-    /// The token endpoint that requires DPoP proofs, and the key.
-    token_binding: Mutex<Option<(Url, Arc<DpopKey>)>>,
 }
 
 /// Client id and secret in the `Authorization` header.
@@ -60,13 +44,7 @@ impl OAuthHttp {
             .dns_resolver(FilteredResolver(policy.clone()))
             .build()
             .map_err(|error| OAuthError::Unavailable(error.to_string()))?;
-        Ok(Self { client, policy, token_binding: Mutex::default() })
-    }
-
-    /// Sends DPoP proofs with this key to the token endpoint.
-    pub(super) fn bind_tokens_to(&self, token_endpoint: &str, key: Arc<DpopKey>) -> Result<(), OAuthError> {
-        *lock(&self.token_binding) = Some((parse_metadata_url(token_endpoint)?, key));
-        Ok(())
+        Ok(Self { client, policy })
     }
 
     /// Reads a metadata document; `None` if there is none. Follows redirects within the origin, as rmcp does.
@@ -135,36 +113,8 @@ impl OAuthHttp {
         Ok((response.status(), body))
     }
 
-    /// Sends a request, with a DPoP proof if required, and again if the server requires a nonce.
-    async fn send(&self, mut request: Request) -> Result<(Response, Vec<u8>), OAuthHttpClientError> {
+    async fn send(&self, request: Request) -> Result<(Response, Vec<u8>), OAuthHttpClientError> {
         self.policy.check(request.url())?;
-        let token_binding = lock(&self.token_binding).clone();
-        let Some((_, key)) = token_binding.filter(|(url, _)| url == request.url()) else {
-            return self.send_once(request).await;
-        };
-        let proof = |request: &Request, nonce: Option<&str>| {
-            let proof = key.proof(request.method().as_str(), request.url(), None, nonce, unix_seconds())?;
-            Ok::<_, OAuthHttpClientError>(HeaderValue::from_str(&proof)?)
-        };
-        let first_proof = proof(&request, None)?;
-        request.headers_mut().insert(DPOP, first_proof);
-        let Some(mut retry) = request.try_clone() else { return self.send_once(request).await };
-        let (response, body) = self.send_once(request).await?;
-        let nonce = response.headers().get(DPOP_NONCE).and_then(|nonce| valid_nonce(nonce.to_str().ok()?));
-        let wants_nonce = response.status() == StatusCode::BAD_REQUEST
-            && serde_json::from_slice::<Value>(&body)
-                .is_ok_and(|body| body.get("error") == Some(&USE_DPOP_NONCE.into()));
-        match nonce {
-            Some(nonce) if wants_nonce => {
-                let second_proof = proof(&retry, Some(&nonce))?;
-                retry.headers_mut().insert(DPOP, second_proof);
-                self.send_once(retry).await
-            }
-            _ => Ok((response, body)),
-        }
-    }
-
-    async fn send_once(&self, request: Request) -> Result<(Response, Vec<u8>), OAuthHttpClientError> {
         let mut response = self.client.execute(request).await?;
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await? {

@@ -7,7 +7,6 @@
 //! - `flow`, `client_credentials`, `client_assertion`: the grants.
 //! - `issuer_metadata`: what an issuer says about itself, which is compared with what the server says.
 //! - `caller_token`: tokens on behalf of a caller, without a sign-in.
-//! - `dpop`: tokens bound to a key.
 //! - `address_policy`, `http_client`: which addresses a flow may call.
 //! - `browser`, `callback`: the login page and the redirect back; `web_login`: the same for a gateway.
 //! - Tokens belong to the operator or to one caller of a gateway ([`TokenKey`]).
@@ -23,7 +22,6 @@ mod callback;
 mod caller_token;
 mod client_assertion;
 mod client_credentials;
-mod dpop;
 mod error;
 mod flow;
 mod grant_types;

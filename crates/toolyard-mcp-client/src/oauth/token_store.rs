@@ -151,9 +151,6 @@ pub(super) struct Account {
     pub(super) lifetime: Option<u64>,
     pub(super) requested_scopes: Vec<String>,
     pub(super) granted_scopes: Vec<String>,
-    /// The DPoP key that the token is bound to (PKCS#8 in Base64).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) proof_key: Option<SecretText>,
 }
 
 impl Account {

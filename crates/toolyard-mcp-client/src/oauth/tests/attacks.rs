@@ -87,6 +87,17 @@ async fn a_response_of_another_issuer_is_rejected() {
     }
 }
 
+#[tokio::test]
+async fn a_token_that_is_bound_to_a_key_is_refused() {
+    let env = TestEnvironment::start().await;
+    let body = json!({"access_token": "bound", "token_type": "DPoP"}).to_string();
+    env.behavior().token_response = Some((200, Vec::new(), body));
+    let authorizer = env.authorizer().with_browser(Arc::new(TestUser::default()));
+    let error = authorizer.login(&[]).await.unwrap_err();
+    assert!(error.to_string().contains("no valid token"), "{error}");
+    assert!(authorizer.state().await.unwrap().is_none());
+}
+
 /// The error of a login with this behavior. Asserts that neither the user nor the authorization server got a request.
 async fn refused_login(change: impl FnOnce(&mut ServerBehavior)) -> OAuthError {
     let env = TestEnvironment::start().await;

@@ -286,33 +286,3 @@ async fn assertions_are_exchanged_for_tokens() {
     assert!(requests[2]["assertion"].starts_with("access-"), "the assertion, not the user's id token");
     assert_eq!(requests[2]["basic"], format!("Basic {}", STANDARD.encode("workload:a+b")));
 }
-
-#[tokio::test]
-async fn tokens_are_bound_to_a_key_and_renewed_with_the_same_key() {
-    let env = TestEnvironment::start().await;
-    env.behavior().dpop_nonce = Some("nonce-1".to_owned());
-    env.behavior().metadata.insert("dpop_signing_alg_values_supported".to_owned(), json!(["ES256"]));
-    let store = TokenStore::in_memory();
-    let authorizer = OAuthAuthorizer::new(env.oauth_server(), store.clone()).unwrap();
-    let client = env.client(authorizer.with_browser(Arc::new(TestUser::default())));
-    assert_eq!(client.result("tools/list").await, json!({"access": "granted"}));
-    env.behavior().dpop_nonce = Some("nonce-2".to_owned());
-    env.behavior().valid_tokens.clear();
-    assert_eq!(client.result("tools/list").await, json!({"access": "granted"}));
-    assert_eq!(env.request_counts()[1], 1, "the user is not asked again for a nonce or a renewal");
-    // Another process uses the token and its key.
-    let other = env.client(OAuthAuthorizer::new(env.oauth_server(), store).unwrap());
-    assert_eq!(other.result("tools/list").await, json!({"access": "granted"}));
-    let (mut keys, mut proofs) = (Vec::new(), Vec::new());
-    for request in env.server.received().iter().filter(|request| request.header("dpop").is_some()) {
-        let proof = request.header("dpop").unwrap().to_owned();
-        keys.push(proof.split('.').next().unwrap().to_owned());
-        proofs.push(proof);
-    }
-    keys.dedup();
-    assert_eq!(keys.len(), 1, "one key for all");
-    let count = proofs.len();
-    proofs.sort_unstable();
-    proofs.dedup();
-    assert_eq!(proofs.len(), count, "no proof twice");
-}

@@ -68,8 +68,6 @@ pub(super) struct ServerBehavior {
     pub(super) metadata_moved: Option<String>,
     /// Sends no challenge and no metadata, like an MCP server of 2024-11-05.
     pub(super) without_discovery: bool,
-    /// If set, tokens are bound to a key (DPoP), and both servers require this nonce in every proof.
-    pub(super) dpop_nonce: Option<String>,
     /// The received requests: `register`, `authorize` or `token`, with their parameters.
     pub(super) log: Vec<(&'static str, Form)>,
     id_count: usize,
@@ -241,10 +239,6 @@ impl ServerBehavior {
         (302, vec![("Location".to_owned(), redirect_uri.into())], String::new())
     }
 
-    fn scheme(&self) -> &'static str {
-        if self.dpop_nonce.is_some() { "DPoP" } else { "Bearer" }
-    }
-
     fn token(&mut self, request: &ReceivedRequest) -> HttpResponse {
         let mut parameters = form(std::str::from_utf8(&request.body).unwrap());
         parameters.insert("basic".to_owned(), request.header("authorization").unwrap_or_default().to_owned());
@@ -257,12 +251,6 @@ impl ServerBehavior {
         }
         if parameters.get("subject_token").is_some_and(|token| self.revoked_subjects.contains(token)) {
             return invalid_grant();
-        }
-        if let Some(nonce) =
-            self.dpop_nonce.clone().filter(|nonce| dpop_claim(request, "nonce") != json!(nonce))
-        {
-            let body = json!({"error": "use_dpop_nonce"}).to_string();
-            return (400, vec![("DPoP-Nonce".to_owned(), nonce)], body);
         }
         let scope = match parameters["grant_type"].as_str() {
             "authorization_code" => {
@@ -296,7 +284,7 @@ impl ServerBehavior {
         let scopes = scope.unwrap_or_default().split_whitespace().map(str::to_owned).collect();
         self.valid_tokens.insert(access.clone(), scopes);
         let mut body =
-            json!({"access_token": access, "token_type": self.scheme(), "id_token": self.new_id("identity")});
+            json!({"access_token": access, "token_type": "Bearer", "id_token": self.new_id("identity")});
         if parameters["grant_type"] != "client_credentials" {
             self.refresh_tokens.push(refresh.clone());
             body["refresh_token"] = json!(refresh);
@@ -309,13 +297,6 @@ impl ServerBehavior {
         }
         (200, Vec::new(), body.to_string())
     }
-}
-
-/// A claim of the DPoP proof of a request.
-fn dpop_claim(request: &ReceivedRequest, claim: &str) -> Value {
-    let claims = request.header("dpop").and_then(|proof| proof.split('.').nth(1));
-    let claims = claims.and_then(|claims| URL_SAFE_NO_PAD.decode(claims).ok()).unwrap_or_default();
-    serde_json::from_slice::<Value>(&claims).unwrap_or_default()[claim].clone()
 }
 
 fn invalid_grant() -> HttpResponse {
@@ -348,23 +329,7 @@ fn serve_resource(
         let location = headers.into_iter().map(|(_, value)| ("Location", value));
         return (status, location.chain([json_type]).collect(), body);
     }
-    let scheme = behavior.scheme();
-    let sent_token = request.header("authorization").and_then(|header| header.strip_prefix(scheme));
-    let sent_token = sent_token.map(str::trim);
-    if let (Some(nonce), Some(token)) = (&behavior.dpop_nonce, sent_token) {
-        assert_eq!(
-            dpop_claim(request, "ath"),
-            json!(URL_SAFE_NO_PAD.encode(digest(&SHA256, token.as_bytes())))
-        );
-        if dpop_claim(request, "nonce") != json!(nonce) {
-            let challenge = "DPoP error=\"use_dpop_nonce\"".to_owned();
-            return (
-                401,
-                vec![("WWW-Authenticate", challenge), ("DPoP-Nonce", nonce.clone())],
-                String::new(),
-            );
-        }
-    }
+    let sent_token = request.header("authorization").and_then(|header| header.strip_prefix("Bearer "));
     let scopes = sent_token
         .and_then(|token| behavior.valid_tokens.get(token))
         .filter(|_| !behavior.rejects_all_tokens);
@@ -379,7 +344,7 @@ fn serve_resource(
             } else {
                 format!(", scope=\"{}\"", default_scopes.join(" "))
             };
-            (401, vec![("WWW-Authenticate", format!("{scheme} {metadata}{scope}"))], String::new())
+            (401, vec![("WWW-Authenticate", format!("Bearer {metadata}{scope}"))], String::new())
         }
         Some(scopes) if !required.iter().all(|scope| scopes.contains(scope)) => {
             let challenge =

@@ -28,7 +28,6 @@ use crate::{
         error::TransportError,
         http::{
             event_stream::LARGE_BODY_BYTES,
-            headers::{DPOP, DPOP_NONCE},
             pool::{CONNECT_TIMEOUT, ConnectionPool, IDLE_TIMEOUT},
             response::{HttpResponse, request_failed, root_cause},
             target::{ChallengeError, HttpTarget, SecretHeader, display_url},
@@ -134,7 +133,7 @@ impl HttpClient {
     /// Sends a request, follows same-origin redirects, and sends it again once for each kind of challenge (401, 403)
     /// that the authorizer could meet: a request that was not authorized has had no effect.
     async fn send(&self, mut request: HttpRequest) -> Result<HttpResponse, TransportError> {
-        let (mut redirects, mut handled_statuses, mut nonce_retried) = (0, Vec::new(), false);
+        let (mut redirects, mut handled_statuses) = (0, Vec::new());
         loop {
             let token = match &self.target.authorizer {
                 Some(authorizer) => authorizer.token().await,
@@ -144,8 +143,7 @@ impl HttpClient {
                 *lock(&self.token) = Some(header.value.clone());
                 request.headers.insert(header.name, header.value);
             }
-            self.add_proof(&mut request, token.as_ref());
-            let is_first = redirects == 0 && handled_statuses.is_empty() && !nonce_retried;
+            let is_first = redirects == 0 && handled_statuses.is_empty();
             let response = match self.send_once(&request).await {
                 // The server has received the request before, although it did not accept it.
                 Err(TransportError::Unreachable(reason)) if !is_first => {
@@ -153,15 +151,10 @@ impl HttpClient {
                 }
                 outcome => outcome?,
             };
-            let (status, has_nonce) = (response.status(), self.store_nonce(&response));
+            let status = response.status();
             if status.is_redirection() {
                 redirects += 1;
                 request.url = redirect_url(&request.url, &response, redirects)?;
-            } else if wants_nonce(&response) {
-                // The token is valid: the request only needs a proof with the new nonce.
-                if !has_nonce || std::mem::replace(&mut nonce_retried, true) {
-                    return Ok(response);
-                }
             } else if is_challenge(&response) && !handled_statuses.contains(&status) {
                 handled_statuses.push(status);
                 if !self.handle_challenge(token.as_ref(), &response).await? {
@@ -185,28 +178,6 @@ impl HttpClient {
         }
         let request = request.build().map_err(request_failed)?;
         self.client.execute(request).await.map_err(request_failed).map(HttpResponse::reqwest)
-    }
-
-    /// Adds the proof for the token, which is different in every request.
-    fn add_proof(&self, request: &mut HttpRequest, token: Option<&SecretHeader>) {
-        let Some((authorizer, token)) = self.target.authorizer.as_ref().zip(token) else { return };
-        let proof = authorizer.proof(token, request.method.as_str(), &request.url);
-        request.headers.remove(DPOP);
-        if let Some(proof) = proof {
-            request.headers.insert(proof.name, proof.value);
-        }
-    }
-
-    /// Stores the nonce for the next proof. Returns whether there is one.
-    fn store_nonce(&self, response: &HttpResponse) -> bool {
-        let nonce = response.headers().get(DPOP_NONCE).and_then(|nonce| nonce.to_str().ok());
-        match (&self.target.authorizer, nonce) {
-            (Some(authorizer), Some(nonce)) => {
-                authorizer.set_nonce(nonce);
-                true
-            }
-            _ => false,
-        }
     }
 
     /// Lets the authorizer meet a challenge. Returns whether the request may be sent again.
@@ -317,11 +288,6 @@ fn basic_authorization(url: &Url) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(&format!("Basic {}", BASE64_STANDARD.encode(credentials))).ok()?;
     value.set_sensitive(true);
     Some(value)
-}
-
-fn wants_nonce(response: &HttpResponse) -> bool {
-    response.status() == StatusCode::UNAUTHORIZED
-        && challenge(response.headers()).is_some_and(|text| text.contains("use_dpop_nonce"))
 }
 
 fn is_challenge(response: &HttpResponse) -> bool {

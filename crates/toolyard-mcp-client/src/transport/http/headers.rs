@@ -1,4 +1,4 @@
-//! Names of MCP and DPoP headers, and the values that requests repeat in them.
+//! Names of MCP headers, and the values that requests repeat in them.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::HeaderName;
@@ -12,9 +12,6 @@ pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-i
 pub(crate) const METHOD_HEADER: &str = "Mcp-Method";
 /// Repeats the name of the tool or prompt, or the URI of the resource, that a modern request is about.
 pub(crate) const NAME_HEADER: &str = "Mcp-Name";
-/// The DPoP proof, and the nonce that the server expects in the next one (RFC 9449).
-pub(crate) const DPOP: HeaderName = HeaderName::from_static("dpop");
-pub(crate) const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
 /// The headers that repeat arguments of one call. Only strings, booleans and numbers have one.
 pub(crate) fn mirrored_headers(

@@ -10,7 +10,7 @@ use http::{
 use httparse::{ParserConfig, Status};
 use url::{Position, Url};
 
-use crate::transport::http::headers::{DPOP_NONCE, SESSION_ID};
+use crate::transport::http::headers::SESSION_ID;
 
 /// Limits of a response head.
 const MAX_HEAD_BYTES: usize = 400 << 10;
@@ -20,8 +20,8 @@ const MAX_CHUNK_OVERHEAD_BYTES: usize = 16 << 10;
 /// Informational responses (1xx) before a response. A server that sends more keeps the client busy for nothing.
 const MAX_INFORMATIONAL_RESPONSES: usize = 32;
 /// The response headers that this crate reads, besides those about the length.
-static KEPT_HEADERS: [HeaderName; 7] =
-    [CONTENT_TYPE, SESSION_ID, CONTENT_ENCODING, LOCATION, WWW_AUTHENTICATE, RETRY_AFTER, DPOP_NONCE];
+static KEPT_HEADERS: [HeaderName; 6] =
+    [CONTENT_TYPE, SESSION_ID, CONTENT_ENCODING, LOCATION, WWW_AUTHENTICATE, RETRY_AFTER];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Http1Error {

@@ -405,69 +405,6 @@ async fn an_unmet_challenge_is_an_error_with_the_reason() {
     assert!(matches!(error, TransportError::Status { status: 401, .. }));
 }
 
-/// Sends a proof with every request, made of a counter and the current nonce; its token is never challenged.
-#[derive(Debug, Default)]
-struct FakeDpopAuthorizer {
-    nonce: Mutex<String>,
-    proofs: AtomicUsize,
-}
-
-impl Authorizer for FakeDpopAuthorizer {
-    fn token(&self) -> BoxFuture<'_, Option<SecretHeader>> {
-        Box::pin(async { SecretHeader::new("authorization", "DPoP token") })
-    }
-
-    fn proof(&self, _: &SecretHeader, method: &str, url: &url::Url) -> Option<SecretHeader> {
-        let count = self.proofs.fetch_add(1, Ordering::Relaxed);
-        let proof = format!("{method} {} {} {count}", url.path(), lock(&self.nonce));
-        SecretHeader::new("dpop", &proof)
-    }
-
-    fn set_nonce(&self, nonce: &str) {
-        nonce.clone_into(&mut lock(&self.nonce));
-    }
-
-    fn handle_challenge<'a>(
-        &'a self,
-        _: Option<&'a SecretHeader>,
-        _: u16,
-        _: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<bool, ChallengeError>> {
-        Box::pin(async { Err(ChallengeError::Failed("the token was valid".to_owned())) })
-    }
-}
-
-#[tokio::test]
-async fn a_new_nonce_costs_one_retry_and_no_new_token() {
-    let nonce_challenge = ("WWW-Authenticate", "DPoP error=\"use_dpop_nonce\"");
-    let server = TestServer::start(move |request, mut reply| async move {
-        match request.header("dpop").unwrap().split(' ').nth(2) {
-            Some("first") => {
-                let body = request.response(&json!("in"));
-                let headers = [("DPoP-Nonce", "second"), ("Content-Type", "application/json")];
-                reply.full(200, &headers, body).await;
-            }
-            Some("second") => reply.full(401, &[nonce_challenge, ("DPoP-Nonce", "third")], "").await,
-            Some("third") => reply.full(401, &[nonce_challenge], "").await,
-            _ => reply.full(401, &[nonce_challenge, ("DPoP-Nonce", "first")], "").await,
-        }
-        Some(reply)
-    })
-    .await;
-    let target =
-        HttpTarget::new(&server.url, []).unwrap().with_authorizer(Arc::new(FakeDpopAuthorizer::default()));
-    let client = TestClient::with(target, WireLimits::default());
-    assert_eq!(client.result("tools/call").await, json!("in"));
-    let proofs: Vec<_> =
-        server.received().iter().map(|request| request.header("dpop").unwrap().to_owned()).collect();
-    assert_eq!(proofs, ["POST /mcp  0", "POST /mcp first 1"]);
-    // A server that keeps asking for nonces gets each message twice, and the authorizer no challenge.
-    let error = client.error("tools/call").await;
-    assert!(matches!(&error, TransportError::Status { status: 401, .. }), "{error}");
-    assert!(!error.to_string().contains("the token was valid"), "{error}");
-    assert_eq!(server.received().len(), 4);
-}
-
 /// A call is sent again only if it was certainly not processed.
 #[test]
 fn only_errors_about_our_session_expire_it() {

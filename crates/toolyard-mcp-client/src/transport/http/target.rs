@@ -26,17 +26,6 @@ pub trait Authorizer: Send + Sync {
     /// The header with the current token, if there is one.
     fn token(&self) -> BoxFuture<'_, Option<SecretHeader>>;
 
-    /// The proof that must accompany the token in one request, if the token needs one (DPoP).
-    fn proof(&self, token: &SecretHeader, method: &str, url: &Url) -> Option<SecretHeader> {
-        let _ = (token, method, url);
-        None
-    }
-
-    /// Stores the nonce that the server expects in the next proof.
-    fn set_nonce(&self, nonce: &str) {
-        let _ = nonce;
-    }
-
     /// Handles a 401, or a 403 for insufficient scope, to a request that carried `sent_token`. Returns whether the
     /// request may succeed if it is sent again; if the token was replaced in the meantime, that is enough.
     fn handle_challenge<'a>(
