@@ -51,6 +51,7 @@
 //! | secrets | [`redact()`], [`redact_json`], [`SecretValues`] |
 //! | unsafe characters | [`sanitize`], [`escape_unsafe`], [`find_unsafe`], [`text::sanitize_json`], module [`text`] |
 //! | ports | [`Journal`], [`RunLog`], [`Approvals`], [`Audit`], [`History`], [`PastRequests`], [`Results`], [`ResultShapes`], [`ArgumentExamples`], [`Servers`], [`Conversations`], [`AgentDefinitions`], [`Authenticator`], [`CallerStore`], [`Synthesizer`], [`Embedder`] |
+//! | addresses of metadata | [`issuer_metadata_urls`], [`well_known_url`] |
 //! | clusters | [`SessionLeases`], [`Peers`], [`Exchange`], [`WorkerNetwork`], [`WorkerTransport`] |
 //!
 //! A port is a trait that the hub or the agent needs and another crate implements: `toolyard-store` implements most of
@@ -69,6 +70,7 @@ pub mod telemetry;
 pub mod text;
 mod text_id;
 mod tool;
+mod well_known;
 
 pub use busy_executable::busy_executable_delay;
 pub use clock::unix_millis;
@@ -156,6 +158,7 @@ pub use tool::{
     source::{SourceId, SourceInfo, SourceKind},
     spec_check::InvalidToolSpec,
 };
+pub use well_known::{issuer_metadata_urls, well_known_url};
 
 /// A boxed future: the return type of traits that are used as objects.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -54,7 +54,7 @@ pub use oauth::{
     fetch::{FetchError, HttpMetadataSource, MetadataSource},
     key_set::{KeySet, KeySetError},
     person_sign_in::OidcSignIn,
-    token::{TokenError, TokenPolicy, ValidToken, validate_token},
+    token::{TokenError, ValidToken, validate_token},
     verifier::OAuthVerifier,
 };
 pub use proxy::{

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use url::{Host, Url};
 
-use super::token::TokenPolicy;
 use crate::group_access::GroupAccess;
 
 /// How much the clocks of issuer and gateway may differ, unless configured otherwise.
@@ -113,19 +112,9 @@ impl OAuthConfig {
         if self.clock_skew > MAX_CLOCK_SKEW { Err(OAuthConfigError::ClockSkew) } else { Ok(()) }
     }
 
-    pub(crate) fn policy(&self) -> TokenPolicy {
-        let audiences = match self.audiences.as_slice() {
-            [] => vec![self.resource.clone()],
-            audiences => audiences.to_vec(),
-        };
-        TokenPolicy {
-            issuer: self.issuer.clone(),
-            audiences,
-            scopes: self.scopes.clone(),
-            name_claim: self.name_claim.clone(),
-            groups_claim: self.groups_claim.clone(),
-            clock_skew: self.clock_skew,
-        }
+    /// The audiences that a token may be for.
+    pub(super) fn accepted_audiences(&self) -> &[String] {
+        if self.audiences.is_empty() { std::slice::from_ref(&self.resource) } else { &self.audiences }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Finds the issuer's keys by its metadata: RFC 8414 and OpenID Connect discovery, in the order that MCP prescribes.
 
 use serde::Deserialize;
+use toolyard_core::issuer_metadata_urls;
 use url::Url;
 
 use super::{
@@ -87,7 +88,7 @@ async fn find_metadata(
     source: &dyn MetadataSource,
     issuer: &str,
 ) -> Result<(String, String), DiscoveryError> {
-    for url in metadata_urls(issuer) {
+    for url in issuer_metadata_urls(issuer) {
         match source.read(&url).await {
             Ok(text) => return Ok((text, url)),
             Err(FetchError::NotFound { .. }) => {}
@@ -115,44 +116,9 @@ fn key_url(text: &str, issuer: &str, url: String) -> Result<String, DiscoveryErr
     }
 }
 
-/// Where metadata may be, the preferred address first.
-fn metadata_urls(issuer: &str) -> Vec<String> {
-    let issuer = issuer.trim_end_matches('/');
-    let authority_end = issuer.find("://").map_or(0, |at| at + 3);
-    let path_start = issuer.get(authority_end..).and_then(|rest| rest.find('/')).map(|at| authority_end + at);
-    let (origin, path) = path_start.and_then(|at| issuer.split_at_checked(at)).unwrap_or((issuer, ""));
-    let mut urls = vec![
-        format!("{origin}/.well-known/oauth-authorization-server{path}"),
-        format!("{origin}/.well-known/openid-configuration{path}"),
-    ];
-    if !path.is_empty() {
-        urls.push(format!("{issuer}/.well-known/openid-configuration"));
-    }
-    urls
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn metadata_is_looked_for_in_the_order_of_mcp() {
-        assert_eq!(
-            metadata_urls("https://id.example/tenant/7/"),
-            [
-                "https://id.example/.well-known/oauth-authorization-server/tenant/7",
-                "https://id.example/.well-known/openid-configuration/tenant/7",
-                "https://id.example/tenant/7/.well-known/openid-configuration",
-            ]
-        );
-        assert_eq!(
-            metadata_urls("http://127.0.0.1:9/"),
-            [
-                "http://127.0.0.1:9/.well-known/oauth-authorization-server",
-                "http://127.0.0.1:9/.well-known/openid-configuration",
-            ]
-        );
-    }
 
     #[test]
     fn metadata_of_another_issuer_and_unsafe_key_addresses_are_refused() {

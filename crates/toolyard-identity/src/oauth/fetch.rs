@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use reqwest::{Client, StatusCode, header, redirect::Policy};
+use reqwest::{Client, Response, StatusCode, header, redirect::Policy};
 use toolyard_core::BoxFuture;
 
 use super::config::OAuthConfigError;
@@ -49,35 +49,45 @@ pub struct HttpMetadataSource(Client);
 impl HttpMetadataSource {
     /// A source with a connection pool of its own.
     pub fn new() -> Result<Self, OAuthConfigError> {
-        let client = Client::builder()
-            .redirect(Policy::none())
-            .referer(false)
-            .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(REQUEST_TIMEOUT)
-            .build();
-        client.map(Self).map_err(|_| OAuthConfigError::HttpClient)
+        http_client().map(Self)
     }
+}
+
+/// A client for requests to the issuer, which follows no redirects.
+pub(super) fn http_client() -> Result<Client, OAuthConfigError> {
+    let client = Client::builder()
+        .redirect(Policy::none())
+        .referer(false)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .timeout(REQUEST_TIMEOUT)
+        .build();
+    client.map_err(|_| OAuthConfigError::HttpClient)
+}
+
+/// The body of a response, or why it cannot be read. The reason contains no URL.
+pub(super) async fn read_body(mut response: Response, max_bytes: usize) -> Result<Vec<u8>, String> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| error.without_url().to_string())? {
+        if chunk.len() > max_bytes - body.len() {
+            return Err(format!("longer than {max_bytes} bytes"));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
 }
 
 impl MetadataSource for HttpMetadataSource {
     fn read<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<String, FetchError>> {
         Box::pin(async move {
             let failed = |reason: String| FetchError::Failed { url: url.to_owned(), reason };
-            let without_url = |error: reqwest::Error| failed(error.without_url().to_string());
             let request = self.0.get(url).header(header::ACCEPT, "application/json");
-            let mut response = request.send().await.map_err(without_url)?;
+            let response = request.send().await.map_err(|error| failed(error.without_url().to_string()))?;
             match response.status() {
                 StatusCode::OK => {}
                 StatusCode::NOT_FOUND => return Err(FetchError::NotFound { url: url.to_owned() }),
                 status => return Err(failed(format!("status {status}"))),
             }
-            let mut body = Vec::new();
-            while let Some(chunk) = response.chunk().await.map_err(without_url)? {
-                if body.len() + chunk.len() > MAX_DOCUMENT_BYTES {
-                    return Err(failed(format!("longer than {MAX_DOCUMENT_BYTES} bytes")));
-                }
-                body.extend_from_slice(&chunk);
-            }
+            let body = read_body(response, MAX_DOCUMENT_BYTES).await.map_err(failed)?;
             String::from_utf8(body).map_err(|_| failed("not UTF-8".to_owned()))
         })
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::json;
-use toolyard_core::AuthenticationError;
+use toolyard_core::{AuthenticationError, well_known_url};
 
 use super::config::OAuthConfig;
 
@@ -32,7 +32,7 @@ impl ResourceMetadata {
         }
         Self {
             document: document.to_string(),
-            url: metadata_url(&config.resource),
+            url: well_known_url(&config.resource, "oauth-protected-resource"),
             scope: config.scopes.join(" "),
         }
     }
@@ -42,17 +42,6 @@ impl ResourceMetadata {
         let rest = path.strip_prefix(WELL_KNOWN_PATH)?;
         (rest.is_empty() || rest.starts_with('/')).then(|| self.document.clone())
     }
-}
-
-/// The URL of the metadata of a resource: the well-known path goes between host and path.
-fn metadata_url(resource: &str) -> String {
-    let authority_start = resource.find("://").map_or(0, |at| at + 3);
-    let path_start = resource
-        .get(authority_start..)
-        .and_then(|rest| rest.find('/'))
-        .map_or(resource.len(), |at| authority_start + at);
-    let (origin, path) = resource.split_at_checked(path_start).unwrap_or((resource, ""));
-    format!("{origin}{WELL_KNOWN_PATH}{}", path.trim_end_matches('/'))
 }
 
 /// The value of `WWW-Authenticate` (RFC 6750, RFC 9728).
@@ -105,14 +94,6 @@ mod tests {
         {
             assert_eq!(metadata().at(path), None, "{path}");
         }
-    }
-
-    #[test]
-    fn the_address_of_the_metadata_has_the_path_of_the_resource() {
-        let url = "https://tools.example/.well-known/oauth-protected-resource";
-        assert_eq!(metadata_url("https://tools.example"), url);
-        assert_eq!(metadata_url("https://tools.example/"), url);
-        assert_eq!(metadata_url("https://tools.example/a/mcp"), format!("{url}/a/mcp"));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! [`OidcSignIn`]: a person signs in at the issuer of access tokens (OpenID Connect, authorization code with PKCE).
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use reqwest::{Client, header, redirect::Policy};
+use reqwest::{Client, header};
 use serde::Deserialize;
 use serde_json::Value;
 use toolyard_core::{BoxFuture, CallerIdentity, PersonLogin, PersonSignIn, PersonSignInError};
@@ -13,12 +13,11 @@ use url::{Url, form_urlencoded};
 use super::{
     config::{OAuthConfig, OAuthConfigError, check_address},
     discovery::read_metadata,
-    fetch::MetadataSource,
+    fetch::{MetadataSource, http_client, read_body},
     verifier::OAuthVerifier,
 };
 use crate::group_access::GroupAccess;
 
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_RESPONSE_BYTES: usize = 256 << 10;
 
 /// Signs people in with a public client of the issuer.
@@ -62,12 +61,11 @@ impl OidcSignIn {
             group_access: GroupAccess::default(),
             ..config.clone()
         };
-        let http = Client::builder().redirect(Policy::none()).referer(false).timeout(REQUEST_TIMEOUT).build();
         Ok(Self {
             client_id: client_id.to_owned(),
             verifier: OAuthVerifier::new(config, Arc::clone(&source))?,
             source,
-            http: http.map_err(|_| OAuthConfigError::HttpClient)?,
+            http: http_client()?,
         })
     }
 
@@ -159,18 +157,12 @@ impl OidcSignIn {
             .header(header::ACCEPT, "application/json")
             .body(form);
         // Errors of the client quote the URL, never the form; neither is shown.
-        let mut response = request.send().await.map_err(|_| failed("the connection failed"))?;
+        let response = request.send().await.map_err(|_| failed("the connection failed"))?;
         let status = response.status();
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|_| failed("the connection failed"))? {
-            if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
-                return Err(failed("the response is too long"));
-            }
-            body.extend_from_slice(&chunk);
-        }
         if !status.is_success() {
             return Err(failed(&format!("status {status}")));
         }
+        let body = read_body(response, MAX_RESPONSE_BYTES).await.map_err(|reason| failed(&reason))?;
         let response: TokenResponse =
             serde_json::from_slice(&body).map_err(|_| failed("the response has no ID token"))?;
         Ok(response.id_token)

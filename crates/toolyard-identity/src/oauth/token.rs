@@ -1,7 +1,5 @@
 //! Validates access tokens: signed JWTs (RFC 9068). Pure: keys and time are given.
 
-use std::time::Duration;
-
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::Algorithm;
 use serde_json::Value;
@@ -9,6 +7,7 @@ use toolyard_core::{AuthenticationError, CallerIdentity};
 
 use super::{
     claims::{self, Claims},
+    config::OAuthConfig,
     key_set::{KeyLookup, KeySet, signature_algorithm},
     strict_json::parse_object,
 };
@@ -21,23 +20,6 @@ const MAX_SUBJECT_BYTES: usize = 256;
 /// What `typ` may say, in lower case. Tokens for other purposes (ID tokens of some issuers, logout tokens, proofs) say something else.
 const ACCESS_TOKEN_TYPES: [&str; 4] = ["at+jwt", "application/at+jwt", "jwt", "application/jwt"];
 const DEFAULT_GROUPS_CLAIM: &str = "groups";
-
-/// What a token must have to be accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TokenPolicy {
-    /// The issuer, compared exactly.
-    pub issuer: String,
-    /// The token must be for one of these audiences.
-    pub audiences: Vec<String>,
-    /// The token must have all of these scopes.
-    pub scopes: Vec<String>,
-    /// The claim with the name for the audit log; `sub` if `None`.
-    pub name_claim: Option<String>,
-    /// The claim with the groups; `groups` if `None`.
-    pub groups_claim: Option<String>,
-    /// How much the clocks may differ.
-    pub clock_skew: Duration,
-}
 
 /// A token that was accepted.
 #[derive(Debug, Clone, PartialEq)]
@@ -83,14 +65,14 @@ impl From<TokenError> for AuthenticationError {
     }
 }
 
-/// Validates a token at a time, in seconds since 1970.
+/// Validates a token at a time, in seconds since 1970. `config` says what it must have.
 pub fn validate_token(
     token: &str,
     keys: &KeySet,
-    policy: &TokenPolicy,
+    config: &OAuthConfig,
     now: i64,
 ) -> Result<ValidToken, TokenError> {
-    CheckedToken::check(token, policy, now)?.verify(keys, policy)
+    CheckedToken::check(token, config, now)?.verify(keys, config)
 }
 
 /// A token whose form and claims are in order; the signature was not looked at yet. That comes last, so that a token for somebody else, or one
@@ -103,18 +85,18 @@ pub(super) struct CheckedToken<'a> {
 }
 
 impl<'a> CheckedToken<'a> {
-    pub(super) fn check(token: &'a str, policy: &TokenPolicy, now: i64) -> Result<Self, TokenError> {
+    pub(super) fn check(token: &'a str, config: &OAuthConfig, now: i64) -> Result<Self, TokenError> {
         let parts = TokenParts::split(token)?;
         let header = Header::read(parts.header)?;
         let claims = decode(parts.claims)
             .as_deref()
             .and_then(parse_object)
             .ok_or(TokenError::Refused("the claims of the token are not a JSON object without duplicates"))?;
-        let valid_until = check_claims(&claims, policy, now)?;
+        let valid_until = check_claims(&claims, config, now)?;
         Ok(Self { parts, header, claims, valid_until })
     }
 
-    pub(super) fn verify(&self, keys: &KeySet, policy: &TokenPolicy) -> Result<ValidToken, TokenError> {
+    pub(super) fn verify(&self, keys: &KeySet, config: &OAuthConfig) -> Result<ValidToken, TokenError> {
         let (key_id, algorithm) = (self.header.key_id.as_deref(), self.header.algorithm);
         match keys.find(key_id, algorithm) {
             KeyLookup::Found => {}
@@ -130,10 +112,10 @@ impl<'a> CheckedToken<'a> {
             return Err(TokenError::Refused("the signature of the token is wrong"));
         }
         let scopes = claims::scopes(&self.claims);
-        if policy.scopes.iter().any(|needed| !scopes.contains(needed)) {
-            return Err(TokenError::InsufficientScope(policy.scopes.join(" ")));
+        if config.scopes.iter().any(|needed| !scopes.contains(needed)) {
+            return Err(TokenError::InsufficientScope(config.scopes.join(" ")));
         }
-        let identity = identify(&self.claims, scopes, policy)?;
+        let identity = identify(&self.claims, scopes, config)?;
         let issued_at = claims::time(&self.claims, "iat").ok().flatten();
         Ok(ValidToken { identity, valid_until: self.valid_until, issued_at })
     }
@@ -203,12 +185,12 @@ impl Header {
 }
 
 /// Checks the claims; returns until when the token is accepted.
-fn check_claims(claims: &Claims, policy: &TokenPolicy, now: i64) -> Result<i64, TokenError> {
+fn check_claims(claims: &Claims, config: &OAuthConfig, now: i64) -> Result<i64, TokenError> {
     let refused = |reason| Err(TokenError::Refused(reason));
-    if claims.get("iss").and_then(Value::as_str) != Some(policy.issuer.as_str()) {
+    if claims.get("iss").and_then(Value::as_str) != Some(config.issuer.as_str()) {
         return refused("the token is of another issuer");
     }
-    match claims::has_audience(claims, &policy.audiences) {
+    match claims::has_audience(claims, config.accepted_audiences()) {
         Ok(true) => {}
         Ok(false) => return refused("the token is for another audience"),
         Err(()) => return refused("the token has no valid audience"),
@@ -221,7 +203,7 @@ fn check_claims(claims: &Claims, policy: &TokenPolicy, now: i64) -> Result<i64, 
     if claims.contains_key("cnf") {
         return refused("the token is bound to a key, and proofs of it are not supported");
     }
-    let skew = i64::try_from(policy.clock_skew.as_secs()).unwrap_or(i64::MAX);
+    let skew = i64::try_from(config.clock_skew.as_secs()).unwrap_or(i64::MAX);
     let time = |name| claims::time(claims, name);
     let (Ok(expires), Ok(not_before), Ok(issued)) = (time("exp"), time("nbf"), time("iat")) else {
         return refused("the token has a malformed time");
@@ -247,14 +229,14 @@ fn check_claims(claims: &Claims, policy: &TokenPolicy, now: i64) -> Result<i64, 
 fn identify(
     claims: &Claims,
     scopes: Vec<String>,
-    policy: &TokenPolicy,
+    config: &OAuthConfig,
 ) -> Result<CallerIdentity, TokenError> {
     let subject = claims.get("sub").and_then(Value::as_str).unwrap_or_default();
-    let mut identity = CallerIdentity::principal(&policy.issuer, subject);
-    if let Some(name) = policy.name_claim.as_deref().and_then(|claim| claims::name(claims, claim)) {
+    let mut identity = CallerIdentity::principal(&config.issuer, subject);
+    if let Some(name) = config.name_claim.as_deref().and_then(|claim| claims::name(claims, claim)) {
         identity.name = name.into();
     }
-    let groups_claim = policy.groups_claim.as_deref().unwrap_or(DEFAULT_GROUPS_CLAIM);
+    let groups_claim = config.groups_claim.as_deref().unwrap_or(DEFAULT_GROUPS_CLAIM);
     identity.groups = claims::groups(claims, groups_claim).map_err(TokenError::Refused)?;
     identity.scopes = scopes;
     identity.claims = claims.clone();

@@ -10,7 +10,7 @@ use super::{
     fetch::MetadataSource,
     key_cache::KeyCache,
     metadata::ResourceMetadata,
-    token::{CheckedToken, TokenError, TokenPolicy},
+    token::{CheckedToken, TokenError},
     token_cache::{TokenCache, VerifiedToken},
 };
 use crate::api_key::key::sha256;
@@ -18,7 +18,6 @@ use crate::api_key::key::sha256;
 /// Verifies access tokens of one issuer.
 pub struct OAuthVerifier {
     config: OAuthConfig,
-    policy: TokenPolicy,
     keys: Arc<KeyCache>,
     tokens: TokenCache,
     pub(crate) metadata: ResourceMetadata,
@@ -39,7 +38,6 @@ impl OAuthVerifier {
     ) -> Result<Self, OAuthConfigError> {
         config.check()?;
         Ok(Self {
-            policy: config.policy(),
             keys: Arc::new(KeyCache::new(source, &config.issuer)),
             tokens: TokenCache::default(),
             metadata: ResourceMetadata::new(&config),
@@ -67,12 +65,12 @@ impl OAuthVerifier {
         if let Some(identity) = cached {
             return Ok(identity);
         }
-        let checked = CheckedToken::check(token, &self.policy, now)?;
+        let checked = CheckedToken::check(token, &self.config, now)?;
         let loaded = self.keys.current().await?;
-        let (validated, generation) = match checked.verify(&loaded.keys, &self.policy) {
+        let (validated, generation) = match checked.verify(&loaded.keys, &self.config) {
             Err(TokenError::UnknownKey) => {
                 let reloaded = self.keys.after_unknown_key(&loaded).await?;
-                (checked.verify(&reloaded.keys, &self.policy), reloaded.generation)
+                (checked.verify(&reloaded.keys, &self.config), reloaded.generation)
             }
             validated => (validated, loaded.generation),
         };

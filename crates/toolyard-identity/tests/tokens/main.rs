@@ -13,10 +13,7 @@ mod refused;
 mod signer;
 
 use serde_json::{Value, json};
-use toolyard_identity::{
-    DEFAULT_CLOCK_SKEW, FetchError, KeySet, MetadataSource, OAuthConfig, OAuthVerifier, TokenPolicy,
-    validate_token,
-};
+use toolyard_identity::{FetchError, KeySet, MetadataSource, OAuthConfig, OAuthVerifier, validate_token};
 
 use signer::{Signer, encode, hmac_token};
 
@@ -25,15 +22,11 @@ const NOW: i64 = 1_800_000_000;
 const ISSUER: &str = "https://id.example";
 const RESOURCE: &str = "https://tools.example/mcp";
 
-fn policy() -> TokenPolicy {
-    TokenPolicy {
-        issuer: ISSUER.to_owned(),
-        audiences: vec![RESOURCE.to_owned()],
-        scopes: vec!["tools:call".to_owned()],
-        name_claim: Some("email".to_owned()),
-        groups_claim: None,
-        clock_skew: DEFAULT_CLOCK_SKEW,
-    }
+fn config() -> OAuthConfig {
+    let mut config = OAuthConfig::new(ISSUER, RESOURCE);
+    config.scopes = vec!["tools:call".to_owned()];
+    config.name_claim = Some("email".to_owned());
+    config
 }
 
 fn header() -> Value {
@@ -67,7 +60,7 @@ fn tokens_of_all_algorithms_and_forms_are_accepted() {
     assert_eq!(keys.len(), 5, "keys that are not for signatures do not count");
     let accept = |header: &Value, claims: &Value| {
         let token = issuer.token(header, claims);
-        validate_token(&token, &keys, &policy(), NOW)
+        validate_token(&token, &keys, &config(), NOW)
             .unwrap_or_else(|error| panic!("{header} {claims}: {error}"))
     };
     for (algorithm, id) in [
@@ -112,7 +105,7 @@ fn the_identity_is_of_issuer_and_subject_and_has_name_groups_and_scopes() {
     let issuer = Signer::generate();
     let keys = KeySet::parse(&issuer.published_keys().to_string()).unwrap();
     let read =
-        |claims: &Value| validate_token(&issuer.token(&header(), claims), &keys, &policy(), NOW).unwrap();
+        |claims: &Value| validate_token(&issuer.token(&header(), claims), &keys, &config(), NOW).unwrap();
     let valid = read(&claims());
     let identity = &valid.identity;
     assert_eq!((&*identity.issuer, &*identity.subject, &*identity.name), (ISSUER, "ada", "ada@example.com"));

@@ -307,13 +307,13 @@ fn times(issuer: &Signer, cases: &mut Vec<Case>) {
 fn every_token_of_the_table_is_refused_for_its_reason() {
     let (issuer, attacker) = (Signer::generate(), Signer::generate());
     let keys = KeySet::parse(&issuer.published_keys().to_string()).unwrap();
-    let policy = policy();
-    validate_token(&issuer.token(&header(), &claims()), &keys, &policy, NOW)
+    let config = config();
+    validate_token(&issuer.token(&header(), &claims()), &keys, &config, NOW)
         .expect("the unchanged token is valid");
     let cases = cases(&issuer, &attacker);
     let mut wrong = Vec::new();
     for case in &cases {
-        match validate_token(&case.token, &keys, &policy, NOW) {
+        match validate_token(&case.token, &keys, &config, NOW) {
             Ok(_) => wrong.push(format!("{}: ACCEPTED", case.name)),
             Err(error) if error.to_string().contains(case.reason) => {}
             Err(error) => wrong.push(format!("{}: expected `{}`, was `{error}`", case.name, case.reason)),

@@ -4,6 +4,7 @@
 use rmcp::transport::auth::AuthorizationMetadata;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
+use toolyard_core::{issuer_metadata_urls, well_known_url};
 use url::Url;
 
 use super::{
@@ -106,16 +107,13 @@ async fn read_issuer_metadata<T: DeserializeOwned>(http: &OAuthHttp, issuer: &st
 
 /// Where metadata may be, in the order that MCP prescribes; at last without the path of the issuer, where rmcp looks, too.
 fn metadata_urls(issuer: &str) -> Result<Vec<String>, OAuthError> {
-    let url = Url::parse(issuer)
-        .map_err(|_| OAuthError::Discovery(format!("issuer {} is not a URL", sanitize_line(issuer))))?;
-    let (origin, path) = (url.origin().ascii_serialization(), url.path().trim_end_matches('/'));
-    let mut urls = vec![
-        format!("{origin}/.well-known/oauth-authorization-server{path}"),
-        format!("{origin}/.well-known/openid-configuration{path}"),
-    ];
-    if !path.is_empty() {
-        urls.push(format!("{origin}{path}/.well-known/openid-configuration"));
-        urls.push(format!("{origin}/.well-known/oauth-authorization-server"));
+    // RFC 8414, section 2: an issuer has neither query nor fragment.
+    let url = Url::parse(issuer).ok().filter(|url| url.query().is_none() && url.fragment().is_none());
+    let url =
+        url.ok_or_else(|| OAuthError::Discovery(format!("issuer {} is not a URL", sanitize_line(issuer))))?;
+    let mut urls = issuer_metadata_urls(issuer);
+    if url.path() != "/" {
+        urls.push(well_known_url(&url.origin().ascii_serialization(), "oauth-authorization-server"));
     }
     Ok(urls)
 }
@@ -136,6 +134,8 @@ mod tests {
             ]
         );
         assert_eq!(metadata_urls("http://127.0.0.1:9/").unwrap().len(), 2);
-        assert!(metadata_urls("no URL").is_err());
+        for issuer in ["no URL", "https://id.example/a?b", "https://id.example/a#b"] {
+            assert!(metadata_urls(issuer).is_err(), "{issuer}");
+        }
     }
 }
