@@ -48,7 +48,7 @@
 //! | serving a set of tools | [`ToolService`], [`Catalogue`], [`ServiceCall`] |
 //! | selecting tools | [`ToolPattern`], [`EffectiveHints`], [`CapabilityTable`] |
 //! | JSON as text | [`RawJson`] (unchanged bytes, cheap clones), [`JsonCursor`] (one validating pass) |
-//! | secrets | [`redact()`], [`redact_json`], [`SecretValues`] |
+//! | secrets | [`SecretText`], [`redact()`], [`redact_json`], [`SecretValues`] |
 //! | unsafe characters | [`sanitize`], [`escape_unsafe`], [`find_unsafe`], [`text::sanitize_json`], module [`text`] |
 //! | ports | [`Journal`], [`RunLog`], [`Approvals`], [`Audit`], [`History`], [`PastRequests`], [`Results`], [`ResultShapes`], [`ArgumentExamples`], [`Servers`], [`Conversations`], [`AgentDefinitions`], [`Authenticator`], [`CallerStore`], [`Synthesizer`], [`Embedder`] |
 //! | addresses of metadata | [`issuer_metadata_urls`], [`well_known_url`] |
@@ -65,6 +65,7 @@ mod json;
 mod ports;
 mod quota;
 mod redact;
+mod secret_text;
 pub mod sse;
 pub mod telemetry;
 pub mod text;
@@ -129,6 +130,7 @@ pub use ports::{
 };
 pub use quota::window::{WindowLimit, WindowUse};
 pub use redact::{SecretValues, redact, redact_json};
+pub use secret_text::SecretText;
 pub use text::{UnsafeKind, UnsafeSpan, escape_unsafe, find_unsafe, is_attack, is_visible, sanitize};
 pub use tool::{
     calls::{

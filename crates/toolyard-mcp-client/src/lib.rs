@@ -38,7 +38,6 @@ pub mod oauth;
 mod pinning;
 mod process_guard;
 mod sanitize;
-mod secret_text;
 mod server_secrets;
 mod session;
 mod sync;
@@ -73,7 +72,6 @@ pub use crate::{
         RejectedTool, ServerCache, ServerPins, ToolApprovals,
     },
     process_guard::guard::{GuardProgram, run_guard},
-    secret_text::SecretText,
     server_secrets::ServerSecrets,
     session::{
         elicitation::{ElicitationForm, FormError, FormField, declined_elicitation},
@@ -95,3 +93,4 @@ pub use crate::{
         },
     },
 };
+pub use toolyard_core::SecretText;

@@ -68,7 +68,7 @@ pub use model::{Model, ModelStream, ToolCalling, collect_reply};
 pub use openai::OpenAiModel;
 pub use operation::{ModelCallOperation, collect_observed_reply};
 pub use probe::{ProbeOptions, ProbeOutcome, ProbeReport, probe};
-pub use provider::{ModelServerConfig, Prices, ResponseLimits, SecretString};
+pub use provider::{ModelServerConfig, Prices, ResponseLimits};
 pub use reply::{FinishReason, ModelEvent, ModelReply, ModelToolCall, ToolCallDelta, Usage};
 pub use request::{ModelMessage, ModelRequest, ModelTool, ResponseSchema, Role};
 pub use synthesizer::ModelSynthesizer;

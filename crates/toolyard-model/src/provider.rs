@@ -9,18 +9,16 @@ mod http_client;
 mod prices;
 mod response_reader;
 mod retry;
-mod secret;
 mod server_error;
 mod token_estimate;
 
 pub use self::{
     config::{ModelServerConfig, ResponseLimits},
     prices::Prices,
-    secret::SecretString,
 };
 pub(crate) use self::{
     connection::Connection,
-    error_reporter::{ApiKeyInfo, ErrorReporter},
+    error_reporter::{ApiKeyInfo, ErrorReporter, redactions},
     generation::{Protocol, generate},
     response_reader::ReplyParser,
     retry::{AttemptError, parse_retry_after, wait_for_retry},

@@ -37,8 +37,6 @@ mod arguments;
 mod function;
 #[cfg(feature = "native")]
 pub mod native;
-#[cfg(feature = "native")]
-mod secret;
 #[cfg(feature = "skills")]
 pub mod skill;
 mod text;
@@ -46,5 +44,3 @@ mod text;
 pub use function::{
     FunctionFuture, FunctionTool, Image, IntoOutput, Json, ToolContext, ToolFunction, function,
 };
-#[cfg(feature = "native")]
-pub use secret::Secret;

@@ -137,9 +137,9 @@ pub mod core {
         Audit, AuditRecord, AuditUnavailable, AuditedDecision, BoxFuture, CallContext, CallPolicy,
         CallProgress, CallRecord, Caller, CallerIdentity, ContentBlock, ErrorKind, History, OutputMeta,
         PolicyDecision, PolicyGrounds, PolicyRequest, PolicySubject, PolicyTool, RawJson, ResultPage,
-        ResultRef, Results, ResultsError, ResultsUsage, RunId, SourceId, SourceInfo, SourceKind, SuccessRate,
-        SynthesisError, SynthesisInput, SynthesisRequest, Synthesizer, Tool, ToolCallRequest, ToolError,
-        ToolHints, ToolOutput, ToolSpec, telemetry,
+        ResultRef, Results, ResultsError, ResultsUsage, RunId, SecretText, SourceId, SourceInfo, SourceKind,
+        SuccessRate, SynthesisError, SynthesisInput, SynthesisRequest, Synthesizer, Tool, ToolCallRequest,
+        ToolError, ToolHints, ToolOutput, ToolSpec, telemetry,
     };
 }
 
@@ -172,7 +172,7 @@ pub mod model {
     pub use toolyard_model::{
         ANTHROPIC_URL, AnthropicModel, FinishReason, Model, ModelError, ModelErrorKind, ModelEvent,
         ModelMessage, ModelReply, ModelRequest, ModelServerConfig, ModelStream, ModelTool, ModelToolCall,
-        OpenAiModel, Prices, ResponseLimits, ResponseSchema, Role, ScriptedModel, SecretString,
+        OpenAiModel, Prices, ResponseLimits, ResponseSchema, Role, ScriptedModel,
         ToolCallDelta, ToolCalling, Usage, collect_reply,
     };
 }
@@ -188,7 +188,6 @@ pub mod tools {
     pub use toolyard_tools::{FunctionTool, Image, IntoOutput, Json, ToolContext, ToolFunction, function};
     #[cfg(feature = "native")]
     pub use toolyard_tools::{
-        Secret,
         native::SearchSettings,
         skill::{LoadedSkills, SkillFolder, SkillScope},
     };

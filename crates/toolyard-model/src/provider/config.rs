@@ -3,8 +3,9 @@
 use std::{fmt, time::Duration};
 
 use serde_json::{Map, Value};
+use toolyard_core::SecretText;
 
-use crate::{Prices, SecretString, ToolCalling};
+use crate::{Prices, ToolCalling, provider::redactions};
 
 /// Limits on the size of a response, in any format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,13 +32,13 @@ pub struct ModelServerConfig {
     /// The server's name for the model.
     pub model: String,
     /// The key to send in the header of the protocol.
-    pub api_key: Option<SecretString>,
+    pub api_key: Option<SecretText>,
     /// The variable that holds the key, such as `OPENAI_API_KEY`, for hints.
     pub api_key_source: Option<String>,
     /// How the model calls tools.
     pub tool_calling: ToolCalling,
     /// Additional headers; their values are secret as well.
-    pub headers: Vec<(String, SecretString)>,
+    pub headers: Vec<(String, SecretText)>,
     /// Limits the time until the first token.
     pub first_token_timeout: Duration,
     /// Limits the time between tokens.
@@ -91,7 +92,7 @@ impl ModelServerConfig {
 
     pub(crate) fn redactions(&self) -> Vec<String> {
         let all = self.api_key.iter().chain(self.headers.iter().map(|(_, value)| value));
-        all.flat_map(SecretString::redactions).collect()
+        all.flat_map(redactions).collect()
     }
 }
 

@@ -2,13 +2,15 @@
 
 use std::{fmt, time::Duration};
 
-use toolyard_core::{escape_unsafe, redact};
+use toolyard_core::{SecretText, escape_unsafe, redact};
 
 use super::server_error::ServerError;
 use crate::{ModelError, ModelErrorKind};
 
 /// Characters of a server's message that are quoted.
 const MAX_QUOTED_CHARS: usize = 300;
+/// Shorter words are not redacted: they would match ordinary text.
+const MIN_SECRET_BYTES: usize = 4;
 
 #[derive(Debug, Clone)]
 pub(crate) struct ErrorReporter {
@@ -34,6 +36,14 @@ impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[{} redacted]", self.0.len())
     }
+}
+
+/// The strings to redact from messages: `Bearer abc` hides `abc` as well.
+pub(crate) fn redactions(secret: &SecretText) -> Vec<String> {
+    let secret = secret.expose();
+    let words = secret.split_whitespace().filter(|word| !word.eq_ignore_ascii_case("bearer"));
+    let all = std::iter::once(secret).chain(words);
+    all.filter(|secret| secret.len() >= MIN_SECRET_BYTES).map(str::to_owned).collect()
 }
 
 impl ErrorReporter {

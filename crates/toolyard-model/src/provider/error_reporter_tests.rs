@@ -4,8 +4,8 @@ use super::*;
 
 fn reporter() -> ErrorReporter {
     let api_key = ApiKeyInfo { source: Some("LOCAL_KEY".to_owned()), is_configured: true };
-    let secrets = ["zz-very-odd-key", "Bearer other-odd-key"].map(crate::SecretString::new);
-    let secrets = secrets.iter().flat_map(crate::SecretString::redactions).collect();
+    let secrets = ["zz-very-odd-key", "Bearer other-odd-key"].map(SecretText::new);
+    let secrets = secrets.iter().flat_map(redactions).collect();
     ErrorReporter::new("local", "http://127.0.0.1:8080/v1".to_owned(), api_key, secrets)
 }
 

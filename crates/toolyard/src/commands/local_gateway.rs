@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use reqwest::{Client, Url, redirect::Policy};
+use toolyard_core::SecretText;
 
 use crate::{
     config::{
         CliContext,
-        running_hubs::{OperatorSecret, RunningHub, running_hubs},
+        running_hubs::{RunningHub, running_hubs},
     },
     error::CliError,
 };
@@ -20,7 +21,7 @@ pub(super) struct LocalGateway {
     /// Whether clients need the token.
     pub(super) needs_token: bool,
     /// Proves that a command is run by the gateway's user; none if the gateway has no console.
-    pub(super) operator_secret: Option<OperatorSecret>,
+    pub(super) operator_secret: Option<SecretText>,
 }
 
 impl LocalGateway {

@@ -6,11 +6,12 @@ use reqwest::{Response, Url};
 use serde::Deserialize;
 use serde_json::json;
 use toolyard_console::{OPERATOR_HEADER, SIGN_IN_CODE_PATH, SIGN_IN_PATH};
+use toolyard_core::SecretText;
 
 use super::local_gateway::{LocalGateway, gateways_of_operator, http_client, origin, usual_gateways};
 use crate::{
     cli::OpenArgs,
-    config::{CliContext, running_hubs::OperatorSecret},
+    config::CliContext,
     error::CliError,
     terminal::{Output, browser::open_browser},
 };
@@ -73,14 +74,14 @@ fn not_running() -> CliError {
         .with_hint("start it with toolyard serve --http")
 }
 
-async fn request_code(origin: &str, secret: &OperatorSecret) -> Result<String, CliError> {
+async fn request_code(origin: &str, secret: &SecretText) -> Result<String, CliError> {
     let failed = |reason: &dyn std::fmt::Display| {
         CliError::unreachable(format!("failed to get a sign-in link from {origin}: {reason}"))
             .with_hint("is the gateway stopping? start it again with toolyard serve --http")
     };
     let url = Url::parse(&format!("{origin}{SIGN_IN_CODE_PATH}")).map_err(|error| failed(&error))?;
     let client = http_client(&url, REQUEST_TIMEOUT)?;
-    let request = client.post(url).header(OPERATOR_HEADER, &secret.0);
+    let request = client.post(url).header(OPERATOR_HEADER, secret.expose());
     let response = request.send().await.and_then(Response::error_for_status);
     let response = response.map_err(|error| failed(&error.without_url()))?;
     if !response.status().is_success() {
@@ -100,7 +101,7 @@ mod tests {
         LocalGateway {
             mcp_url: format!("http://127.0.0.1:{port}/mcp"),
             needs_token: true,
-            operator_secret: Some(OperatorSecret("secret".to_owned())),
+            operator_secret: Some(SecretText::new("secret")),
         }
     }
 
@@ -120,7 +121,7 @@ mod tests {
             connection.write_all(redirect.as_bytes()).await.unwrap();
             String::from_utf8_lossy(&head[..length]).into_owned()
         };
-        let secret = OperatorSecret("s3cret".to_owned());
+        let secret = SecretText::new("s3cret");
         let (code, head) = tokio::join!(request_code(&origin, &secret), redirect);
         assert!(head.contains("s3cret"), "the gateway itself gets it: {head}");
         assert!(code.unwrap_err().message().contains("status 307"));

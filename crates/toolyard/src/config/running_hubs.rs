@@ -4,7 +4,6 @@
 //! is recognized, even if another process has its id by now.
 
 use std::{
-    fmt,
     fs::{File, TryLockError},
     io::Write as _,
     path::{Path, PathBuf},
@@ -12,7 +11,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use toolyard_core::ContentHash;
+use toolyard_core::{ContentHash, SecretText};
 
 use super::{CliContext, files};
 
@@ -38,19 +37,9 @@ pub(crate) struct RunningHub {
     operator_file: PathBuf,
     /// The root folder of its project.
     project: PathBuf,
-    /// Proves to the hub that a command is run by its user; none if it has no console.
+    /// Proves to the hub that a command is run by its user: `toolyard open` gets a sign-in link with it. None without a console.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) operator_secret: Option<OperatorSecret>,
-}
-
-/// The secret by which `toolyard open` gets a sign-in link of a hub's console; never printed.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct OperatorSecret(pub(crate) String);
-
-impl fmt::Debug for OperatorSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OperatorSecret(***)")
-    }
+    pub(crate) operator_secret: Option<SecretText>,
 }
 
 impl RunningHub {
@@ -68,7 +57,7 @@ impl RunningHub {
     }
 
     /// The same hub with a console.
-    pub(crate) fn with_operator_secret(self, secret: OperatorSecret) -> Self {
+    pub(crate) fn with_operator_secret(self, secret: SecretText) -> Self {
         Self { operator_secret: Some(secret), ..self }
     }
 
@@ -266,7 +255,7 @@ mod tests {
             settings_files: Vec::new(),
             operator_file: "/a.toml".into(),
             project: "/".into(),
-            operator_secret: Some(OperatorSecret("s3cret".to_owned())),
+            operator_secret: Some(SecretText::new("s3cret")),
         };
         assert!(!format!("{hub:?}").contains("s3cret"));
         std::fs::write(&path, serde_json::to_string(&hub).unwrap()).unwrap();

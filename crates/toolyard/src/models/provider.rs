@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use toolyard_model::{
-    ANTHROPIC_URL, AnthropicModel, Model, ModelError, ModelServerConfig, OpenAiModel, SecretString,
-    ToolCalling,
+    ANTHROPIC_URL, AnthropicModel, Model, ModelError, ModelServerConfig, OpenAiModel, ToolCalling,
 };
 
 use crate::{
@@ -56,12 +55,8 @@ fn server_config(
 ) -> ModelServerConfig {
     let mut config = ModelServerConfig::new(name, url, settings.model.as_str());
     config.api_key_source = settings.variables().into_iter().next();
-    config.api_key = secrets.key.map(|key| SecretString::new(key.into_exposed()));
-    config.headers = secrets
-        .headers
-        .into_iter()
-        .map(|(name, value)| (name, SecretString::new(value.into_exposed())))
-        .collect();
+    config.api_key = secrets.key;
+    config.headers = secrets.headers.into_iter().collect();
     config.prices = settings.price.map(|price| price.prices());
     config.max_tokens = settings.max_tokens;
     config.extra_body = settings.extra_body.clone();

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use toolyard_core::SecretText;
 use toolyard_tools::native::SearchSettings;
 
 use super::{Settings, SettingsError, error::resolve_secret};
@@ -45,8 +46,8 @@ impl Settings {
             SearchEngine::Searxng => SearchSettings::Searxng {
                 url: url.clone().ok_or(SettingsError::MissingKey { key: "[web_search] url" })?,
             },
-            SearchEngine::Brave => SearchSettings::Brave { key: key()?.into(), url: url.clone() },
-            SearchEngine::Tavily => SearchSettings::Tavily { key: key()?.into(), url: url.clone() },
+            SearchEngine::Brave => SearchSettings::Brave { key: SecretText::new(key()?), url: url.clone() },
+            SearchEngine::Tavily => SearchSettings::Tavily { key: SecretText::new(key()?), url: url.clone() },
         })
     }
 }

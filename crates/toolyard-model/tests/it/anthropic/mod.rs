@@ -5,9 +5,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::json;
 use tokio::time::Instant;
+use toolyard_core::SecretText;
 use toolyard_model::{
     AnthropicModel, FinishReason, ModelError, ModelErrorKind, ModelMessage, ModelReply, ModelRequest,
-    ModelServerConfig, ResponseLimits, SecretString, collect_reply,
+    ModelServerConfig, ResponseLimits, collect_reply,
 };
 
 use crate::openai::server::{Server, Step, head, response, stream, write};
@@ -66,7 +67,7 @@ fn error_body(kind: &str, message: &str) -> String {
 async fn a_reply_is_streamed() {
     let server = Server::start([hello()]).await;
     let mut config = config(&server);
-    config.api_key = Some(SecretString::new("secret-key"));
+    config.api_key = Some(SecretText::new("secret-key"));
     let reply = send_with(config).await.unwrap();
     assert_eq!((reply.text.as_str(), reply.finish_reason), ("Hello.", FinishReason::Stop));
     assert_eq!((reply.usage.input, reply.usage.output), (9, 2));

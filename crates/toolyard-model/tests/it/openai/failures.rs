@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use toolyard_model::{ModelErrorKind, SecretString};
+use toolyard_core::SecretText;
+use toolyard_model::ModelErrorKind;
 
 use super::{
     config, send, send_with,
@@ -99,7 +100,7 @@ async fn an_unreachable_server_is_named_without_secrets() {
     let mut config = config(&server);
     // A port without a listener.
     config.base_url = "http://user:hunter2pass@127.0.0.1:9/v1?key=abcdef".into();
-    config.api_key = Some(SecretString::new("my-odd-key"));
+    config.api_key = Some(SecretText::new("my-odd-key"));
     let error = send_with(config).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Unreachable);
     let text = format!("{error:?}");

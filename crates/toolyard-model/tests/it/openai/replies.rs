@@ -1,6 +1,7 @@
 //! Replies in all the formats of compatible servers.
 
-use toolyard_model::{FinishReason, Model as _, OpenAiModel, Prices, SecretString, collect_reply};
+use toolyard_core::SecretText;
+use toolyard_model::{FinishReason, Model as _, OpenAiModel, Prices, collect_reply};
 
 use super::{
     config, request, send, send_with,
@@ -11,8 +12,8 @@ use super::{
 async fn a_reply_is_streamed() {
     let server = Server::start([stream(&(text_event("Hel") + &text_event("lo.") + DONE))]).await;
     let mut config = config(&server);
-    config.api_key = Some(SecretString::new("secret-key"));
-    config.headers = vec![("X-Team".into(), SecretString::new("blue"))];
+    config.api_key = Some(SecretText::new("secret-key"));
+    config.headers = vec![("X-Team".into(), SecretText::new("blue"))];
     config.prices = Some(Prices { input: 1_000_000, cached: None, output: 3_000_000 });
     let model = OpenAiModel::new(config).unwrap();
     let mut events = 0;
@@ -157,7 +158,7 @@ async fn invalid_settings_are_reported_before_any_request() {
     let error = OpenAiModel::new(invalid.clone()).unwrap_err();
     assert_eq!(error.hint.as_deref(), Some("use a URL such as http://127.0.0.1:8080/v1"));
     invalid.base_url = "http://x".into();
-    invalid.api_key = Some(SecretString::new("line\nbreak"));
+    invalid.api_key = Some(SecretText::new("line\nbreak"));
     let error = error_of(invalid);
     assert!(error.contains("invalid characters") && !error.contains("break"), "{error}");
 }

@@ -1,13 +1,12 @@
 //! The Brave Search API.
 
 use serde_json::Value;
-use toolyard_core::BoxFuture;
+use toolyard_core::{BoxFuture, SecretText};
 
 use super::{
     engine::{SearchEngine, SearchError, SearchHit, join_url, parse_hits},
     http::{LazyHttpClient, fetch_json},
 };
-use crate::secret::Secret;
 
 /// The largest `count` that the API accepts.
 const MAX_COUNT: usize = 20;
@@ -16,13 +15,13 @@ const MAX_COUNT: usize = 20;
 #[derive(Debug)]
 pub struct Brave {
     url: String,
-    key: Secret,
+    key: SecretText,
     http: LazyHttpClient,
 }
 
 impl Brave {
     /// The public API, or the one at `url`.
-    pub fn new(key: Secret, url: Option<&str>) -> Self {
+    pub fn new(key: SecretText, url: Option<&str>) -> Self {
         let base = url.unwrap_or("https://api.search.brave.com");
         Self { url: join_url(base, "res/v1/web/search"), key, http: LazyHttpClient::default() }
     }
@@ -45,7 +44,7 @@ impl SearchEngine for Brave {
                 .client()?
                 .get(&self.url)
                 .query(&[("q", query), ("count", &count), ("text_decorations", "false")])
-                .header("X-Subscription-Token", self.key.reveal())
+                .header("X-Subscription-Token", self.key.expose())
                 .header("Accept", "application/json");
             let response = fetch_json(request).await?;
             if !response.is_object() {

@@ -10,6 +10,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
 };
+use toolyard_core::SecretText;
 
 use super::*;
 
@@ -83,7 +84,7 @@ async fn each_engine_gets_its_own_request_format() {
         json!({"web": {"results": [{"title": "B", "url": "https://b.org", "description": "d"}]}}).to_string(),
     )
     .await;
-    let settings = SearchSettings::Brave { key: "sesame".into(), url: Some(brave.url.clone()) };
+    let settings = SearchSettings::Brave { key: SecretText::new("sesame"), url: Some(brave.url.clone()) };
     let output = search(settings, json!({"query": "x", "limit": 500})).await.unwrap();
     assert_eq!(output.to_text(), "1. B\n   https://b.org\n   d");
     let request = brave.last_request.lock().unwrap().to_lowercase();
@@ -93,7 +94,7 @@ async fn each_engine_gets_its_own_request_format() {
     );
 
     let tavily = server("200 OK", results(2)).await;
-    let settings = SearchSettings::Tavily { key: "sesame".into(), url: Some(tavily.url.clone()) };
+    let settings = SearchSettings::Tavily { key: SecretText::new("sesame"), url: Some(tavily.url.clone()) };
     search(settings, json!({"query": "x", "limit": 0})).await.unwrap();
     let request = tavily.last_request.lock().unwrap().to_lowercase();
     assert!(request.starts_with("post /search ") && request.contains("authorization: bearer sesame"));
@@ -163,7 +164,8 @@ async fn an_unreachable_server_is_unavailable() {
 
 #[tokio::test]
 async fn keys_are_in_no_error_and_no_debug_form() {
-    let settings = SearchSettings::Tavily { key: "sesame\n".into(), url: Some("http://127.0.0.1:1".into()) };
+    let settings =
+        SearchSettings::Tavily { key: SecretText::new("sesame\n"), url: Some("http://127.0.0.1:1".into()) };
     assert!(!format!("{settings:?}").contains("sesame"));
     let error = search(settings, json!({"query": "x"})).await.unwrap_err();
     assert!(!format!("{error:?} {error}").contains("sesame"));

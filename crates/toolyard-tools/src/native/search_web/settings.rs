@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use toolyard_core::SecretText;
+
 use super::{brave::Brave, engine::SearchEngine, searxng::Searxng, tavily::Tavily};
-use crate::secret::Secret;
 
 /// The configured search engine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,14 +21,14 @@ pub enum SearchSettings {
     /// The Brave Search API.
     Brave {
         /// The subscription token.
-        key: Secret,
+        key: SecretText,
         /// The base URL, if not the public one.
         url: Option<String>,
     },
     /// The Tavily API.
     Tavily {
         /// The API key.
-        key: Secret,
+        key: SecretText,
         /// The base URL, if not the public one.
         url: Option<String>,
     },

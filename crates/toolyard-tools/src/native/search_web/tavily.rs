@@ -1,25 +1,24 @@
 //! The Tavily search API.
 
 use serde_json::{Value, json};
-use toolyard_core::BoxFuture;
+use toolyard_core::{BoxFuture, SecretText};
 
 use super::{
     engine::{SearchEngine, SearchError, SearchHit, join_url, parse_hits},
     http::{LazyHttpClient, fetch_json},
 };
-use crate::secret::Secret;
 
 /// Tavily.
 #[derive(Debug)]
 pub struct Tavily {
     url: String,
-    key: Secret,
+    key: SecretText,
     http: LazyHttpClient,
 }
 
 impl Tavily {
     /// The public API, or the one at `url`.
-    pub fn new(key: Secret, url: Option<&str>) -> Self {
+    pub fn new(key: SecretText, url: Option<&str>) -> Self {
         let url = join_url(url.unwrap_or("https://api.tavily.com"), "search");
         Self { url, key, http: LazyHttpClient::default() }
     }
@@ -40,7 +39,7 @@ impl SearchEngine for Tavily {
                 .http
                 .client()?
                 .post(&self.url)
-                .bearer_auth(self.key.reveal())
+                .bearer_auth(self.key.expose())
                 .json(&json!({"query": query, "max_results": limit}));
             let response = fetch_json(request).await?;
             let items = response.get("results").and_then(Value::as_array);

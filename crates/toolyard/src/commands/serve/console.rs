@@ -4,22 +4,23 @@ use std::sync::Arc;
 
 use http::Extensions;
 use toolyard_console::{Console, ConsoleAccess, ConsoleConfig, Role, is_console_path};
+use toolyard_core::SecretText;
 use toolyard_gateway::{AuthenticatedCaller, HttpApi, OperatorAccess, StartsNoTrace};
 use toolyard_mcp_server::SharedAccessRules;
 
 use super::secrets::{Secrets, random_secret};
-use crate::{config::running_hubs::OperatorSecret, error::CliError};
+use crate::error::CliError;
 
 /// The console, and the secret by which `toolyard open` gets a link to it.
 pub(super) struct ServedConsole {
     pub(super) console: Console,
-    pub(super) operator_secret: OperatorSecret,
+    pub(super) operator_secret: SecretText,
 }
 
 /// A new secret by which `toolyard open` gets a link to the console.
-pub(super) fn operator_secret() -> Result<OperatorSecret, CliError> {
+pub(super) fn operator_secret() -> Result<SecretText, CliError> {
     let failed = |error| CliError::failed(format!("failed to generate the console's secret: {error}"));
-    Ok(OperatorSecret(random_secret().map_err(failed)?.to_string()))
+    Ok(SecretText::new(random_secret().map_err(failed)?.to_string()))
 }
 
 /// Adds the console to the API that it shows.
@@ -27,12 +28,12 @@ pub(super) fn attach(
     api: HttpApi,
     access: &SharedAccessRules,
     secrets: &Secrets,
-    operator_secret: OperatorSecret,
+    operator_secret: SecretText,
 ) -> (HttpApi, ServedConsole) {
     let callers = access.clone();
     let config = ConsoleConfig {
         authorize: Arc::new(move |extensions, role| authorize(&callers, extensions, role)),
-        operator_secret: Some(operator_secret.0.clone()),
+        operator_secret: Some(operator_secret.expose().to_owned()),
         ..ConsoleConfig::new(api.router(), Arc::new(GatewayAccess(access.clone())), secrets.console_key())
     };
     let console = Console::new(config);

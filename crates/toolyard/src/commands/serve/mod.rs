@@ -150,7 +150,8 @@ async fn run_http(
     let metrics = Arc::new(Metrics::default());
     let operator_secret = console::operator_secret()?;
     let sign_ins = sign_in::sign_ins(serve, own_address(address), &access)?;
-    let credentials = sign_in::credentials(context, [secrets.token(), &operator_secret.0], sign_ins.clone());
+    let credentials =
+        sign_in::credentials(context, [secrets.token(), operator_secret.expose()], sign_ins.clone());
     let cluster = Cluster::join(context).await?;
     let toolyard =
         open_for_clients(context, Some(&metrics), Arc::clone(&credentials), cluster.as_ref()).await?;
