@@ -74,7 +74,7 @@ mod tool;
 mod well_known;
 
 pub use busy_executable::busy_executable_delay;
-pub use clock::unix_millis;
+pub use clock::{unix_millis, unix_seconds};
 pub use cluster::{
     leases::{LeaseCount, SessionLease, SessionLeases},
     peers::{Exchange, PeerError, PeerService, Peers},

@@ -3,10 +3,9 @@
 use std::{
     fmt,
     sync::{Arc, Mutex},
-    time::SystemTime,
 };
 
-use toolyard_core::{CallerIdentity, PresentedToken};
+use toolyard_core::{CallerIdentity, PresentedToken, unix_seconds};
 
 use crate::sync::lock;
 
@@ -99,11 +98,6 @@ fn newest<'a>(tokens: impl Iterator<Item = &'a KnownToken>) -> Option<&'a Presen
             _ => other,
         };
     tokens.map(|known| &known.token).reduce(later)
-}
-
-fn unix_seconds() -> i64 {
-    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();
-    i64::try_from(now).unwrap_or(i64::MAX)
 }
 
 impl fmt::Debug for InstanceOwner {

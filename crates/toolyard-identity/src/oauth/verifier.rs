@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use toolyard_core::{AuthenticationError, CallerIdentity, PresentedToken, unix_millis};
+use toolyard_core::{AuthenticationError, CallerIdentity, PresentedToken, unix_seconds};
 
 use super::{
     config::{OAuthConfig, OAuthConfigError},
@@ -27,7 +27,7 @@ pub struct OAuthVerifier {
 impl OAuthVerifier {
     /// A verifier that reads the keys of the issuer with the first token.
     pub fn new(config: OAuthConfig, source: Arc<dyn MetadataSource>) -> Result<Self, OAuthConfigError> {
-        Self::with_clock(config, source, || unix_millis() / 1_000)
+        Self::with_clock(config, source, unix_seconds)
     }
 
     /// The same with a clock of one's own, in seconds since 1970.

@@ -3,15 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
-use toolyard_core::RawJson;
+use toolyard_core::{RawJson, unix_millis};
 
 use crate::{
     content::server_content::{ContentLists, ServerContent},
-    lifecycle::{
-        connect_error::ConnectError,
-        server::ManagedServer,
-        shared::{ServerEvent, unix_millis},
-    },
+    lifecycle::{connect_error::ConnectError, server::ManagedServer, shared::ServerEvent},
     pinning::{ToolApprovals, list_hash},
     session::handle::Session,
     sync::lock,

@@ -10,7 +10,9 @@ use tokio::{
     sync::watch,
     time::{Instant, sleep, timeout},
 };
-use toolyard_core::{ContentHash, RevisionFamily, StoredDefinition, ToolError, telemetry::SpanContext};
+use toolyard_core::{
+    ContentHash, RevisionFamily, StoredDefinition, ToolError, telemetry::SpanContext, unix_millis,
+};
 use toolyard_mcp::{JsonObject, error_code::METHOD_NOT_FOUND};
 
 use crate::{
@@ -23,7 +25,7 @@ use crate::{
         connect_error::ConnectError,
         host::Host,
         isolation::{instances::PrivateInstances, role::InstanceRole},
-        shared::{ManagerShared, unix_millis},
+        shared::ManagerShared,
         state::{Lifecycle, ServerState, SessionAccess, Start, StartReason, StartSender, StopTarget},
         subscriptions::ResourceSubscriptions,
         supervisor::{DRAIN_POLL_INTERVAL, close_when_unused},

@@ -55,7 +55,3 @@ impl ManagerShared {
         let _ = self.events.send(event);
     }
 }
-
-pub(super) fn unix_millis() -> i64 {
-    jiff::Timestamp::now().as_millisecond()
-}
