@@ -26,12 +26,12 @@ pub(super) enum AddressScope {
 }
 
 impl AddressPolicy {
-    pub(super) fn new(server: &Url, private_network: bool) -> Self {
+    pub(super) fn new(server: &Url) -> Self {
         let server_scope = server.host().map(|host| host_scope(&host));
         Self {
             server_host: normalize_host(server.host_str().unwrap_or_default()),
             allows_loopback: server_scope == Some(Some(AddressScope::Loopback)),
-            allows_private: private_network || server_scope == Some(Some(AddressScope::Private)),
+            allows_private: server_scope == Some(Some(AddressScope::Private)),
         }
     }
 
@@ -171,35 +171,34 @@ mod tests {
 
     #[test]
     fn metadata_cannot_lead_into_a_private_network() {
-        let check = |server: &str, allows_private, url: &str| {
-            let policy = AddressPolicy::new(&Url::parse(server).unwrap(), allows_private);
+        let check = |server: &str, url: &str| {
+            let policy = AddressPolicy::new(&Url::parse(server).unwrap());
             policy.check(&Url::parse(url).unwrap()).is_ok()
         };
-        for (server, allows_private, url, expected) in [
-            ("https://mcp.example.org/", false, "https://login.example.org/token", true),
-            ("https://mcp.example.org/", false, "http://login.example.org/token", false),
-            ("https://mcp.example.org/", false, "http://127.0.0.1/token", false),
-            ("https://mcp.example.org/", false, "https://localhost/token", false),
-            ("https://mcp.example.org/", false, "https://a.LOCALHOST./token", false),
-            ("https://mcp.example.org/", false, "https://10.0.0.1/token", false),
-            ("https://mcp.example.org/", true, "https://10.0.0.1/token", true),
-            ("https://mcp.example.org/", true, "https://169.254.169.254/token", false),
-            ("https://mcp.example.org/", true, "https://[::ffff:127.0.0.1]/token", false),
-            ("https://mcp.example.org/", false, "https://0x7f.1/token", false),
-            ("https://mcp.example.org/", false, "ftp://login.example.org/", false),
-            ("https://mcp.example.org/", false, "https://mcp.example.org@evil.example.org/", false),
-            ("https://10.0.0.1/", false, "https://10.0.0.2/token", true),
-            ("http://127.0.0.1:3000/mcp", false, "http://localhost:4000/token", true),
-            ("http://127.0.0.1:3000/mcp", false, "http://login.example.org/token", false),
-            ("http://127.0.0.1:3000/mcp", false, "https://login.example.org/token", true),
+        for (server, url, expected) in [
+            ("https://mcp.example.org/", "https://login.example.org/token", true),
+            ("https://mcp.example.org/", "http://login.example.org/token", false),
+            ("https://mcp.example.org/", "http://127.0.0.1/token", false),
+            ("https://mcp.example.org/", "https://localhost/token", false),
+            ("https://mcp.example.org/", "https://a.LOCALHOST./token", false),
+            ("https://mcp.example.org/", "https://10.0.0.1/token", false),
+            ("https://mcp.example.org/", "https://169.254.169.254/token", false),
+            ("https://mcp.example.org/", "https://[::ffff:127.0.0.1]/token", false),
+            ("https://mcp.example.org/", "https://0x7f.1/token", false),
+            ("https://mcp.example.org/", "ftp://login.example.org/", false),
+            ("https://mcp.example.org/", "https://mcp.example.org@evil.example.org/", false),
+            ("https://10.0.0.1/", "https://10.0.0.2/token", true),
+            ("http://127.0.0.1:3000/mcp", "http://localhost:4000/token", true),
+            ("http://127.0.0.1:3000/mcp", "http://login.example.org/token", false),
+            ("http://127.0.0.1:3000/mcp", "https://login.example.org/token", true),
         ] {
-            assert_eq!(check(server, allows_private, url), expected, "{server} {allows_private} {url}");
+            assert_eq!(check(server, url), expected, "{server} {url}");
         }
     }
 
     #[test]
     fn resolved_addresses_are_checked() {
-        let policy = AddressPolicy::new(&Url::parse("https://mcp.example.org/").unwrap(), false);
+        let policy = AddressPolicy::new(&Url::parse("https://mcp.example.org/").unwrap());
         assert!(policy.allows_address("login.example.org", "8.8.8.8".parse().unwrap()));
         assert!(!policy.allows_address("rebound.example.org", "127.0.0.1".parse().unwrap()));
         assert!(!policy.allows_address("rebound.example.org", "10.0.0.1".parse().unwrap()));

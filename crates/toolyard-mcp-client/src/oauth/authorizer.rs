@@ -79,7 +79,7 @@ pub(super) struct RenewalState {
 impl OAuthAuthorizer {
     /// An authorizer that renews stored tokens. Fails for an address over which tokens would be sent unencrypted.
     pub fn new(server: OAuthServer, store: TokenStore) -> Result<Self, OAuthError> {
-        let policy = AddressPolicy::new(&server.url, server.private_network);
+        let policy = AddressPolicy::new(&server.url);
         let mut address = server.url.clone();
         // User information in the URL is allowed here, but never sent.
         let _ = address.set_username("");

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     fn policy() -> AddressPolicy {
-        AddressPolicy::new(&Url::parse("https://mcp.example.org/mcp").unwrap(), false)
+        AddressPolicy::new(&Url::parse("https://mcp.example.org/mcp").unwrap())
     }
 
     #[test]

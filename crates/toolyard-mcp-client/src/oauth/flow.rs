@@ -21,6 +21,8 @@ use super::{
 };
 use crate::{SecretText, sanitize::sanitize_line};
 
+/// The name of the client on consent pages.
+const CLIENT_NAME: &str = "Toolyard";
 const MAX_SCOPES: usize = 100;
 
 pub(super) struct Flow<'a> {
@@ -258,7 +260,7 @@ impl Flow<'_> {
                     secret: account.client_secret.clone(),
                     redirect_uri: account.redirect_uri.clone(),
                 },
-                _ => auth_server.register(&self.server.client_name, redirect_uri.clone(), scopes).await?,
+                _ => auth_server.register(redirect_uri.clone(), scopes).await?,
             },
         };
         auth_server.configure(&client, redirect_uri)?;
@@ -300,19 +302,14 @@ impl AuthorizationServer {
         })
     }
 
-    async fn register(
-        &mut self,
-        name: &str,
-        redirect_uri: String,
-        scopes: &[String],
-    ) -> Result<OAuthClient, OAuthError> {
+    async fn register(&mut self, redirect_uri: String, scopes: &[String]) -> Result<OAuthClient, OAuthError> {
         if self.metadata.registration_endpoint.is_none() {
             return Err(OAuthError::Registration(
                 "the authorization server does not support registration".to_owned(),
             ));
         }
         let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
-        let registered = without_logs(self.manager.register_client(name, &redirect_uri, &scopes))
+        let registered = without_logs(self.manager.register_client(CLIENT_NAME, &redirect_uri, &scopes))
             .await
             .map_err(|error| oauth_error(error, &[]))?;
         Ok(OAuthClient {

@@ -19,14 +19,10 @@ pub struct OAuthServer {
     pub identity: ClientIdentity,
     /// The only accepted issuer, if configured: the client is then presented to no other.
     pub issuer: Option<String>,
-    /// The client name on the consent page.
-    pub client_name: String,
     /// The scopes to request; those the server requires when empty.
     pub scopes: Vec<String>,
     /// The registered port of the loopback redirect; any free port when absent.
     pub callback_port: Option<u16>,
-    /// Whether the authorization server may be in a private network other than the server's own.
-    pub private_network: bool,
     /// How long a login may take.
     pub login_timeout: Duration,
     /// The caller whose tokens are used; the operator's when absent.
@@ -106,10 +102,8 @@ impl OAuthServer {
             url,
             identity: ClientIdentity::Unregistered { metadata_url: None },
             issuer: None,
-            client_name: "Toolyard".to_owned(),
             scopes: Vec::new(),
             callback_port: None,
-            private_network: false,
             login_timeout: Duration::from_mins(5),
             caller: None,
         }

@@ -126,7 +126,7 @@ impl Flow<'_> {
         // The operator configured this issuer in `[serve.oauth]`, so that its own address is trusted.
         let url = Url::parse(issuer)
             .map_err(|_| OAuthError::Discovery(format!("issuer {} is not a URL", sanitize_line(issuer))))?;
-        let policy = AddressPolicy::new(&url, self.server.private_network);
+        let policy = AddressPolicy::new(&url);
         policy.check(&url)?;
         let http = OAuthHttp::new(policy.clone())?;
         let metadata = IssuerMetadata::discover(&http, &policy, issuer).await?;
