@@ -64,30 +64,35 @@ pub(super) fn http_client() -> Result<Client, OAuthConfigError> {
     client.map_err(|_| OAuthConfigError::HttpClient)
 }
 
-/// The body of a response, or why it cannot be read. The reason contains no URL.
-pub(super) async fn read_body(mut response: Response, max_bytes: usize) -> Result<Vec<u8>, String> {
+/// The body of a response; `None` if it is too long.
+pub(super) async fn read_body(
+    mut response: Response,
+    max_bytes: usize,
+) -> Result<Option<Vec<u8>>, reqwest::Error> {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| error.without_url().to_string())? {
+    while let Some(chunk) = response.chunk().await? {
         if chunk.len() > max_bytes - body.len() {
-            return Err(format!("longer than {max_bytes} bytes"));
+            return Ok(None);
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(body)
+    Ok(Some(body))
 }
 
 impl MetadataSource for HttpMetadataSource {
     fn read<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<String, FetchError>> {
         Box::pin(async move {
             let failed = |reason: String| FetchError::Failed { url: url.to_owned(), reason };
+            let without_url = |error: reqwest::Error| failed(error.without_url().to_string());
             let request = self.0.get(url).header(header::ACCEPT, "application/json");
-            let response = request.send().await.map_err(|error| failed(error.without_url().to_string()))?;
+            let response = request.send().await.map_err(without_url)?;
             match response.status() {
                 StatusCode::OK => {}
                 StatusCode::NOT_FOUND => return Err(FetchError::NotFound { url: url.to_owned() }),
                 status => return Err(failed(format!("status {status}"))),
             }
-            let body = read_body(response, MAX_DOCUMENT_BYTES).await.map_err(failed)?;
+            let body = read_body(response, MAX_DOCUMENT_BYTES).await.map_err(without_url)?;
+            let body = body.ok_or_else(|| failed(format!("longer than {MAX_DOCUMENT_BYTES} bytes")))?;
             String::from_utf8(body).map_err(|_| failed("not UTF-8".to_owned()))
         })
     }

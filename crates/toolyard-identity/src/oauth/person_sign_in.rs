@@ -162,7 +162,9 @@ impl OidcSignIn {
         if !status.is_success() {
             return Err(failed(&format!("status {status}")));
         }
-        let body = read_body(response, MAX_RESPONSE_BYTES).await.map_err(|reason| failed(&reason))?;
+        let body =
+            read_body(response, MAX_RESPONSE_BYTES).await.map_err(|_| failed("the connection failed"))?;
+        let body = body.ok_or_else(|| failed("the response is too long"))?;
         let response: TokenResponse =
             serde_json::from_slice(&body).map_err(|_| failed("the response has no ID token"))?;
         Ok(response.id_token)
