@@ -314,7 +314,6 @@ fn other_person(subject: &SignInSubject, by_key: bool) -> Response {
 /// A value of a submitted form; empty if it is missing.
 fn form_value(body: &str, name: &str) -> String {
     let body = if body.len() > MAX_FORM_BYTES { "" } else { body };
-    let value = body.split('&').filter_map(|pair| pair.split_once('=')).find(|(key, _)| *key == name);
-    let value = value.map_or("", |(_, value)| value).replace('+', " ");
-    percent_encoding::percent_decode_str(&value).decode_utf8_lossy().into_owned()
+    let mut fields = form_urlencoded::parse(body.as_bytes());
+    fields.find(|(key, _)| key == name).map_or_else(String::new, |(_, value)| value.into_owned())
 }

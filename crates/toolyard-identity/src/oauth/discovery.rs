@@ -63,15 +63,11 @@ pub(crate) async fn read_keys(
     source: &dyn MetadataSource,
     issuer: &str,
 ) -> Result<(KeySet, String), DiscoveryError> {
-    let url = find_key_url(source, issuer).await?;
+    let (metadata, at) = find_metadata(source, issuer).await?;
+    let url = key_url(&metadata, issuer, at)?;
     let text = source.read(&url).await?;
     let keys = KeySet::parse(&text).map_err(|error| DiscoveryError::InvalidKeys { url, error })?;
     Ok((keys, text))
-}
-
-async fn find_key_url(source: &dyn MetadataSource, issuer: &str) -> Result<String, DiscoveryError> {
-    let (text, url) = find_metadata(source, issuer).await?;
-    key_url(&text, issuer, url)
 }
 
 /// The issuer's own metadata, and where they are.

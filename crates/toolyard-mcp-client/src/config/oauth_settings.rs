@@ -68,9 +68,14 @@ impl OauthSettings {
         )
     }
 
+    /// Whether tokens of callers are obtained from their own tokens, without a sign-in.
+    pub fn exchanges_tokens(&self) -> bool {
+        matches!(self.per_caller, Some(CallerGrant::TokenExchange | CallerGrant::IdJag))
+    }
+
     /// What is missing or superfluous for the way callers get their tokens: the field and the problem.
     pub(super) fn check(&self) -> Result<(), (&'static str, &'static str)> {
-        let exchanges = matches!(self.per_caller, Some(CallerGrant::TokenExchange | CallerGrant::IdJag));
+        let exchanges = self.exchanges_tokens();
         if exchanges && self.client_id.is_none() {
             return Err(("`oauth.client_id`", "is needed to exchange tokens of callers"));
         }

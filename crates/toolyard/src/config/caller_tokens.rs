@@ -32,12 +32,6 @@ pub(super) fn exchanging_authorizer(
     Some(OAuthAuthorizer::new(server, TokenStore::in_memory()))
 }
 
-/// Whether tokens of callers are obtained from their own tokens.
-pub(super) fn exchanges_tokens(config: &McpServerConfig) -> bool {
-    let per_caller = config.oauth.as_ref().and_then(|oauth| oauth.per_caller);
-    matches!(per_caller, Some(CallerGrant::TokenExchange | CallerGrant::IdJag))
-}
-
 fn caller_grant(oauth: &OauthSettings) -> Option<CallerTokenGrant> {
     match oauth.per_caller? {
         CallerGrant::TokenExchange => {
@@ -76,7 +70,8 @@ mod tests {
             let config = parsed.into_config("notes", Path::new("/")).unwrap();
             let resolved = config.resolve(|_| Some("s3cret".to_owned())).unwrap();
             let authorizer = exchanging_authorizer(&config, resolved, &owner);
-            assert_eq!((authorizer.is_some(), exchanges_tokens(&config)), (expected, expected), "{text}");
+            let exchanges = config.oauth.as_ref().unwrap().exchanges_tokens();
+            assert_eq!((authorizer.is_some(), exchanges), (expected, expected), "{text}");
             let shown = format!("{:?}", authorizer.transpose().unwrap());
             assert!(!shown.contains("s3cret"), "{shown}");
         }

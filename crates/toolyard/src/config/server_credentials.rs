@@ -6,14 +6,11 @@ use toolyard_core::{CallerIdentity, SignInLink};
 use toolyard_gateway::{OperatorSignIns, SignInRequest, SignIns};
 use toolyard_mcp_client::{
     Authorizer, HostEnvironment, InstanceOwner, SecretText,
-    config::{CallerGrant, McpServerConfig, TransportConfig},
+    config::{CallerGrant, McpServerConfig, OauthSettings, TransportConfig},
     oauth::{ClientIdentity, OAuthAuthorizer, OAuthError, OAuthServer, TokenStore},
 };
 
-use super::{
-    CliContext, StoredSecrets,
-    caller_tokens::{exchanges_tokens, exchanging_authorizer},
-};
+use super::{CliContext, StoredSecrets, caller_tokens::exchanging_authorizer};
 
 /// Environment variables, stored secrets and stored OAuth tokens.
 #[derive(Debug)]
@@ -114,7 +111,8 @@ impl HostEnvironment for ServerCredentials {
         caller: Option<&Arc<InstanceOwner>>,
     ) -> Option<Arc<dyn Authorizer>> {
         // Such an instance never uses the tokens of the shared one.
-        if let Some(owner) = caller.filter(|_| exchanges_tokens(server)) {
+        let exchanges = server.oauth.as_ref().is_some_and(OauthSettings::exchanges_tokens);
+        if let Some(owner) = caller.filter(|_| exchanges) {
             let resolved = server.resolve(|name| self.secrets.variable(name)).ok()?;
             return match exchanging_authorizer(server, resolved, owner)? {
                 Ok(authorizer) => Some(Arc::new(authorizer)),

@@ -3,7 +3,7 @@
 use toolyard_core::{ErrorKind, ToolError};
 
 use crate::{
-    config::CallerGrant,
+    config::OauthSettings,
     lifecycle::{connect_error::ConnectError, server::ManagedServer},
     session::error::RequestError,
 };
@@ -23,8 +23,7 @@ impl ManagedServer {
     }
 
     fn unauthorized_error(&self, message: String) -> Option<ToolError> {
-        let per_caller = self.config.oauth.as_ref().and_then(|oauth| oauth.per_caller);
-        let exchanges = matches!(per_caller, Some(CallerGrant::TokenExchange | CallerGrant::IdJag));
+        let exchanges = self.config.oauth.as_ref().is_some_and(OauthSettings::exchanges_tokens);
         let error = ToolError::new(ErrorKind::Unavailable, message)
             .with_operator_hint(format!(
                 "tokens of callers are exchanged for this server: check `[servers.{}.oauth]`",
