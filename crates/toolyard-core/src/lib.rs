@@ -91,14 +91,11 @@ pub use ports::{
         authenticator::{AuthenticationError, Authenticator, Credentials, InvalidHeader},
         call_policy::{CallPolicy, PolicyDecision, PolicyGrounds, PolicyRequest, PolicySubject, PolicyTool},
         call_quota::{
-            CallQuota, ModelUse, QuotaAdmission, QuotaCall, QuotaExceeded, QuotaLimit, QuotaPermit,
-            QuotaSubject, QuotaTool,
+            CallQuota, ModelUse, QuotaCall, QuotaExceeded, QuotaLimit, QuotaPermit, QuotaSubject, QuotaTool,
         },
         callers::{CallerStore, MemoryCallerStore, StoredCaller, StoredKey},
         person_sign_in::{PersonLogin, PersonSignIn, PersonSignInError},
-        quota_budgets::{
-            BudgetChange, BudgetName, BudgetState, PermitHold, QuotaBudgets, StoredBudget, StoredPermits,
-        },
+        quota_budgets::{BudgetCharge, BudgetName, BudgetTake, PermitHold, QuotaBudgets},
     },
     embedder::{Embedder, EmbeddingError},
     records::{

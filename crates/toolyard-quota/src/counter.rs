@@ -1,67 +1,85 @@
-//! [`Counter`]: all that is counted together for one quota.
+//! [`Counter`]: what this process knows of one limit of a quota and whose use it counts.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::time::Instant;
-use toolyard_core::{BudgetChange, BudgetName, QuotaSubject, WindowUse};
+use toolyard_core::{BudgetCharge, BudgetName, QuotaLimit, StorageError, process_tag};
 
-use crate::{call_share::CallShare, counter_key::CounterKeyRef, permits::Permits, rule::QuotaRule};
+/// A counter that refused something is asked again after this time at the latest, because its limit may have been raised.
+pub(crate) const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// Permits of calls that run are renewed after this time.
+const RENEW_AFTER: Duration = Duration::from_secs(5);
 
-/// The meters of language models: tokens, then money.
-pub(crate) const MODEL_METERS: [&str; 2] = ["tokens", "money"];
-const CALLS_METER: &str = "calls";
-const PERMITS_METER: &str = "permits";
-
-/// What is counted together.
+/// What this process knows of one limit; what is used of it is in the store.
 #[derive(Debug)]
 pub(crate) struct Counter {
-    pub(crate) calls_budget: Arc<BudgetName>,
-    pub(crate) permits_budget: Arc<BudgetName>,
-    /// Tokens, then money.
-    pub(crate) model_budgets: [Arc<BudgetName>; 2],
+    pub(crate) budget: Arc<BudgetName>,
+    /// The totals of this counter, among those of all processes.
+    charge_holder: String,
     state: Mutex<CounterState>,
-    /// Held while the store is asked: one request at a time, and waiting calls share the answer.
-    pub(crate) store_turn: tokio::sync::Mutex<()>,
+    /// Held while a call asks the store: one request at a time, so that calls that wait here learn that it is used up, and do not
+    /// occupy a connection each.
+    pub(crate) turn: tokio::sync::Mutex<()>,
 }
 
-/// What changes with every call. Without a store the windows are used, with a store the shares.
-///
-/// A change of a shared budget is kept here from before it is sent until the store has answered it. Whatever happens meanwhile (the
-/// store fails or is too slow, the call is cancelled), the same change is sent again, and the store makes it once.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct CounterState {
-    pub(crate) calls: WindowUse,
-    pub(crate) share: CallShare,
-    /// The change of the budget of calls that the store has not answered.
-    pub(crate) calls_change: Option<Box<BudgetChange>>,
-    pub(crate) permits: Permits,
-    /// Tokens, then money.
-    pub(crate) model_use: [WindowUse; 2],
-    /// What no change has yet.
-    pub(crate) unposted: [u64; 2],
-    /// The changes of the budgets of tokens and of money that the store has not answered.
-    pub(crate) model_changes: [Option<Box<BudgetChange>>; 2],
+    pub(crate) limit: QuotaLimit,
+    refusal: Option<Refusal>,
+    /// Calls that run in this process.
+    pub(crate) running: u64,
+    /// How many of them the store counts; unknown while a request is on its way or its outcome is unknown.
+    held: Option<u64>,
+    renew_at: Instant,
+    /// All tokens or money that this process used.
+    used: u64,
+    /// How much of that is certainly charged.
+    charged: u64,
+}
+
+/// Why nothing can be taken, and until when.
+#[derive(Debug, Clone)]
+pub(crate) struct Refusal {
+    pub(crate) until: Instant,
+    ask_again_at: Instant,
+    pub(crate) store_error: Option<String>,
+}
+
+impl Refusal {
+    pub(crate) fn used_up(wait: Duration) -> Self {
+        let now = Instant::now();
+        Self { until: now + wait, ask_again_at: now + wait.min(RETRY_INTERVAL), store_error: None }
+    }
+
+    pub(crate) fn store_failed(error: &StorageError) -> Self {
+        Self { store_error: Some(error.to_string()), ..Self::used_up(RETRY_INTERVAL) }
+    }
 }
 
 impl Counter {
-    pub(crate) fn new(rule: &QuotaRule, key: CounterKeyRef<'_>, subject: &QuotaSubject<'_>) -> Self {
-        let description = key.describe(subject);
-        let budget = |meter: &'static str, window_millis: u64| {
-            Arc::new(BudgetName {
-                key: key.hash_for(&rule.name, meter, window_millis),
-                quota: Arc::clone(&rule.name),
-                meter,
-                subject: description.clone(),
-            })
+    pub(crate) fn new(budget: BudgetName, limit: QuotaLimit) -> Self {
+        static NEXT_HOLDER: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT_HOLDER.fetch_add(1, Ordering::Relaxed);
+        let state = CounterState {
+            limit,
+            refusal: None,
+            running: 0,
+            held: Some(0),
+            renew_at: Instant::now(),
+            used: 0,
+            charged: 0,
         };
-        let millis = |limit: Option<toolyard_core::WindowLimit>| limit.map_or(0, |limit| limit.window_millis);
-        let [tokens, money] = MODEL_METERS;
         Self {
-            calls_budget: budget(CALLS_METER, millis(rule.calls)),
-            permits_budget: budget(PERMITS_METER, 0),
-            model_budgets: [budget(tokens, millis(rule.tokens)), budget(money, millis(rule.money))],
-            state: Mutex::default(),
-            store_turn: tokio::sync::Mutex::default(),
+            budget: Arc::new(budget),
+            charge_holder: format!("{}-{number}", process_tag()),
+            state: Mutex::new(state),
+            turn: tokio::sync::Mutex::default(),
         }
     }
 
@@ -70,20 +88,66 @@ impl Counter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether nothing would be lost without this counter.
-    pub(crate) fn is_idle(&self, rule: &QuotaRule, now: Instant, now_millis: u64) -> bool {
-        let mut state = self.state();
-        let CounterState { calls, share, calls_change, permits, model_use, unposted, model_changes } =
-            &mut *state;
-        let [tokens, money] = model_use;
-        let mut is_unused = [(rule.calls, calls), (rule.tokens, tokens), (rule.money, money)]
-            .into_iter()
-            .map(|(limit, used)| limit.is_none_or(|limit| used.used(limit, now_millis) == 0));
-        let is_answered = calls_change.is_none() && model_changes.iter().all(Option::is_none);
-        is_answered
-            && is_unused.all(|is_unused| is_unused)
-            && permits.is_idle()
-            && *unposted == [0, 0]
-            && share.is_idle(now)
+    /// What the store has to be told of tokens or money; `None` for calls at the same time.
+    pub(crate) fn charge(&self) -> Option<BudgetCharge> {
+        let state = self.state();
+        Some(BudgetCharge {
+            budget: Arc::clone(&self.budget),
+            limit: state.limit.per_window()?,
+            holder: self.charge_holder.clone(),
+            charged_before: state.charged,
+            total: state.used,
+        })
+    }
+}
+
+impl CounterState {
+    /// A changed limit is in effect at once.
+    pub(crate) fn set_limit(&mut self, limit: QuotaLimit) {
+        if self.limit != limit {
+            (self.limit, self.refusal) = (limit, None);
+        }
+    }
+
+    pub(crate) fn set_refusal(&mut self, refusal: &Refusal) {
+        self.refusal = Some(refusal.clone());
+    }
+
+    /// Why the store need not be asked.
+    pub(crate) fn refusal(&self) -> Option<&Refusal> {
+        self.refusal.as_ref().filter(|refusal| Instant::now() < refusal.ask_again_at)
+    }
+
+    pub(crate) fn count_use(&mut self, amount: u64) {
+        self.used = self.used.saturating_add(amount);
+    }
+
+    pub(crate) fn set_charged(&mut self, total: u64) {
+        self.charged = self.charged.max(total);
+    }
+
+    pub(crate) fn is_charge_due(&self) -> bool {
+        self.used > self.charged
+    }
+
+    /// Begins to tell the store how many calls run.
+    pub(crate) fn begin_hold(&mut self) -> u64 {
+        self.held = None;
+        self.running
+    }
+
+    /// The store's answer to a request that was sent at this time.
+    pub(crate) fn set_held(&mut self, asked_at: Instant, held: u64) {
+        (self.held, self.renew_at) = (Some(held), asked_at + RENEW_AFTER);
+    }
+
+    /// Whether the store has to be told how many calls run, or that they still do.
+    pub(crate) fn is_hold_due(&self) -> bool {
+        self.held != Some(self.running) || (self.running > 0 && Instant::now() >= self.renew_at)
+    }
+
+    /// Whether nothing would be lost without this counter. The store forgets permits that nobody renews.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.running == 0 && !self.is_charge_due() && self.refusal().is_none()
     }
 }

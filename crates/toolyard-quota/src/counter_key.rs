@@ -1,12 +1,6 @@
-//! [`CounterKey`]: whose use is counted together, for lookup without allocation.
+//! [`CounterKey`]: whose use is counted together.
 
-use std::{
-    hash::{Hash, Hasher},
-    sync::Arc,
-};
-
-use hashbrown::Equivalent;
-use toolyard_core::{CallerIdentity, ContentHash, QuotaSubject, QuotaTool};
+use toolyard_core::{CallerIdentity, ContentHash, QuotaLimit, QuotaSubject, QuotaTool};
 
 use crate::rule::{CountedPer, caller_name};
 
@@ -16,23 +10,15 @@ const LOCAL_OWNER: [u8; 32] = [0; 32];
 const MAX_NAME_CHARS: usize = 80;
 
 /// Whose use is counted together.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CounterKey {
-    owner: Option<[u8; 32]>,
-    agent: Option<Arc<str>>,
-    /// The name and the source.
-    tool: Option<(Arc<str>, Arc<str>)>,
-}
-
-/// The same, borrowed from a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct CounterKeyRef<'a> {
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CounterKey<'a> {
     owner: Option<[u8; 32]>,
     agent: Option<&'a str>,
+    /// The name and the source.
     tool: Option<(&'a str, &'a str)>,
 }
 
-impl<'a> CounterKeyRef<'a> {
+impl<'a> CounterKey<'a> {
     pub(crate) fn new(per: CountedPer, subject: &QuotaSubject<'a>, tool: Option<QuotaTool<'a>>) -> Self {
         let owner = subject.identity.filter(|identity| identity.is_distinguished());
         let owner = owner.map_or(LOCAL_OWNER, CallerIdentity::owner_hash);
@@ -43,20 +29,13 @@ impl<'a> CounterKeyRef<'a> {
         }
     }
 
-    pub(crate) fn to_key(self) -> CounterKey {
-        CounterKey {
-            owner: self.owner,
-            agent: self.agent.map(Arc::from),
-            tool: self.tool.map(|(name, source)| (name.into(), source.into())),
-        }
-    }
-
-    /// Identifies a meter of a quota among those of all quotas, in every process.
-    pub(crate) fn hash_for(self, quota: &str, meter: &str, window_millis: u64) -> ContentHash {
+    /// Identifies a limit of a quota among those of all quotas, in every process. What a limit allows is not part of it, so that a
+    /// changed limit goes on counting.
+    pub(crate) fn hash_for(self, quota: &str, limit: QuotaLimit) -> ContentHash {
         let agent = self.agent.map(|agent| ["agent", agent]).unwrap_or_default();
         let tool = self.tool.map(|(name, source)| ["tool", name, source]).unwrap_or_default();
-        let window = window_millis.to_le_bytes();
-        let texts = [quota, meter].into_iter().chain(agent).chain(tool).map(str::as_bytes);
+        let window = limit.per_window().map_or(0, |limit| limit.window_millis).to_le_bytes();
+        let texts = [quota, limit.meter()].into_iter().chain(agent).chain(tool).map(str::as_bytes);
         let owner = self.owner.as_ref().map(<[u8; 32]>::as_slice).unwrap_or_default();
         ContentHash::of_parts(texts.chain([window.as_slice(), owner]))
     }
@@ -73,27 +52,5 @@ impl<'a> CounterKeyRef<'a> {
             [] => "all".to_owned(),
             parts => parts.join(", "),
         }
-    }
-}
-
-impl CounterKey {
-    fn borrowed(&self) -> CounterKeyRef<'_> {
-        CounterKeyRef {
-            owner: self.owner,
-            agent: self.agent.as_deref(),
-            tool: self.tool.as_ref().map(|(name, source)| (&**name, &**source)),
-        }
-    }
-}
-
-impl Hash for CounterKey {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.borrowed().hash(state);
-    }
-}
-
-impl Equivalent<CounterKey> for CounterKeyRef<'_> {
-    fn equivalent(&self, key: &CounterKey) -> bool {
-        *self == key.borrowed()
     }
 }

@@ -1,8 +1,8 @@
 //! Quotas: how many calls, how many at the same time, how many tokens and how much money callers, agents and tools may use.
 //!
-//! [`Quotas`] implements the port [`toolyard_core::CallQuota`]. Without a store, a process counts for itself. With a store
-//! ([`toolyard_core::QuotaBudgets`]), all processes share the budgets: a process takes a small share of the calls that are left
-//! and spends it without asking again.
+//! [`Quotas`] implements the port [`toolyard_core::CallQuota`]. What is used of a limit is one counter in a store
+//! ([`toolyard_core::QuotaBudgets`]) that all processes ask; without a store, it is one in the memory of the process
+//! ([`MemoryBudgets`]).
 //!
 //! ```
 //! use toolyard_core::{CallQuota as _, QuotaCall, QuotaSubject, QuotaTool, SourceId, WindowLimit};
@@ -18,8 +18,8 @@
 //! let source = SourceId::from("web");
 //! let tools = [QuotaTool { name: "search", source: &source }];
 //! let call = QuotaCall { subject: QuotaSubject::default(), tools: &tools };
-//! assert!(quotas.take_call(&call).wait().await.is_ok());
-//! let exceeded = quotas.take_call(&call).wait().await.unwrap_err();
+//! assert!(quotas.take_call(&call).await.is_ok());
+//! let exceeded = quotas.take_call(&call).await.unwrap_err();
 //! assert!(exceeded.retry_after.as_secs() >= 60);
 //! # Ok::<(), toolyard_quota::InvalidQuota>(()) })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -28,23 +28,18 @@
 //! | file | contents |
 //! |---|---|
 //! | `rule.rs` | whom a quota is for, and its limits |
-//! | `quotas.rs` | all quotas, the port, and the upkeep of shares |
-//! | `quota.rs`, `counter.rs`, `counter_key.rs` | the counters of one quota, found by caller, agent and tool |
-//! | `call_admission.rs` | takes a call from all quotas or from none |
-//! | `call_share.rs`, `permits.rs` | the part of a shared budget that this process may spend |
-//! | `shared_calls.rs` | asks the store for shares and permits, and gives them back |
-//! | `model_use.rs` | tokens and money, which are counted after use |
+//! | `quotas.rs` | all quotas, and the port |
+//! | `counters.rs` | takes a call from all limits or from none, and asks the store |
+//! | `counter.rs`, `counter_key.rs` | what a process knows of one limit, and whose use it counts |
+//! | `memory.rs` | the counters without a store |
 
-mod call_admission;
-mod call_share;
 mod counter;
 mod counter_key;
-mod model_use;
-mod permits;
-mod quota;
+mod counters;
+mod memory;
 mod quotas;
 mod rule;
-mod shared_calls;
 
+pub use memory::MemoryBudgets;
 pub use quotas::Quotas;
 pub use rule::{CountedPer, InvalidQuota, LOCAL_CALLER, QuotaRule};

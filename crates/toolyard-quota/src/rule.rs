@@ -105,7 +105,7 @@ impl QuotaRule {
             Err(InvalidQuota::NoName)
         } else if windows.iter().all(Option::is_none) && self.concurrent_calls.is_none() {
             Err(InvalidQuota::NoLimit(name()))
-        } else if self.limits_model_use() && (self.per.tool || !self.tools.is_empty()) {
+        } else if self.model_limits().next().is_some() && (self.per.tool || !self.tools.is_empty()) {
             Err(InvalidQuota::ModelUseOfTool(name()))
         } else if windows.iter().flatten().any(|limit| !WINDOW_MILLIS.contains(&limit.window_millis)) {
             Err(InvalidQuota::WindowLength(name()))
@@ -114,31 +114,16 @@ impl QuotaRule {
         }
     }
 
-    /// Whether both rules count the same, whatever their limits and whom they are for.
-    pub(crate) fn counts_like(&self, other: &Self) -> bool {
-        let counted = |rule: &Self| {
-            let windows = [rule.calls, rule.tokens, rule.money].map(|limit| limit.map(|it| it.window_millis));
-            (Arc::clone(&rule.name), rule.per, windows, rule.concurrent_calls.is_some())
-        };
-        counted(self) == counted(other)
-    }
-
     /// The limits of tool calls.
-    pub(crate) fn limits_calls(&self) -> bool {
-        self.calls.is_some() || self.concurrent_calls.is_some()
+    pub(crate) fn call_limits(&self) -> impl Iterator<Item = QuotaLimit> {
+        [self.concurrent_calls.map(QuotaLimit::ConcurrentCalls), self.calls.map(QuotaLimit::Calls)]
+            .into_iter()
+            .flatten()
     }
 
     /// The limits of language models.
-    pub(crate) fn limits_model_use(&self) -> bool {
-        self.tokens.is_some() || self.money.is_some()
-    }
-
-    /// Both limits of language models, as errors name them.
-    pub(crate) fn model_limits(&self) -> [Option<(WindowLimit, QuotaLimit)>; 2] {
-        [
-            self.tokens.map(|limit| (limit, QuotaLimit::Tokens(limit))),
-            self.money.map(|limit| (limit, QuotaLimit::Money(limit))),
-        ]
+    pub(crate) fn model_limits(&self) -> impl Iterator<Item = QuotaLimit> {
+        [self.tokens.map(QuotaLimit::Tokens), self.money.map(QuotaLimit::Money)].into_iter().flatten()
     }
 
     /// Whether the quota is for this caller and agent. A quota that counts each agent is for agents only.

@@ -45,7 +45,7 @@
 //! | `history`, `past_requests`, `result_shapes`, `argument_examples` | what routing, search and planning learn from earlier calls |
 //! | `operator` | what the operator keeps in the store: agents, callers with API keys |
 //! | `results`, `conversations`, `servers`, `session_key` | whole results, conversations, servers and trust decisions, the key of session ids |
-//! | `quota_budgets` | budgets of quotas that replicas share |
+//! | `quota_budgets` | counters of quotas that replicas share |
 //! | `session_leases` | which replica owns a session with a stateful server, and who has used it |
 //! | `maintenance`, `retention`, `transfer` | check, vacuum and backup; removal of old data; export and import |
 //! | `sql` | engines, migrations and the group-commit writer |
@@ -79,6 +79,7 @@ pub use history::{StoredHistory, ToolStatistics};
 pub use location::Location;
 pub use maintenance::HealthReport;
 pub use past_requests::StoredPastRequests;
+pub use quota_budgets::QuotaUse;
 pub use results::ResultRetention;
 pub use retention::{Removed, Retention};
 pub use sql::Engine;

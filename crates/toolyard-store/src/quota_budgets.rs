@@ -1,11 +1,11 @@
-//! Budgets and permits of quotas. Each request locks one row for a moment, so that the sum of all grants never exceeds a limit.
+//! Counters and permits of quotas. Each request locks one row for a moment, so that the sum never exceeds a limit.
 
 use std::time::Duration;
 
 use sqlx::{AnyConnection, Row as _, any::AnyRow};
 use toolyard_core::{
-    BoxFuture, BudgetChange, BudgetState, PermitHold, QuotaBudgets, StorageError, StoredBudget,
-    StoredPermits, WindowLimit, WindowUse,
+    BoxFuture, BudgetCharge, BudgetName, BudgetTake, PermitHold, QuotaBudgets, StorageError, WindowLimit,
+    WindowUse,
 };
 
 use crate::{
@@ -17,24 +17,67 @@ use crate::{
 /// The holder in the row that serializes the requests for permits of a key.
 const LOCK_HOLDER: &str = "";
 
-/// How long a change is remembered, in milliseconds: a process that could not reach the store for longer may repeat a change that
-/// was made.
-const CHANGE_RETENTION_MILLIS: u64 = 3_600_000;
+/// How long the total of a holder is remembered, in milliseconds: a process that could not reach the store for longer may repeat a
+/// charge that was made.
+const CHARGE_RETENTION_MILLIS: u64 = 3_600_000;
+
+/// What is used of a limit of a quota.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuotaUse {
+    /// The name of the quota.
+    pub quota: String,
+    /// What is counted: `calls`, `concurrent_calls`, `tokens` or `money`.
+    pub counts: String,
+    /// Whose use is counted.
+    pub subject: String,
+    /// What is used.
+    pub used: u64,
+    /// The limit at the latest change.
+    pub limit: u64,
+    /// The window, and how long to wait until nothing is used, if nothing more is; `None` for calls at the same time.
+    pub window: Option<(Duration, Duration)>,
+}
+
+impl Store {
+    /// All limits of quotas of which something is used.
+    pub async fn quota_use(&self) -> Result<Vec<QuotaUse>, StoreError> {
+        let now = self.engine().now();
+        let sql = format!("SELECT *, {now} AS now FROM quota_budgets ORDER BY quota, meter, subject");
+        let mut listed = self.select(sqlx::query(statement(sql)), read_budget_use).await?;
+        let sql = format!(
+            "SELECT MAX(quota) AS quota, MAX(subject) AS subject, MAX(permit_limit) AS permit_limit,
+                    CAST(SUM(held) AS BIGINT) AS held
+             FROM quota_permits WHERE holder <> $1 AND expires_at >= {now}
+             GROUP BY key ORDER BY 1, 2"
+        );
+        let permits = sqlx::query(statement(sql)).bind(LOCK_HOLDER);
+        listed.extend(self.select(permits, read_permit_use).await?);
+        listed.retain(|listed| listed.used > 0);
+        Ok(listed)
+    }
+}
 
 impl QuotaBudgets for Store {
-    fn change_budget<'a>(
-        &'a self,
-        change: &'a BudgetChange,
-    ) -> BoxFuture<'a, Result<BudgetState, StorageError>> {
+    fn take<'a>(&'a self, takes: &'a [BudgetTake]) -> BoxFuture<'a, Result<Vec<Duration>, StorageError>> {
         Box::pin(async move {
-            if change.only_reads() {
-                return Ok(read_budget(self, change).await?);
-            }
-            let data = (change.clone(), self.engine());
-            let changed = self.write_alone(Durability::Relaxed, data, |connection, (change, engine)| {
-                Box::pin(change_budget(connection, change, *engine))
+            let data = (takes.to_vec(), self.engine());
+            let taken = self.write_alone(Durability::Relaxed, data, |connection, (takes, engine)| {
+                Box::pin(take(connection, takes, *engine))
             });
-            Ok(changed.await?)
+            Ok(taken.await?)
+        })
+    }
+
+    fn charge<'a>(&'a self, charge: &'a BudgetCharge) -> BoxFuture<'a, Result<Duration, StorageError>> {
+        Box::pin(async move {
+            if charge.total == charge.charged_before {
+                return Ok(read_wait(self, charge).await?);
+            }
+            let data = (charge.clone(), self.engine());
+            let charged = self.write_alone(Durability::Relaxed, data, |connection, (charge, engine)| {
+                Box::pin(make_charge(connection, charge, *engine))
+            });
+            Ok(charged.await?)
         })
     }
 
@@ -45,28 +88,6 @@ impl QuotaBudgets for Store {
                 Box::pin(hold_permits(connection, hold, *engine))
             });
             Ok(held.await?)
-        })
-    }
-
-    fn budgets(&self) -> BoxFuture<'_, Result<Vec<StoredBudget>, StorageError>> {
-        Box::pin(async move {
-            let now = self.engine().now();
-            let sql = format!("SELECT *, {now} AS now FROM quota_budgets ORDER BY quota, meter, subject");
-            let budgets = self.select(sqlx::query(statement(sql)), read_stored_budget).await?;
-            Ok(budgets.into_iter().filter(|budget| budget.used > 0).collect())
-        })
-    }
-
-    fn held_permits(&self) -> BoxFuture<'_, Result<Vec<StoredPermits>, StorageError>> {
-        Box::pin(async move {
-            let now = self.engine().now();
-            let sql = format!(
-                "SELECT MAX(quota) AS quota, MAX(subject) AS subject, MAX(permit_limit) AS permit_limit,
-                        CAST(SUM(held) AS BIGINT) AS held
-                 FROM quota_permits WHERE holder <> $1 AND expires_at >= {now}
-                 GROUP BY key ORDER BY 1, 2"
-            );
-            Ok(self.select(sqlx::query(statement(sql)).bind(LOCK_HOLDER), read_stored_permits).await?)
         })
     }
 
@@ -93,130 +114,127 @@ impl QuotaBudgets for Store {
 
 async fn purge_unused(connection: &mut AnyConnection, engine: Engine) -> Result<(), StoreError> {
     let now = engine.now();
-    // In the order in which a change locks them. A slot more than the window counts.
+    // In the order in which a charge locks them. A slot more than the window counts.
     let budgets = format!("DELETE FROM quota_budgets WHERE updated_at + 2 * window_millis < {now}");
     sqlx::query(statement(budgets)).execute(&mut *connection).await?;
-    let changes = format!("DELETE FROM quota_changes WHERE changed_at + $1 < {now}");
-    let changes = sqlx::query(statement(changes)).bind(to_column(CHANGE_RETENTION_MILLIS));
-    changes.execute(&mut *connection).await?;
+    let charges = format!("DELETE FROM quota_changes WHERE changed_at + $1 < {now}");
+    let charges = sqlx::query(statement(charges)).bind(to_column(CHARGE_RETENTION_MILLIS));
+    charges.execute(&mut *connection).await?;
     let permits = format!("DELETE FROM quota_permits WHERE expires_at < {now} AND holder <> $1");
     sqlx::query(statement(permits)).bind(LOCK_HOLDER).execute(connection).await?;
     Ok(())
 }
 
-async fn read_budget(store: &Store, change: &BudgetChange) -> Result<BudgetState, StoreError> {
+async fn read_wait(store: &Store, charge: &BudgetCharge) -> Result<Duration, StoreError> {
     let now = store.engine().now();
-    // The outer join has a row for a budget that does not exist yet.
-    let sql = format!(
-        "SELECT clock.now, budget.slots FROM (SELECT {now} AS now) AS clock
-         LEFT JOIN quota_budgets AS budget ON budget.key = $1"
-    );
-    let query = sqlx::query(statement(sql)).bind(change.budget.key.to_string());
-    let row = query.fetch_one(store.pool()).await?;
-    let slots: Option<String> = row.try_get("slots")?;
-    let mut used = slots.as_deref().map_or_else(|| Ok(WindowUse::default()), parse_slots)?;
-    Ok(budget_state(&mut used, change.limit, read_now(&row)?, 0))
+    let sql = format!("SELECT slots, {now} AS now FROM quota_budgets WHERE key = $1");
+    let query = sqlx::query(statement(sql)).bind(charge.budget.key.to_string());
+    let budget = store.select_optional(query, read_slots).await?;
+    let (mut used, now) = budget.unwrap_or_default();
+    Ok(Duration::from_millis(used.wait_millis(charge.limit, now)))
 }
 
-async fn change_budget(
+async fn take(
     connection: &mut AnyConnection,
-    change: &BudgetChange,
+    takes: &[BudgetTake],
     engine: Engine,
-) -> Result<BudgetState, StoreError> {
-    let (now, budget, limit) = (engine.now(), &change.budget, change.limit);
-    // Creates the row or changes nothing of it, but locks it in any case.
+) -> Result<Vec<Duration>, StoreError> {
+    // Requests for the same budgets lock their rows in the same order, so that none waits for another for ever.
+    let mut by_key: Vec<(usize, &BudgetTake)> = takes.iter().enumerate().collect();
+    by_key.sort_unstable_by_key(|(_, take)| take.budget.key);
+    let mut locked = Vec::with_capacity(takes.len());
+    for (index, take) in by_key {
+        let (mut used, now) = lock_budget(connection, &take.budget, take.limit, engine).await?;
+        let wait = used.wait_millis(take.limit, now);
+        used.take(take.limit, now, 1);
+        locked.push((index, take, used, now, Duration::from_millis(wait)));
+    }
+    if locked.iter().all(|(.., wait)| wait.is_zero()) {
+        for (_, take, used, now, _) in &locked {
+            write_slots(connection, &take.budget, used, *now).await?;
+        }
+    }
+    locked.sort_unstable_by_key(|(index, ..)| *index);
+    Ok(locked.into_iter().map(|(.., wait)| wait).collect())
+}
+
+async fn make_charge(
+    connection: &mut AnyConnection,
+    charge: &BudgetCharge,
+    engine: Engine,
+) -> Result<Duration, StoreError> {
+    let key = charge.budget.key.to_string();
+    let (mut used, now) = lock_budget(connection, &charge.budget, charge.limit, engine).await?;
+    let known = sqlx::query("SELECT number FROM quota_changes WHERE key = $1 AND holder = $2")
+        .bind(key.as_str())
+        .bind(charge.holder.as_str())
+        .fetch_optional(&mut *connection)
+        .await?;
+    let known = known.map(|row| row.try_get("number")).transpose()?.map_or(0, from_column);
+    let charged_before = known.max(charge.charged_before);
+    if charge.total > charged_before {
+        used.charge(charge.limit, now, charge.total - charged_before);
+        write_slots(connection, &charge.budget, &used, now).await?;
+        // `slot` and `granted` are of earlier versions.
+        let sql = "INSERT INTO quota_changes (key, holder, number, slot, granted, changed_at)
+                   VALUES ($1, $2, $3, 0, 0, $4)
+                   ON CONFLICT (key, holder) DO UPDATE SET number = excluded.number,
+                   changed_at = excluded.changed_at";
+        sqlx::query(sql)
+            .bind(key.as_str())
+            .bind(charge.holder.as_str())
+            .bind(to_column(charge.total))
+            .bind(to_column(now))
+            .execute(&mut *connection)
+            .await?;
+        // Each process is a holder, and short commands end before the next purge.
+        let old = now.saturating_sub(CHARGE_RETENTION_MILLIS);
+        let forget = sqlx::query("DELETE FROM quota_changes WHERE key = $1 AND changed_at < $2");
+        forget.bind(key).bind(to_column(old)).execute(connection).await?;
+    }
+    Ok(Duration::from_millis(used.wait_millis(charge.limit, now)))
+}
+
+/// What is used of a budget, and the time; its row is locked, and created if there is none.
+async fn lock_budget(
+    connection: &mut AnyConnection,
+    budget: &BudgetName,
+    limit: WindowLimit,
+    engine: Engine,
+) -> Result<(WindowUse, u64), StoreError> {
+    let now = engine.now();
     let sql = format!(
         "INSERT INTO quota_budgets (key, quota, meter, subject, window_limit, window_millis, slots, updated_at)
          VALUES ($1, $2, $3, $4, $5, $6, '[]', {now})
          ON CONFLICT (key) DO UPDATE SET subject = excluded.subject, window_limit = excluded.window_limit
          RETURNING slots, {now} AS now"
     );
-    let key = budget.key.to_string();
     let row = sqlx::query(statement(sql))
-        .bind(key.as_str())
+        .bind(budget.key.to_string())
         .bind(&*budget.quota)
         .bind(budget.meter)
         .bind(budget.subject.as_str())
         .bind(to_column(limit.limit))
         .bind(to_column(limit.window_millis))
-        .fetch_one(&mut *connection)
+        .fetch_one(connection)
         .await?;
-    let (slots, now): (String, u64) = (row.try_get("slots")?, read_now(&row)?);
-    let mut used = parse_slots(&slots)?;
-    if let Some((slot, granted)) = find_made_change(connection, change).await? {
-        return Ok(BudgetState {
-            granted,
-            slot,
-            slot_ends_in: Duration::from_millis(limit.slot_ends_in_millis(slot, now)),
-            ..budget_state(&mut used, limit, now, 0)
-        });
-    }
-    for (slot, amount) in &change.given_back {
-        used.give_back(*slot, *amount);
-    }
-    used.charge(limit, now, change.charged);
-    let granted = used.take(limit, now, change.wanted);
-    let state = budget_state(&mut used, limit, now, granted);
-    let slots = serde_json::to_string(&used).map_err(StoreError::corrupt)?;
-    sqlx::query("UPDATE quota_budgets SET slots = $2, updated_at = $3 WHERE key = $1")
-        .bind(key.as_str())
-        .bind(slots)
-        .bind(to_column(now))
-        .execute(&mut *connection)
-        .await?;
-    remember_change(connection, change, &state, now).await?;
-    Ok(state)
+    read_slots(&row)
 }
 
-/// The slot and the grant of this change if it was made before; no grant if a later one was made. The row of the budget is locked,
-/// so that a change of the same number that is being made has ended.
-async fn find_made_change(
+async fn write_slots(
     connection: &mut AnyConnection,
-    change: &BudgetChange,
-) -> Result<Option<(u64, u64)>, StoreError> {
-    let sql = "SELECT number, slot, granted FROM quota_changes WHERE key = $1 AND holder = $2";
-    let query = sqlx::query(sql).bind(change.budget.key.to_string()).bind(&*change.holder);
-    let Some(row) = query.fetch_optional(connection).await? else { return Ok(None) };
-    let number = from_column(row.try_get("number")?);
-    let slot = from_column(row.try_get("slot")?);
-    let granted = if number == change.number { from_column(row.try_get("granted")?) } else { 0 };
-    Ok((number >= change.number).then_some((slot, granted)))
-}
-
-async fn remember_change(
-    connection: &mut AnyConnection,
-    change: &BudgetChange,
-    state: &BudgetState,
+    budget: &BudgetName,
+    used: &WindowUse,
     now: u64,
 ) -> Result<(), StoreError> {
-    let sql = "INSERT INTO quota_changes (key, holder, number, slot, granted, changed_at)
-               VALUES ($1, $2, $3, $4, $5, $6)
-               ON CONFLICT (key, holder) DO UPDATE SET number = excluded.number, slot = excluded.slot,
-               granted = excluded.granted, changed_at = excluded.changed_at";
-    sqlx::query(sql)
-        .bind(change.budget.key.to_string())
-        .bind(&*change.holder)
-        .bind(to_column(change.number))
-        .bind(to_column(state.slot))
-        .bind(to_column(state.granted))
+    let slots = serde_json::to_string(used).map_err(StoreError::corrupt)?;
+    sqlx::query("UPDATE quota_budgets SET slots = $2, updated_at = $3 WHERE key = $1")
+        .bind(budget.key.to_string())
+        .bind(slots)
         .bind(to_column(now))
-        .execute(&mut *connection)
+        .execute(connection)
         .await?;
-    // Each process is a holder, and short commands end before the next purge.
-    let old = now.saturating_sub(CHANGE_RETENTION_MILLIS);
-    let forget = sqlx::query("DELETE FROM quota_changes WHERE key = $1 AND changed_at < $2");
-    forget.bind(change.budget.key.to_string()).bind(to_column(old)).execute(connection).await?;
     Ok(())
-}
-
-fn budget_state(used: &mut WindowUse, limit: WindowLimit, now: u64, granted: u64) -> BudgetState {
-    BudgetState {
-        granted,
-        slot: used.current_slot(limit, now),
-        slot_ends_in: Duration::from_millis(used.slot_ends_in_millis(limit, now)),
-        used: used.used(limit, now),
-        wait: Duration::from_millis(used.wait_millis(limit, now)),
-    }
 }
 
 async fn hold_permits(
@@ -260,38 +278,38 @@ async fn hold_permits(
     Ok(held)
 }
 
-fn read_stored_permits(row: &AnyRow) -> Result<StoredPermits, StoreError> {
-    Ok(StoredPermits {
+fn read_permit_use(row: &AnyRow) -> Result<QuotaUse, StoreError> {
+    Ok(QuotaUse {
         quota: row.try_get("quota")?,
+        counts: "concurrent_calls".to_owned(),
         subject: row.try_get("subject")?,
+        used: from_column(row.try_get("held")?),
         limit: from_column(row.try_get("permit_limit")?),
-        held: from_column(row.try_get("held")?),
+        window: None,
     })
 }
 
-fn read_stored_budget(row: &AnyRow) -> Result<StoredBudget, StoreError> {
+fn read_budget_use(row: &AnyRow) -> Result<QuotaUse, StoreError> {
     let limit = WindowLimit {
         limit: from_column(row.try_get("window_limit")?),
         window_millis: from_column(row.try_get("window_millis")?),
     };
-    let (slots, now): (String, u64) = (row.try_get("slots")?, read_now(row)?);
-    let mut used = parse_slots(&slots)?;
-    Ok(StoredBudget {
+    let (mut used, now) = read_slots(row)?;
+    Ok(QuotaUse {
         quota: row.try_get("quota")?,
-        meter: row.try_get("meter")?,
+        counts: row.try_get("meter")?,
         subject: row.try_get("subject")?,
-        limit,
         used: used.used(limit, now),
-        resets_in: Duration::from_millis(used.resets_in_millis(limit, now)),
+        limit: limit.limit,
+        window: Some((limit.window(), Duration::from_millis(used.resets_in_millis(limit, now)))),
     })
 }
 
-fn parse_slots(slots: &str) -> Result<WindowUse, StoreError> {
-    serde_json::from_str(slots).map_err(StoreError::corrupt)
-}
-
-fn read_now(row: &AnyRow) -> Result<u64, StoreError> {
-    Ok(from_column(row.try_get("now")?))
+/// What is used of a budget, and the time.
+fn read_slots(row: &AnyRow) -> Result<(WindowUse, u64), StoreError> {
+    let slots: String = row.try_get("slots")?;
+    let used = serde_json::from_str(&slots).map_err(StoreError::corrupt)?;
+    Ok((used, from_column(row.try_get("now")?)))
 }
 
 fn to_column(number: u64) -> i64 {

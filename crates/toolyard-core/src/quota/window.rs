@@ -18,19 +18,13 @@ pub struct WindowLimit {
 }
 
 impl WindowLimit {
-    /// The length of a slot in milliseconds: what is granted in a slot must be spent in it.
-    pub fn slot_millis(self) -> u64 {
+    fn slot_millis(self) -> u64 {
         self.window_millis.div_ceil(SLOTS_PER_WINDOW).max(1)
     }
 
     /// The length of a window.
     pub fn window(self) -> Duration {
         Duration::from_millis(self.window_millis)
-    }
-
-    /// How long a slot lasts from now on, in milliseconds; zero if it has ended.
-    pub fn slot_ends_in_millis(self, slot: u64, now_millis: u64) -> u64 {
-        slot.saturating_add(1).saturating_mul(self.slot_millis()).saturating_sub(now_millis)
     }
 
     fn slot_at(self, now_millis: u64) -> u64 {
@@ -66,14 +60,6 @@ impl WindowUse {
         }
     }
 
-    /// Takes back what was taken in a slot and not spent.
-    pub fn give_back(&mut self, slot: u64, amount: u64) {
-        if let Some((_, used)) = self.slots.iter_mut().find(|(number, _)| *number == slot) {
-            *used = used.saturating_sub(amount);
-        }
-        self.slots.retain(|(_, used)| *used > 0);
-    }
-
     /// What was used in the latest window, and up to one slot before.
     pub fn used(&mut self, limit: WindowLimit, now_millis: u64) -> u64 {
         let current = self.current_slot(limit, now_millis);
@@ -106,7 +92,7 @@ impl WindowUse {
     }
 
     /// The number of the slot in which use is counted now. A clock that is set back does not make use count as old.
-    pub fn current_slot(&mut self, limit: WindowLimit, now_millis: u64) -> u64 {
+    fn current_slot(&mut self, limit: WindowLimit, now_millis: u64) -> u64 {
         let slot = limit.slot_at(now_millis);
         // Slots that far ahead were counted by a clock that was wrong.
         while self.slots.back().is_some_and(|(last, _)| *last > slot.saturating_add(SLOTS_PER_WINDOW)) {
@@ -119,11 +105,6 @@ impl WindowUse {
     pub fn resets_in_millis(&mut self, limit: WindowLimit, now_millis: u64) -> u64 {
         let last = self.slots.back().map_or(0, |(slot, _)| slot.saturating_add(SLOTS_PER_WINDOW + 1));
         last.saturating_mul(limit.slot_millis()).saturating_sub(now_millis)
-    }
-
-    /// How long the present slot lasts, in milliseconds.
-    pub fn slot_ends_in_millis(&mut self, limit: WindowLimit, now_millis: u64) -> u64 {
-        limit.slot_ends_in_millis(self.current_slot(limit, now_millis), now_millis)
     }
 }
 
@@ -154,15 +135,6 @@ mod tests {
         assert_eq!((used.remaining(limit, 1), used.used(limit, 1)), (0, 25));
         assert_eq!(used.wait_millis(limit, 1), 61_000 - 1);
         assert_eq!(used.remaining(limit, 61_000), 10);
-    }
-
-    #[test]
-    fn what_is_given_back_can_be_taken_again() {
-        let (limit, mut used) = (WindowLimit { limit: 4, window_millis: MINUTE }, WindowUse::default());
-        assert_eq!(used.take(limit, 0, 4), 4);
-        used.give_back(0, 3);
-        used.give_back(7, 3);
-        assert_eq!(used.take(limit, 5_000, 4), 3);
     }
 
     #[test]

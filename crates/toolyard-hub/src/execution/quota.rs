@@ -39,7 +39,7 @@ async fn take(
             quota.take_call(&QuotaCall { subject, tools: &tools })
         }
     };
-    admission.wait().await.map_err(|exceeded| {
+    admission.await.map_err(|exceeded| {
         call.log_decision("quota", None, || (exceeded.quota.to_string(), exceeded.to_string()));
         let error = exceeded.to_tool_error().on_tool(&call.request.tool_name);
         match candidates {

@@ -1,5 +1,5 @@
 //! Quotas with a store that fails, hangs or loses answers, calls that are cancelled, and rules that are replaced: whatever happens,
-//! the store counts exactly what was used.
+//! the limits hold, and the store counts all that was used.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,13 +8,13 @@ use tokio::time::{Instant, sleep, timeout};
 use toolyard_core::{CallQuota as _, ModelUse, QuotaLimit, QuotaSubject, WindowLimit};
 use toolyard_quota::{CountedPer, QuotaRule, Quotas};
 
-use crate::store_double::{Fault, MemoryBudgets, call, call_tool, calls_rule};
+use crate::store_double::{Fault, FaultyBudgets, call, call_tool, calls_rule};
 
 const HOUR_MILLIS: u64 = 3_600_000;
 /// The longest window, whose slots do not end within a test.
 const MONTH_MILLIS: u64 = 31 * 24 * HOUR_MILLIS;
 
-fn shared(rules: Vec<QuotaRule>, store: &Arc<MemoryBudgets>) -> Quotas {
+fn shared(rules: Vec<QuotaRule>, store: &Arc<FaultyBudgets>) -> Quotas {
     Quotas::shared(rules, Arc::clone(store) as _).unwrap()
 }
 
@@ -36,7 +36,7 @@ const SUBJECT: QuotaSubject<'static> = QuotaSubject { identity: None, agent: Som
 #[tokio::test(start_paused = true)]
 async fn use_is_charged_once_by_a_store_that_commits_late_or_loses_answers() {
     for fault in [Fault::Hangs, Fault::LosesAnswers, Fault::Refuses] {
-        let store = MemoryBudgets::new(Duration::from_millis(1));
+        let store = FaultyBudgets::new(Duration::from_millis(1));
         let quotas = shared(vec![tokens_rule(10_000)], &store);
         store.set_fault(fault);
         quotas.charge_model_use(SUBJECT, tokens(100)).await;
@@ -50,34 +50,12 @@ async fn use_is_charged_once_by_a_store_that_commits_late_or_loses_answers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_share_is_returned_once_to_a_store_that_commits_late_or_loses_answers() {
-    for fault in [Fault::Hangs, Fault::LosesAnswers, Fault::Refuses] {
-        let store = MemoryBudgets::new(Duration::from_millis(1));
-        let [one, other] = [(); 2].map(|()| shared(vec![calls_rule(100, MONTH_MILLIS)], &store));
-        for _ in 0..10 {
-            assert!(call(&one).await.is_ok());
-        }
-        store.set_fault(fault);
-        one.give_back_unused().await;
-        sleep(Duration::from_secs(9)).await;
-        store.set_fault(Fault::None);
-        sleep(Duration::from_secs(5)).await;
-        assert_eq!(store.used("calls"), 10, "{fault:?}");
-        let mut admitted = 0;
-        while call(&other).await.is_ok() {
-            admitted += 1;
-        }
-        assert_eq!(admitted, 90, "{fault:?}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_grant_whose_answer_was_lost_is_not_lost() {
+async fn a_call_whose_answer_was_lost_is_refused_and_the_limit_holds() {
     for fault in [Fault::Hangs, Fault::LosesAnswers] {
-        let store = MemoryBudgets::new(Duration::from_millis(1));
+        let store = FaultyBudgets::new(Duration::from_millis(1));
         let quotas = shared(vec![calls_rule(10, MONTH_MILLIS)], &store);
         store.set_fault(fault);
-        for _ in 0..20 {
+        for _ in 0..3 {
             let refused = call(&quotas).await.unwrap_err();
             assert!(refused.store_error.is_some(), "{refused}");
             sleep(Duration::from_secs(1)).await;
@@ -88,32 +66,41 @@ async fn a_grant_whose_answer_was_lost_is_not_lost() {
         while call(&quotas).await.is_ok() {
             admitted += 1;
         }
-        assert_eq!(admitted, 10, "{fault:?}");
+        assert_eq!((admitted, store.used("calls")), (7, 10), "{fault:?}: the lost answers were grants");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_call_counts_for_none() {
-    let store = MemoryBudgets::new(Duration::from_millis(4));
-    let second = QuotaRule { name: "second".into(), ..calls_rule(100, MONTH_MILLIS) };
+async fn a_refused_or_cancelled_call_counts_for_all_its_quotas_or_for_none() {
+    let store = FaultyBudgets::new(Duration::from_millis(4));
+    let second = QuotaRule { name: "second".into(), ..calls_rule(20, MONTH_MILLIS) };
     let quotas = shared(vec![calls_rule(100, MONTH_MILLIS), permits_rule(3), second], &store);
-    let mut admitted = 0;
-    // At each of the three requests to the store, and while others wait for the answer.
+    let (mut admitted, mut attempts) = (0, 0);
+    // At each of the two requests to the store, and while others wait for the answer.
     for wait_millis in [1, 3, 5, 7, 9, 11, 13, 15, 40] {
         let calls = (0..3).map(|_| timeout(Duration::from_millis(wait_millis), call(&quotas)));
         for outcome in futures_in_order(calls).await {
             admitted += u64::from(matches!(outcome, Ok(Ok(_))));
+            attempts += 1;
         }
-        quotas.give_back_unused().await;
+        quotas.settle().await;
     }
-    assert!((1..20).contains(&admitted), "{admitted}");
-    quotas.give_back_unused().await;
-    assert_eq!((store.used("calls"), store.held()), (2 * admitted, 0), "both quotas or none");
+    let (used, held) = (store.used("calls"), store.held());
+    assert!(admitted > 0 && used >= 2 * admitted && used <= 2 * attempts, "{used} for {admitted}");
+    assert_eq!((used % 2, held), (0, 0));
+    while call(&quotas).await.is_ok() {}
+    sleep(Duration::from_secs(2)).await;
+    for _ in 0..5 {
+        assert_eq!(&*call(&quotas).await.unwrap_err().quota, "second");
+        sleep(Duration::from_secs(1)).await;
+    }
+    sleep(Duration::from_secs(3)).await;
+    assert_eq!((store.used("calls"), store.held()), (40, 0), "a refused call counts for none");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_permit_that_a_cancelled_call_asked_for_is_soon_free() {
-    let store = MemoryBudgets::new(Duration::from_millis(4));
+    let store = FaultyBudgets::new(Duration::from_millis(4));
     let [one, other] = [(); 2].map(|()| shared(vec![permits_rule(1)], &store));
     // The store has answered after 2 ms, and the answer is on its way.
     assert!(timeout(Duration::from_millis(3), call(&one)).await.is_err());
@@ -144,7 +131,7 @@ async fn futures_in_order<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F:
 
 #[tokio::test(start_paused = true)]
 async fn use_is_counted_although_nobody_waits_for_the_store() {
-    let store = MemoryBudgets::new(Duration::from_millis(20));
+    let store = FaultyBudgets::new(Duration::from_millis(20));
     let quotas = shared(vec![tokens_rule(1_000)], &store);
     drop(quotas.charge_model_use(SUBJECT, tokens(1)));
     for wait_millis in [1, 5, 15, 25] {
@@ -157,7 +144,7 @@ async fn use_is_counted_although_nobody_waits_for_the_store() {
 
 #[tokio::test(start_paused = true)]
 async fn replaced_quotas_renew_running_calls_and_settle_the_rest() {
-    let store = MemoryBudgets::new(Duration::from_millis(1));
+    let store = FaultyBudgets::new(Duration::from_millis(1));
     let rules = vec![permits_rule(2), calls_rule(100, MONTH_MILLIS), tokens_rule(1_000)];
     let (previous, other) = (shared(rules.clone(), &store), shared(rules, &store));
     let running = [call(&previous).await.unwrap(), call(&previous).await.unwrap()];
@@ -179,7 +166,7 @@ async fn replaced_quotas_renew_running_calls_and_settle_the_rest() {
 
 #[tokio::test(start_paused = true)]
 async fn a_changed_limit_goes_on_counting() {
-    let store = MemoryBudgets::new(Duration::from_millis(1));
+    let store = FaultyBudgets::new(Duration::from_millis(1));
     let rules = |calls| vec![calls_rule(calls, HOUR_MILLIS), permits_rule(2)];
     for previous in [Quotas::local(rules(3)).unwrap(), shared(rules(3), &store)] {
         let running = [call(&previous).await.unwrap(), call(&previous).await.unwrap()];
@@ -199,27 +186,9 @@ async fn a_changed_limit_goes_on_counting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn permits_last_fifteen_seconds_in_an_outage() {
-    for (fault, seconds) in [(Fault::Refuses, 13), (Fault::LosesAnswers, 0)] {
-        let store = MemoryBudgets::new(Duration::from_millis(1));
-        let quotas = shared(vec![permits_rule(4)], &store);
-        let running = [call(&quotas).await.unwrap(), call(&quotas).await.unwrap()];
-        store.set_fault(fault);
-        drop(running);
-        for second in 0..seconds {
-            assert!(call(&quotas).await.is_ok(), "{fault:?} after {second} s");
-            sleep(Duration::from_secs(1)).await;
-        }
-        sleep(Duration::from_secs(3)).await;
-        let refused = call(&quotas).await.unwrap_err();
-        assert!(refused.store_error.is_some(), "{fault:?}: {refused}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn windows_of_a_second_work_with_a_slow_store() {
     // Slots last 17 ms.
-    let store = MemoryBudgets::new(Duration::from_millis(40));
+    let store = FaultyBudgets::new(Duration::from_millis(40));
     let [one, other] = [(); 2].map(|()| shared(vec![calls_rule(10, 1_000)], &store));
     let (mut admitted, end) = (Vec::new(), Instant::now() + Duration::from_secs(5));
     while Instant::now() < end {
@@ -240,7 +209,7 @@ async fn windows_of_a_second_work_with_a_slow_store() {
 
 #[tokio::test(start_paused = true)]
 async fn running_calls_of_many_counters_keep_their_permits() {
-    let store = MemoryBudgets::new(Duration::from_millis(100));
+    let store = FaultyBudgets::new(Duration::from_millis(100));
     let per = CountedPer { tool: true, ..CountedPer::default() };
     let [one, other] = [(); 2].map(|()| shared(vec![QuotaRule { per, ..permits_rule(1) }], &store));
     let names: Vec<String> = (0..300).map(|number| format!("tool{number}")).collect();
@@ -261,7 +230,7 @@ enum Action {
     Charge { tokens: u64, gives_up_after_millis: Option<u64> },
     Fault(Fault),
     Pause { millis: u64 },
-    GiveBack,
+    Settle,
     Reload { limit: u64 },
 }
 
@@ -281,27 +250,43 @@ fn any_action() -> impl Strategy<Value = Action> {
             .prop_map(|(tokens, gives_up_after_millis)| Action::Charge { tokens, gives_up_after_millis }),
         2 => fault.prop_map(Action::Fault),
         3 => (1_u64..4_000).prop_map(|millis| Action::Pause { millis }),
-        1 => Just(Action::GiveBack),
+        1 => Just(Action::Settle),
         1 => (50_u64..200).prop_map(|limit| Action::Reload { limit }),
     ]
 }
 
-/// Does all this and settles; returns calls and tokens, each as used and as the store counts them, and the permits still held.
-async fn perform(actions: Vec<Action>) -> [u64; 5] {
-    let store = MemoryBudgets::new(Duration::from_millis(4));
+/// What a sequence of actions used, and what the store counts in the end.
+#[derive(Debug)]
+struct Outcome {
+    admitted: u64,
+    /// Calls that gave up or were refused by a failing store: the store may have counted them.
+    uncertain: u64,
+    counted_calls: u64,
+    used_tokens: u64,
+    counted_tokens: u64,
+    held_permits: u64,
+}
+
+/// Does all this and settles.
+async fn perform(actions: Vec<Action>) -> Outcome {
+    let store = FaultyBudgets::new(Duration::from_millis(4));
     let rules = |limit| vec![calls_rule(limit, MONTH_MILLIS), permits_rule(3), tokens_rule(1_000_000)];
     let mut quotas = shared(rules(100), &store);
-    let (mut admitted, mut charged) = (0, 0);
+    let (mut admitted, mut uncertain, mut charged) = (0, 0, 0);
     for action in actions {
         match action {
             Action::Call { gives_up_after_millis, lasts_millis } => {
                 let patience = gives_up_after_millis.map_or(Duration::from_secs(60), Duration::from_millis);
-                if let Ok(Ok(permit)) = timeout(patience, call(&quotas)).await {
-                    admitted += 1;
-                    tokio::spawn(async move {
-                        sleep(Duration::from_millis(lasts_millis)).await;
-                        drop(permit);
-                    });
+                match timeout(patience, call(&quotas)).await {
+                    Ok(Ok(permit)) => {
+                        admitted += 1;
+                        tokio::spawn(async move {
+                            sleep(Duration::from_millis(lasts_millis)).await;
+                            drop(permit);
+                        });
+                    }
+                    Ok(Err(refused)) => uncertain += u64::from(refused.store_error.is_some()),
+                    Err(_gave_up) => uncertain += 1,
                 }
             }
             Action::Charge { tokens: amount, gives_up_after_millis } => {
@@ -311,27 +296,36 @@ async fn perform(actions: Vec<Action>) -> [u64; 5] {
             }
             Action::Fault(fault) => store.set_fault(fault),
             Action::Pause { millis } => sleep(Duration::from_millis(millis)).await,
-            Action::GiveBack => quotas.give_back_unused().await,
+            Action::Settle => quotas.settle().await,
             Action::Reload { limit } => quotas = quotas.with_rules(rules(limit)).unwrap(),
         }
     }
     store.set_fault(Fault::None);
     sleep(Duration::from_secs(20)).await;
-    // Ends the shares, which last for hours, and gives them back.
-    quotas.give_back_unused().await;
+    quotas.settle().await;
     drop(quotas);
     sleep(Duration::from_secs(5)).await;
-    [admitted, store.used("calls"), charged, store.used("tokens"), store.held()]
+    Outcome {
+        admitted,
+        uncertain,
+        counted_calls: store.used("calls"),
+        used_tokens: charged,
+        counted_tokens: store.used("tokens"),
+        held_permits: store.held(),
+    }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Whatever fails, is cancelled or reloaded, and when: the store counts what was used, no more and no less.
+    /// Whatever fails, is cancelled or reloaded, and when: the store counts every call that was made and at most those besides
+    /// of which the process did not get its answer, and exactly the tokens that were used.
     #[test]
-    fn the_store_counts_exactly_what_was_used(actions in prop::collection::vec(any_action(), 1..60)) {
+    fn the_store_counts_what_was_used(actions in prop::collection::vec(any_action(), 1..60)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        let [admitted, calls, charged, tokens, held] = runtime.block_on(perform(actions));
-        prop_assert_eq!((calls, tokens, held), (admitted, charged, 0));
+        let outcome = runtime.block_on(perform(actions));
+        prop_assert!(outcome.counted_calls >= outcome.admitted, "{outcome:?}");
+        prop_assert!(outcome.counted_calls <= outcome.admitted + outcome.uncertain, "{outcome:?}");
+        prop_assert_eq!((outcome.counted_tokens, outcome.held_permits), (outcome.used_tokens, 0));
     }
 }

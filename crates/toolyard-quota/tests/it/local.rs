@@ -30,7 +30,7 @@ async fn call(
     let source = SourceId::from("web");
     let tools = [QuotaTool { name: tool, source: &source }];
     let call = QuotaCall { subject: QuotaSubject { identity, agent }, tools: &tools };
-    quotas.take_call(&call).wait().await
+    quotas.take_call(&call).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,11 +81,11 @@ async fn equivalent_tools_of_one_call_count_each_for_its_own_quota() {
     let both = [QuotaTool { name: "search", source: &one }, QuotaTool { name: "search", source: &other }];
     let subject = QuotaSubject::default();
     let take = |tools: &[QuotaTool<'_>]| quotas.take_call(&QuotaCall { subject, tools });
-    assert!(take(&both).wait().await.is_ok());
-    assert!(take(&both[..1]).wait().await.is_ok());
-    assert_eq!(&*take(&both).wait().await.unwrap_err().quota, "tool", "the first tool is used up");
-    assert!(take(&both[1..]).wait().await.is_ok());
-    assert_eq!(&*take(&both[1..]).wait().await.unwrap_err().quota, "tool");
+    assert!(take(&both).await.is_ok());
+    assert!(take(&both[..1]).await.is_ok());
+    assert_eq!(&*take(&both).await.unwrap_err().quota, "tool", "the first tool is used up");
+    assert!(take(&both[1..]).await.is_ok());
+    assert_eq!(&*take(&both[1..]).await.unwrap_err().quota, "tool");
     assert_eq!(quotas.refusals().iter().map(|(_, count)| count).sum::<u64>(), 2);
 }
 

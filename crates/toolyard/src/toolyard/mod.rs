@@ -66,7 +66,7 @@ impl Toolyard {
     /// and audit records. Audit records that the store does not take are kept in the spill file for the next process.
     pub async fn close(&self) -> Result<(), Error> {
         if let Some(quota) = self.hub.quota() {
-            quota.give_back_unused().await;
+            quota.settle().await;
         }
         #[cfg(feature = "mcp")]
         if let Some(servers) = &self.servers {

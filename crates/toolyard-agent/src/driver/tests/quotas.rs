@@ -9,8 +9,8 @@ use futures_util::{StreamExt as _, stream};
 use serde_json::json;
 use tokio::time::Instant;
 use toolyard_core::{
-    BoxFuture, CallQuota, ErrorKind, Journal as _, ModelUse, QuotaAdmission, QuotaCall, QuotaExceeded,
-    QuotaLimit, QuotaPermit, QuotaSubject, RunState, ToolOutput, WindowLimit,
+    BoxFuture, CallQuota, ErrorKind, Journal as _, ModelUse, QuotaCall, QuotaExceeded, QuotaLimit,
+    QuotaPermit, QuotaSubject, RunState, ToolOutput, WindowLimit,
 };
 use toolyard_hub::{HubConfig, ToolHub};
 use toolyard_model::{
@@ -100,8 +100,11 @@ impl RecordingQuota {
 }
 
 impl CallQuota for RecordingQuota {
-    fn take_call<'a>(&'a self, _call: &QuotaCall<'_>) -> QuotaAdmission<'a> {
-        QuotaAdmission::Ready(Ok(QuotaPermit::default()))
+    fn take_call<'a>(
+        &'a self,
+        _call: &QuotaCall<'_>,
+    ) -> BoxFuture<'a, Result<QuotaPermit, Box<QuotaExceeded>>> {
+        Box::pin(std::future::ready(Ok(QuotaPermit::default())))
     }
 
     fn admit_model_use<'a>(
@@ -125,7 +128,7 @@ impl CallQuota for RecordingQuota {
         Box::pin(tokio::time::sleep(Duration::from_millis(10)))
     }
 
-    fn give_back_unused(&self) -> BoxFuture<'_, ()> {
+    fn settle(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 

@@ -12,7 +12,10 @@ const MICROS_PER_UNIT: f64 = 1e6;
 pub trait CallQuota: Any + Send + Sync + fmt::Debug {
     /// Takes one call from all quotas that are about it, or from none. Called after the call is authorized and before anything
     /// is sent. The permit is held until the call has ended.
-    fn take_call<'a>(&'a self, call: &QuotaCall<'_>) -> QuotaAdmission<'a>;
+    fn take_call<'a>(
+        &'a self,
+        call: &QuotaCall<'_>,
+    ) -> BoxFuture<'a, Result<QuotaPermit, Box<QuotaExceeded>>>;
 
     /// Whether a language model may be called: the quotas of tokens and money are not used up.
     fn admit_model_use<'a>(
@@ -23,8 +26,8 @@ pub trait CallQuota: Any + Send + Sync + fmt::Debug {
     /// Counts what a call of a language model used.
     fn charge_model_use<'a>(&'a self, subject: QuotaSubject<'_>, used: ModelUse) -> BoxFuture<'a, ()>;
 
-    /// Gives back what this process took from shared budgets and does not use, before it ends.
-    fn give_back_unused(&self) -> BoxFuture<'_, ()>;
+    /// Tells the store what it does not know yet, before this process ends: use that is not charged, and calls that have ended.
+    fn settle(&self) -> BoxFuture<'_, ()>;
 
     /// How many calls and model calls each quota refused since the start of this process.
     fn refusals(&self) -> Vec<(Arc<str>, u64)>;
@@ -66,25 +69,6 @@ pub struct ModelUse {
     pub cost_micros: u64,
 }
 
-/// Whether a call may be made: known at once for most calls.
-#[expect(missing_debug_implementations, reason = "a future has nothing to show")]
-pub enum QuotaAdmission<'a> {
-    /// It is known.
-    Ready(Result<QuotaPermit, Box<QuotaExceeded>>),
-    /// A store must be asked.
-    Pending(BoxFuture<'a, Result<QuotaPermit, Box<QuotaExceeded>>>),
-}
-
-impl QuotaAdmission<'_> {
-    /// Waits for the store if needed.
-    pub async fn wait(self) -> Result<QuotaPermit, Box<QuotaExceeded>> {
-        match self {
-            Self::Ready(admission) => admission,
-            Self::Pending(admission) => admission.await,
-        }
-    }
-}
-
 /// Permission for a call. Dropping it ends the call, also if its future is dropped or its tool panics.
 #[derive(Default)]
 #[must_use]
@@ -118,6 +102,26 @@ pub enum QuotaLimit {
     Tokens(WindowLimit),
     /// Millionths of the operator's currency per window.
     Money(WindowLimit),
+}
+
+impl QuotaLimit {
+    /// What is counted: `calls`, `permits` (for calls at the same time), `tokens` or `money`.
+    pub fn meter(self) -> &'static str {
+        match self {
+            Self::Calls(_) => "calls",
+            Self::ConcurrentCalls(_) => "permits",
+            Self::Tokens(_) => "tokens",
+            Self::Money(_) => "money",
+        }
+    }
+
+    /// The limit and its window; `None` for calls at the same time.
+    pub fn per_window(self) -> Option<WindowLimit> {
+        match self {
+            Self::Calls(limit) | Self::Tokens(limit) | Self::Money(limit) => Some(limit),
+            Self::ConcurrentCalls(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for QuotaLimit {

@@ -48,10 +48,11 @@ use crate::common::{TestStore, json, repeatable_intent, write_intent};
 
 crate::on_both_engines!(
     two_processes_never_get_more_than_the_budget,
-    a_budget_is_charged_given_back_and_listed,
+    a_call_is_taken_from_all_budgets_or_from_none,
+    a_budget_is_charged_and_listed,
     permits_are_shared_and_expire,
-    a_repeated_change_is_made_once,
-    old_changes_of_a_budget_are_forgotten_with_the_next_one,
+    a_repeated_charge_is_made_once,
+    old_charges_of_a_budget_are_forgotten_with_the_next_one,
     a_session_lease_is_taken_renewed_and_released,
     a_session_lease_that_is_over_is_taken_with_a_larger_fence,
     session_leases_are_counted_by_subject_and_holder,

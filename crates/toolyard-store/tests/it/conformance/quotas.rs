@@ -1,9 +1,8 @@
-//! Budgets and permits of quotas, as several processes use them.
-
-use std::sync::atomic::{AtomicU64, Ordering};
+//! Counters and permits of quotas, as several processes use them.
 
 use sqlx::{Connection as _, Executor as _, Row as _};
-use toolyard_core::{BudgetChange, BudgetName, PermitHold, QuotaBudgets as _, StoredPermits, WindowLimit};
+use toolyard_core::{BudgetCharge, BudgetName, BudgetTake, PermitHold, QuotaBudgets as _, WindowLimit};
+use toolyard_store::QuotaUse;
 
 use super::*;
 
@@ -14,18 +13,19 @@ fn budget(key: &str, meter: &'static str) -> Arc<BudgetName> {
     Arc::new(BudgetName { key: ContentHash::of(key), quota, meter, subject })
 }
 
-/// A change with a new number.
-fn change(key: &str, wanted: u64) -> BudgetChange {
-    static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
-    BudgetChange {
-        budget: budget(key, "calls"),
-        limit: HOUR,
-        holder: "one".into(),
-        number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
-        wanted,
-        charged: 0,
-        given_back: Vec::new(),
-    }
+fn take(key: &str, limit: u64) -> BudgetTake {
+    BudgetTake { budget: budget(key, "calls"), limit: WindowLimit { limit, ..HOUR } }
+}
+
+/// A charge of a holder whose earlier totals are not known to be charged.
+fn charge(key: &str, holder: &str, total: u64) -> BudgetCharge {
+    let budget = budget(key, "tokens");
+    BudgetCharge { budget, limit: HOUR, holder: holder.to_owned(), charged_before: 0, total }
+}
+
+/// What is used of all limits that are listed.
+async fn used(store: &Store) -> Vec<u64> {
+    store.quota_use().await.unwrap().iter().map(|listed| listed.used).collect()
 }
 
 pub(crate) async fn two_processes_never_get_more_than_the_budget(engine: Engine) {
@@ -34,16 +34,19 @@ pub(crate) async fn two_processes_never_get_more_than_the_budget(engine: Engine)
     let takers = (0..16).map(|index: usize| {
         let store = stores[index % 2].clone();
         tokio::spawn(async move {
-            let mut granted = 0;
+            let mut taken = 0;
             loop {
-                let change = BudgetChange { holder: index.to_string().into(), ..change("one", 3) };
-                let state = store.change_budget(&change).await.unwrap();
-                granted += state.granted;
-                if state.granted == 0 {
-                    assert!(state.wait > Duration::from_secs(3_500), "{state:?}");
-                    return granted;
+                // In both orders.
+                let mut takes = [take("one", 100), take("two", 1_000)];
+                takes.rotate_left(index / 2 % 2);
+                let waits = store.take(&takes).await.unwrap();
+                match waits.iter().find(|wait| !wait.is_zero()) {
+                    Some(wait) => {
+                        assert!(*wait > Duration::from_secs(3_500), "{waits:?}");
+                        return taken;
+                    }
+                    None => taken += 1,
                 }
-                assert!(state.slot_ends_in <= Duration::from_secs(60));
             }
         })
     });
@@ -52,29 +55,43 @@ pub(crate) async fn two_processes_never_get_more_than_the_budget(engine: Engine)
         sum += taker.await.unwrap();
     }
     assert_eq!(sum, 100);
-    assert_eq!(stores[0].change_budget(&change("other", 3)).await.unwrap().granted, 3, "another budget");
+    assert_eq!(used(&stores[0]).await, [100, 100]);
 }
 
-pub(crate) async fn a_budget_is_charged_given_back_and_listed(engine: Engine) {
+pub(crate) async fn a_call_is_taken_from_all_budgets_or_from_none(engine: Engine) {
     let test_store = TestStore::new(engine).await;
     let store = test_store.open().await;
-    assert_eq!(store.change_budget(&change("a", 0)).await.unwrap().used, 0, "reading creates nothing");
-    assert_eq!(store.budgets().await.unwrap(), []);
-    let granted = store.change_budget(&change("a", 100)).await.unwrap();
-    assert_eq!((granted.granted, granted.used), (100, 100));
-    let returned = BudgetChange { given_back: vec![(granted.slot, 40)], ..change("a", 0) };
-    assert_eq!(store.change_budget(&returned).await.unwrap().used, 60);
-    let charged = BudgetChange { charged: 70, ..change("a", 5) };
-    let state = store.change_budget(&charged).await.unwrap();
-    assert_eq!((state.granted, state.used), (0, 130), "use beyond the limit counts, and leaves nothing");
-    assert_eq!(store.change_budget(&change("a", 0)).await.unwrap().used, 130);
-    let budgets = store.budgets().await.unwrap();
-    assert_eq!(budgets.len(), 1);
-    assert_eq!((budgets[0].quota.as_str(), budgets[0].subject.as_str()), ("ci", "caller alice"));
-    assert_eq!((budgets[0].used, budgets[0].limit), (130, HOUR));
-    assert!(budgets[0].resets_in > Duration::from_secs(3_500));
+    for index in 0..3 {
+        let waits = store.take(&[take("large", 100), take("small", 2), take("other", 100)]).await.unwrap();
+        let is_used_up: Vec<bool> = waits.iter().map(|wait| !wait.is_zero()).collect();
+        assert_eq!(is_used_up, [false, index == 2, false]);
+    }
+    assert_eq!(used(&store).await, [2, 2, 2]);
+    let raised = store.take(&[take("small", 3)]).await.unwrap();
+    assert_eq!(raised, [Duration::ZERO], "a changed limit goes on counting");
+    let mut sum = used(&store).await;
+    sum.sort_unstable();
+    assert_eq!(sum, [2, 2, 3]);
+}
+
+pub(crate) async fn a_budget_is_charged_and_listed(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
+    assert_eq!(store.charge(&charge("a", "one", 0)).await, Ok(Duration::ZERO));
+    assert_eq!(rows(&test_store, "quota_budgets").await, 0, "reading creates nothing");
+    assert_eq!(store.charge(&charge("a", "one", 60)).await, Ok(Duration::ZERO), "40 are left");
+    let wait = store.charge(&charge("a", "one", 130)).await.unwrap();
+    assert!(wait > Duration::from_secs(3_500), "use beyond the limit counts, and leaves nothing");
+    let read = BudgetCharge { charged_before: 130, ..charge("a", "one", 130) };
+    assert!(store.charge(&read).await.unwrap() > Duration::from_secs(3_500));
+    let listed = store.quota_use().await.unwrap();
+    assert_eq!(listed.len(), 1);
+    assert_eq!((listed[0].quota.as_str(), listed[0].counts.as_str()), ("ci", "tokens"));
+    assert_eq!((listed[0].subject.as_str(), listed[0].used, listed[0].limit), ("caller alice", 130, 100));
+    let (window, resets_in) = listed[0].window.unwrap();
+    assert!(window == HOUR.window() && resets_in > Duration::from_secs(3_500));
     store.purge_budgets().await.unwrap();
-    assert_eq!(store.budgets().await.unwrap().len(), 1, "what counts is not purged");
+    assert_eq!(used(&store).await, [130], "what counts is not purged");
 }
 
 pub(crate) async fn permits_are_shared_and_expire(engine: Engine) {
@@ -101,11 +118,17 @@ pub(crate) async fn permits_are_shared_and_expire(engine: Engine) {
     assert_eq!(one.hold_permits(&hold("one", 9, 60_000)).await, Ok(4));
     one.purge_budgets().await.unwrap();
     assert_eq!(other.hold_permits(&hold("other", 1, 60_000)).await, Ok(0), "what is held is not purged");
-    let listed = other.held_permits().await.unwrap();
-    let (quota, subject) = ("ci".to_owned(), "caller alice".to_owned());
-    assert_eq!(listed, [StoredPermits { quota, subject, limit: 4, held: 4 }]);
+    let listed = QuotaUse {
+        quota: "ci".to_owned(),
+        counts: "concurrent_calls".to_owned(),
+        subject: "caller alice".to_owned(),
+        used: 4,
+        limit: 4,
+        window: None,
+    };
+    assert_eq!(other.quota_use().await.unwrap(), [listed]);
     assert_eq!(one.hold_permits(&hold("one", 0, 60_000)).await, Ok(0));
-    assert_eq!(other.held_permits().await.unwrap(), []);
+    assert_eq!(other.quota_use().await.unwrap(), []);
     one.purge_budgets().await.unwrap();
     assert_eq!(rows(&test_store, "quota_permits").await, 0, "the row that serializes requests is not needed");
     assert_eq!(one.hold_permits(&hold("one", 1, 60_000)).await, Ok(1));
@@ -117,26 +140,21 @@ async fn rows(test_store: &TestStore, table: &'static str) -> i64 {
     connection.fetch_one(sqlx::query(sql)).await.unwrap().try_get("n").unwrap()
 }
 
-pub(crate) async fn a_repeated_change_is_made_once(engine: Engine) {
+pub(crate) async fn a_repeated_charge_is_made_once(engine: Engine) {
     let test_store = TestStore::new(engine).await;
     let (store, other) = (test_store.open().await, test_store.open().await);
-    let charged = BudgetChange { charged: 40, ..change("a", 7) };
-    let first = store.change_budget(&charged).await.unwrap();
-    assert_eq!((first.granted, first.used), (7, 47));
-    for store in [&store, &other] {
-        let again = store.change_budget(&charged).await.unwrap();
-        assert_eq!((again.granted, again.slot, again.used), (7, first.slot, 47), "the same grant");
+    for store in [&store, &other, &store] {
+        store.charge(&charge("a", "one", 40)).await.unwrap();
+        assert_eq!(used(store).await, [40]);
     }
-    let other_holder = BudgetChange { holder: "two".into(), ..charged.clone() };
-    assert_eq!(other.change_budget(&other_holder).await.unwrap().used, 94, "numbers are those of a holder");
-    let returned = BudgetChange { given_back: vec![(first.slot, 7)], ..change("a", 0) };
-    for _ in 0..3 {
-        assert_eq!(store.change_budget(&returned).await.unwrap().used, 87);
-    }
-    let late = store.change_budget(&charged).await.unwrap();
-    assert_eq!((late.granted, late.used), (0, 87), "a copy that arrives after a later change");
+    store.charge(&charge("a", "two", 40)).await.unwrap();
+    assert_eq!(used(&store).await, [80], "totals are those of a holder");
+    store.charge(&charge("a", "one", 47)).await.unwrap();
+    assert_eq!(used(&store).await, [87], "the answer to the charge of 40 was lost");
+    other.charge(&charge("a", "one", 40)).await.unwrap();
+    assert_eq!(used(&store).await, [87], "a copy that arrives after a later charge");
     store.purge_budgets().await.unwrap();
-    assert_eq!(rows(&test_store, "quota_changes").await, 2, "recent changes are remembered");
+    assert_eq!(rows(&test_store, "quota_changes").await, 2, "recent charges are remembered");
 }
 
 /// While another process writes, requests time out and are repeated: only one of them counts.
@@ -144,7 +162,6 @@ pub(crate) async fn a_repeated_change_is_made_once(engine: Engine) {
 async fn abandoned_requests_of_a_locked_sqlite_store_change_nothing() {
     let test_store = TestStore::new(Engine::Sqlite).await;
     let store = test_store.open().await;
-    let charged = BudgetChange { charged: 30, ..change("a", 0) };
     let hold = PermitHold {
         budget: budget("permits", "permits"),
         holder: "one".into(),
@@ -152,31 +169,32 @@ async fn abandoned_requests_of_a_locked_sqlite_store_change_nothing() {
         wanted: 3,
         expires_in: Duration::from_secs(60),
     };
-    store.change_budget(&change("other", 1)).await.unwrap();
+    store.take(&[take("other", 9)]).await.unwrap();
     let mut writer = sqlx::AnyConnection::connect(&test_store.url()).await.unwrap();
     writer.execute("BEGIN IMMEDIATE").await.unwrap();
     let patience = Duration::from_millis(100);
     for _ in 0..3 {
-        assert!(tokio::time::timeout(patience, store.change_budget(&charged)).await.is_err());
-        assert!(tokio::time::timeout(patience, store.change_budget(&change("a", 5))).await.is_err());
+        assert!(tokio::time::timeout(patience, store.charge(&charge("a", "one", 30))).await.is_err());
+        assert!(tokio::time::timeout(patience, store.take(&[take("other", 9)])).await.is_err());
         assert!(tokio::time::timeout(patience, store.hold_permits(&hold)).await.is_err());
     }
     writer.execute("COMMIT").await.unwrap();
-    let repeated = store.change_budget(&charged).await.unwrap();
-    assert_eq!(repeated.used, 30, "no abandoned request was granted or charged");
-    assert_eq!(store.held_permits().await.unwrap(), []);
+    store.charge(&charge("a", "one", 30)).await.unwrap();
+    assert_eq!(used(&store).await, [1, 30], "no abandoned request was granted or charged");
 }
 
-pub(crate) async fn old_changes_of_a_budget_are_forgotten_with_the_next_one(engine: Engine) {
+pub(crate) async fn old_charges_of_a_budget_are_forgotten_with_the_next_one(engine: Engine) {
     let test_store = TestStore::new(engine).await;
     let store = test_store.open().await;
     for holder in ["first command", "second command"] {
-        let change = BudgetChange { holder: holder.into(), ..change("a", 1) };
-        store.change_budget(&change).await.unwrap();
+        store.charge(&charge("a", holder, 1)).await.unwrap();
     }
     let mut connection = sqlx::AnyConnection::connect(&test_store.url()).await.unwrap();
     connection.execute("UPDATE quota_changes SET changed_at = changed_at - 7200000").await.unwrap();
-    store.change_budget(&change("a", 1)).await.unwrap();
+    store.charge(&charge("a", "third command", 1)).await.unwrap();
     let row = connection.fetch_one("SELECT COUNT(*) AS count FROM quota_changes").await.unwrap();
     assert_eq!(row.try_get::<i64, _>("count").unwrap(), 1);
+    let known = BudgetCharge { charged_before: 1, ..charge("a", "first command", 3) };
+    store.charge(&known).await.unwrap();
+    assert_eq!(used(&store).await, [5], "what is known to be charged is not charged again");
 }
