@@ -6,7 +6,7 @@ use toolyard::DurationSetting;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  toolyard top                                    watch the running gateway of these settings; q quits
+  toolyard top                                    watch the running gateway of these settings; Ctrl-C quits
   toolyard top --once                             print its state once
   toolyard top --json                             the same as JSON
   TOOLYARD_TOKEN=… toolyard top --url https://tools.example.com")]

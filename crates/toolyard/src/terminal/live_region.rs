@@ -49,7 +49,7 @@ fn joined(lines: &[String]) -> String {
 }
 
 /// Draws these lines over those drawn last.
-pub(super) fn draw(lines: Vec<String>) {
+pub(crate) fn draw(lines: Vec<String>) {
     let text = lock().replace(lines);
     write(&text);
 }
@@ -93,7 +93,7 @@ pub(super) fn print_above<T>(output: impl FnOnce() -> T) -> T {
 }
 
 /// Whether stderr is a terminal that supports redrawing.
-pub(super) fn can_draw() -> bool {
+pub(crate) fn can_draw() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 

@@ -23,7 +23,9 @@ mod secret_prompt;
 mod table;
 
 pub(crate) use confirm::confirm;
+pub(crate) use live_region::{can_draw as can_redraw, draw as redraw};
 pub(crate) use output::{
     Output, fit_line, line_width, pluralize, sanitize, stdout_size, terminal_width, truncate_to_width,
 };
 pub(crate) use secret_prompt::read_secret;
+pub(crate) use table::table_lines;

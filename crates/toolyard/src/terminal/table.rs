@@ -11,7 +11,7 @@ const MIN_COLUMN_WIDTH: usize = 8;
 const LAST_COLUMN_DIVISOR: usize = 4;
 
 /// The heading and the rows, sanitized, one line each. With a `width`, columns are shortened so that every line fits.
-pub(super) fn table_lines<const N: usize>(
+pub(crate) fn table_lines<const N: usize>(
     headings: [&str; N],
     rows: Vec<[String; N]>,
     width: Option<usize>,

@@ -1,103 +1,63 @@
-//! The screen of the live view. Pure: what is drawn depends on the overview and the size only.
-
-use ratatui::{
-    Frame,
-    layout::{Constraint, Layout, Rect},
-    style::{Color, Modifier, Style, Stylize as _},
-    text::Line,
-    widgets::{Block, Borders, Paragraph, Row, Sparkline, Table},
-};
+//! The lines of the live view. Pure: they depend on the overview and the size only.
 
 use super::overview::{Overview, SOURCE_HEADINGS, TOOL_HEADINGS};
-use crate::terminal::sanitize;
+use crate::terminal::{fit_line, sanitize, table_lines, truncate_to_width};
 
-const CHART_HEIGHT: u16 = 6;
-/// A border above, and the headings.
-const TABLE_FRAME_HEIGHT: u16 = 2;
-const MAX_TOOL_ROWS: u16 = 8;
+const MAX_TOOL_ROWS: usize = 8;
+static BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// What the screen shows.
+/// What the view shows.
 #[derive(Debug)]
-pub(super) struct Screen {
+pub(super) struct View {
     pub(super) address: String,
     pub(super) overview: Overview,
     /// Why the overview is out of date.
     pub(super) problem: Option<String>,
 }
 
-pub(super) fn draw(frame: &mut Frame<'_>, screen: &Screen) {
-    let overview = &screen.overview;
-    let tools = u16::try_from(overview.top_tools.len()).unwrap_or(u16::MAX).min(MAX_TOOL_ROWS);
-    let [head, chart, sources, top_tools] = Layout::vertical([
-        Constraint::Length(3),
-        Constraint::Length(CHART_HEIGHT),
-        Constraint::Min(4),
-        Constraint::Length(if tools == 0 { 0 } else { tools + TABLE_FRAME_HEIGHT }),
-    ])
-    .areas(frame.area());
-    frame.render_widget(Paragraph::new(head_lines(screen)), head);
-    draw_chart(frame, overview, chart);
-    let widths = [24, 11, 10, 11, 9, 9, 10, 7, 10].map(Constraint::Length);
-    frame.render_widget(table("sources", SOURCE_HEADINGS, overview.source_rows(), widths), sources);
-    let widths = [40, 24, 10, 8, 9].map(Constraint::Length);
-    frame.render_widget(table("most called tools", TOOL_HEADINGS, overview.tool_rows(), widths), top_tools);
-}
+impl View {
+    /// At most `height` lines, none wider than `width`.
+    pub(super) fn lines(&self, (width, height): (usize, usize)) -> Vec<String> {
+        let overview = &self.overview;
+        let title = match &self.problem {
+            None => format!("toolyard top · {} · Ctrl-C quits", sanitize(&self.address)),
+            Some(problem) => fit_line(&sanitize(problem), width),
+        };
+        let mut lines = vec![title];
+        lines.extend(overview.summary());
+        lines.extend(self.chart());
+        lines.push(String::new());
+        lines.extend(table_lines(SOURCE_HEADINGS, overview.source_rows(), Some(width)));
+        let mut tools = overview.tool_rows();
+        tools.truncate(MAX_TOOL_ROWS);
+        if !tools.is_empty() {
+            lines.push(String::new());
+            lines.extend(table_lines(TOOL_HEADINGS, tools, Some(width)));
+        }
+        lines.truncate(height);
+        lines.iter().map(|line| truncate_to_width(line, width)).collect()
+    }
 
-fn head_lines(screen: &Screen) -> Vec<Line<'static>> {
-    let title = match &screen.problem {
-        None => Line::from(format!("toolyard top · {} · q quits", sanitize(&screen.address))).bold(),
-        Some(problem) => Line::styled(sanitize(problem), Style::new().fg(Color::Red)),
-    };
-    let [calls, agents] = screen.overview.summary();
-    vec![title, Line::from(calls), Line::from(agents)]
-}
-
-/// The calls of each minute; the current one is at the right edge.
-fn draw_chart(frame: &mut Frame<'_>, overview: &Overview, area: Rect) {
-    let most = overview.calls_per_minute.iter().max().copied().unwrap_or_default();
-    let block = titled(format!("calls per minute, last hour (most: {most})"));
-    let inner = block.inner(area);
-    frame.render_widget(block, area);
-    let skipped = overview.calls_per_minute.len().saturating_sub(usize::from(inner.width));
-    let calls = overview.calls_per_minute.iter().skip(skipped).copied();
-    frame.render_widget(Sparkline::default().data(calls).style(Style::new().fg(Color::Green)), inner);
-}
-
-fn table<const N: usize>(
-    title: &'static str,
-    headings: [&'static str; N],
-    rows: Vec<[String; N]>,
-    widths: [Constraint; N],
-) -> Table<'static> {
-    let heading = Row::new(headings).style(Style::new().add_modifier(Modifier::BOLD));
-    let style = |row: &[String; N]| match row.iter().any(|cell| is_alarming(cell)) {
-        true => Style::new().fg(Color::Red),
-        false => Style::new(),
-    };
-    let rows = rows.into_iter().map(|row| {
-        let style = style(&row);
-        Row::new(row).style(style)
-    });
-    Table::new(rows, widths).header(heading).block(titled(title))
-}
-
-/// A server that failed, or a circuit breaker that does not let calls pass.
-fn is_alarming(cell: &str) -> bool {
-    matches!(cell, "down" | "degraded" | "open" | "half_open")
-}
-
-fn titled(title: impl Into<Line<'static>>) -> Block<'static> {
-    Block::new().borders(Borders::TOP).title(title)
+    /// The calls of each minute; the current one is the last.
+    fn chart(&self) -> [String; 2] {
+        let calls = &self.overview.calls_per_minute;
+        let most = calls.iter().max().copied().unwrap_or_default();
+        let bar = |calls: &u64| {
+            // A minute with calls is never blank.
+            let height = calls.saturating_mul(8).div_ceil(most.max(1));
+            usize::try_from(height).ok().and_then(|height| BARS.get(height)).unwrap_or(&'█')
+        };
+        [format!("calls per minute, last hour (most: {most})"), calls.iter().map(bar).collect()]
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use ratatui::{Terminal, backend::TestBackend};
     use serde_json::json;
 
     use super::*;
 
-    fn screen(problem: Option<&str>) -> Screen {
+    fn view(problem: Option<&str>) -> View {
         let mut calls = vec![0; 60];
         calls[10] = 4;
         calls[58] = 8;
@@ -116,39 +76,47 @@ mod tests {
             "top_tools": [{"tool": "git_commit", "source": "git", "calls": 12_000, "failures": 7, "mean_ms": 20.4}],
         });
         let overview = serde_json::from_value(overview).unwrap();
-        Screen { address: "http://127.0.0.1:7300".to_owned(), overview, problem: problem.map(str::to_owned) }
+        View { address: "http://127.0.0.1:7300".to_owned(), overview, problem: problem.map(str::to_owned) }
     }
 
-    fn drawn(screen: &Screen, width: u16, height: u16) -> String {
-        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        terminal.draw(|frame| draw(frame, screen)).unwrap();
-        let lines = terminal.backend().to_string();
-        lines.lines().map(|line| line.trim_matches('"').trim_end()).collect::<Vec<_>>().join("\n")
+    fn drawn(view: &View) -> String {
+        view.lines((112, 30)).join("\n")
     }
 
     #[test]
-    fn the_screen_shows_calls_sources_and_tools() {
-        insta::assert_snapshot!(drawn(&screen(None), 112, 18));
+    fn the_view_shows_calls_sources_and_tools() {
+        let text = drawn(&view(None));
+        for part in [
+            "toolyard top · http://127.0.0.1:7300 · Ctrl-C quits\nup 2 h 3 min · calls 12,345, failed 7",
+            "calls per minute, last hour (most: 8)",
+            "█▂\n\nSOURCE",
+            "git ",
+            "\n\nTOOL ",
+            "git_commit",
+        ] {
+            assert!(text.contains(part), "{part:?} in {text}");
+        }
     }
 
     #[test]
     fn a_hub_that_does_not_answer_leaves_its_last_numbers() {
-        let text = drawn(&screen(Some("http://127.0.0.1:7300 does not answer: timeout")), 112, 18);
+        let text = drawn(&view(Some("http://127.0.0.1:7300 does not answer: timeout")));
         assert!(text.contains("does not answer: timeout") && text.contains("git_commit"), "{text}");
     }
 
     #[test]
     fn names_of_servers_cannot_control_the_terminal() {
-        let text = drawn(&screen(None), 112, 18);
+        let text = drawn(&view(None));
         assert!(!text.contains(['\u{1b}', '\u{202e}']) && text.contains(r"evil\u{1b}"), "{text}");
     }
 
     #[test]
-    fn small_terminals_and_empty_overviews_are_drawn() {
+    fn the_view_fits_into_small_terminals_and_shows_empty_overviews() {
         for (width, height) in [(1, 1), (20, 5), (40, 10), (300, 100)] {
-            drawn(&screen(None), width, height);
-            let empty = Screen { address: String::new(), overview: Overview::default(), problem: None };
-            drawn(&empty, width, height);
+            let lines = view(None).lines((width, height));
+            assert!(lines.len() <= height && lines.iter().all(|line| line.chars().count() <= width));
+            let empty = View { address: String::new(), overview: Overview::default(), problem: None };
+            assert!(!empty.lines((width, height)).is_empty());
         }
     }
 }
