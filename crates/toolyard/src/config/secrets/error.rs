@@ -69,8 +69,9 @@ pub(crate) enum SecretsError {
     InvalidKeyFile(PathBuf),
     /// The keychain is locked, missing or refuses access; the text says why.
     ///
-    /// Remedy: unlock it or log in at the desktop; to do without it: `toolyard secrets rotate-key --to file`, or
-    /// `TOOLYARD_KEYCHAIN=off` before the first secret is stored.
+    /// Remedy: on Linux, install `secret-tool` (package `libsecret-tools` or `libsecret`); unlock the keychain or log in at the
+    /// desktop; to do without it: `toolyard secrets rotate-key --to file`, or `TOOLYARD_KEYCHAIN=off` before the first secret is
+    /// stored.
     #[error("the system's keychain cannot be used: {0}")]
     Keychain(String),
     /// The operating system gives no random numbers, or a key is invalid.

@@ -1,8 +1,13 @@
-//! Keys in the keychain of the system: Secret Service (GNOME Keyring, KWallet) on Linux, Keychain on macOS.
+//! Keys in the keychain of the system, by the program that the system has for it: `secret-tool` for the Secret Service (GNOME
+//! Keyring, KWallet) on Linux, `security` for Keychain on macOS. Keys pass through pipes, never through arguments.
 
-use std::{sync::mpsc, time::Duration};
+use std::{
+    io::{ErrorKind, Write as _},
+    process::{Command, Output, Stdio},
+    sync::mpsc,
+    time::Duration,
+};
 
-use keyring::{Entry, Error};
 use toolyard_mcp_client::EncryptionKey;
 
 use super::{SecretsError, keys::KeyStore};
@@ -16,30 +21,27 @@ pub(super) struct Keychain;
 
 impl KeyStore for Keychain {
     fn is_preferred(&self) -> bool {
-        is_login_session()
+        program::is_preferred()
     }
 
     fn load(&self, id: &str) -> Result<Option<EncryptionKey>, SecretsError> {
-        let user = user(id);
-        let text = ask(move || match Entry::new(SERVICE, &user)?.get_password() {
-            Err(Error::NoEntry) => Ok(None),
-            other => other.map(Some),
-        })?;
+        let text = ask(program::load(&user(id)), String::new())?;
         let invalid = |_| SecretsError::Keychain("its entry of Toolyard is not a key".to_owned());
-        text.map(|text| EncryptionKey::from_hex(&text).map_err(invalid)).transpose()
+        text.map(|text| EncryptionKey::from_hex(text.trim_end()).map_err(invalid)).transpose()
     }
 
     fn save(&self, key: &EncryptionKey) -> Result<(), SecretsError> {
-        let (user, text) = (user(&key.id()), key.to_hex());
-        ask(move || Entry::new(SERVICE, &user)?.set_password(&text))
+        let (command, input) = program::save(&user(&key.id()), &key.to_hex());
+        ask(command, input)?;
+        // Not every program reports that it failed.
+        match self.load(&key.id())? {
+            Some(saved) if saved.id() == key.id() => Ok(()),
+            _ => Err(SecretsError::Keychain("it did not keep the key".to_owned())),
+        }
     }
 
     fn remove(&self, id: &str) -> Result<(), SecretsError> {
-        let user = user(id);
-        ask(move || match Entry::new(SERVICE, &user)?.delete_credential() {
-            Err(Error::NoEntry) => Ok(()),
-            other => other,
-        })
+        ask(program::remove(&user(id)), String::new()).map(drop)
     }
 }
 
@@ -47,17 +49,16 @@ fn user(id: &str) -> String {
     format!("key of stored secrets {id}")
 }
 
-/// Asks the keychain on a thread of its own, because the call blocks, and may not be made on a thread of an async runtime.
-fn ask<T: Send + 'static>(
-    question: impl FnOnce() -> keyring::Result<T> + Send + 'static,
-) -> Result<T, SecretsError> {
+/// What a program answers; `None` if the keychain has no such entry. The program runs on a thread of its own, because it may ask
+/// the user for a password.
+fn ask(command: Command, input: String) -> Result<Option<String>, SecretsError> {
     let (sender, receiver) = mpsc::sync_channel(1);
     let failed = SecretsError::Keychain;
     std::thread::Builder::new()
         .name("keychain".to_owned())
         .spawn(move || {
             // The receiver may have given up.
-            let _ = sender.send(question().map_err(|error| describe(&error)));
+            let _ = sender.send(run(command, &input));
         })
         .map_err(|error| failed(error.to_string()))?;
     match receiver.recv_timeout(KEYCHAIN_TIMEOUT) {
@@ -66,32 +67,162 @@ fn ask<T: Send + 'static>(
     }
 }
 
-/// Some errors contain what the keychain returned, which is not repeated.
-fn describe(error: &Error) -> String {
-    match error {
-        Error::NoDefaultStore => "there is none in this session".to_owned(),
-        Error::NoStorageAccess(_) => "it is locked or does not answer".to_owned(),
-        Error::PlatformFailure(error) => error.to_string(),
-        Error::BadEncoding(_) => "its entry of Toolyard is not text".to_owned(),
-        Error::BadDataFormat(..) => "its entry of Toolyard is malformed".to_owned(),
-        other => other.to_string(),
+fn run(mut command: Command, input: &str) -> Result<Option<String>, String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = pipes.spawn().map_err(|error| match error.kind() {
+        ErrorKind::NotFound => format!("`{name}` is not installed"),
+        _ => format!("failed to run `{name}`: {error}"),
+    })?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A program that does not read fails, and says why.
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(|error| format!("failed to run `{name}`: {error}"))?;
+    if output.status.success() {
+        return String::from_utf8(output.stdout).map(Some).map_err(|_| "its entry is not text".to_owned());
+    }
+    if program::is_absent(&output) {
+        return Ok(None);
+    }
+    let reason = String::from_utf8_lossy(&output.stderr);
+    Err(match reason.trim() {
+        "" => format!("`{name}` failed: {}", output.status),
+        reason => format!("`{name}` failed: {reason}"),
+    })
+}
+
+#[cfg(not(target_os = "macos"))]
+mod program {
+    use super::{Command, Output, SERVICE};
+
+    const PROGRAM: &str = "secret-tool";
+
+    /// Whether this is the session of a person whose keychain every program of theirs reaches, also one that an editor starts
+    /// with few variables: the bus is at its usual address.
+    pub(super) fn is_preferred() -> bool {
+        let (folder, usual) = usual_bus();
+        let is_announced = match std::env::var("DBUS_SESSION_BUS_ADDRESS") {
+            Ok(address) => address == usual || address.starts_with(&format!("{usual},")),
+            Err(_) => std::env::var("XDG_RUNTIME_DIR").is_ok_and(|announced| announced == folder),
+        };
+        is_announced && std::path::Path::new(&folder).join("bus").exists() && is_installed()
+    }
+
+    /// The folder and the address of the session's bus.
+    fn usual_bus() -> (String, String) {
+        let folder = format!("/run/user/{}", rustix::process::getuid().as_raw());
+        let address = format!("unix:path={folder}/bus");
+        (folder, address)
+    }
+
+    fn is_installed() -> bool {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).any(|folder| folder.join(PROGRAM).is_file())
+    }
+
+    fn command(action: &str, options: &[&str], user: &str) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command.arg(action).args(options).args(["service", SERVICE, "username", user]);
+        // An editor may start Toolyard without this variable.
+        if std::env::var_os("DBUS_SESSION_BUS_ADDRESS").is_none() {
+            command.env("DBUS_SESSION_BUS_ADDRESS", usual_bus().1);
+        }
+        command
+    }
+
+    pub(super) fn load(user: &str) -> Command {
+        command("lookup", &[], user)
+    }
+
+    pub(super) fn save(user: &str, text: &str) -> (Command, String) {
+        (command("store", &["--label", "Toolyard: key of stored secrets"], user), text.to_owned())
+    }
+
+    pub(super) fn remove(user: &str) -> Command {
+        command("clear", &[], user)
+    }
+
+    /// It reports a missing entry by silence.
+    pub(super) fn is_absent(output: &Output) -> bool {
+        output.status.code() == Some(1) && output.stderr.is_empty()
     }
 }
 
-/// Whether this is the session of a person whose keychain every program of theirs reaches, also one that an editor starts
-/// with few variables: the bus is at its usual address.
-#[cfg(target_os = "linux")]
-fn is_login_session() -> bool {
-    let folder = format!("/run/user/{}", rustix::process::getuid().as_raw());
-    let usual = format!("unix:path={folder}/bus");
-    let is_announced = match std::env::var("DBUS_SESSION_BUS_ADDRESS") {
-        Ok(address) => address == usual || address.starts_with(&format!("{usual},")),
-        Err(_) => std::env::var("XDG_RUNTIME_DIR").is_ok_and(|announced| announced == folder),
-    };
-    is_announced && std::path::Path::new(&folder).join("bus").exists()
+#[cfg(target_os = "macos")]
+mod program {
+    use super::{Command, Output, SERVICE};
+
+    const PROGRAM: &str = "/usr/bin/security";
+    /// The last byte of `errSecItemNotFound`.
+    const NOT_FOUND: i32 = 44;
+
+    pub(super) fn is_preferred() -> bool {
+        true
+    }
+
+    fn command(action: &str, user: &str) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command.args([action, "-s", SERVICE, "-a", user]);
+        command
+    }
+
+    pub(super) fn load(user: &str) -> Command {
+        let mut command = command("find-generic-password", user);
+        command.arg("-w");
+        command
+    }
+
+    /// Reads its command from standard input, because arguments are visible to other programs.
+    pub(super) fn save(user: &str, text: &str) -> (Command, String) {
+        let mut command = Command::new(PROGRAM);
+        command.arg("-i");
+        (command, format!("add-generic-password -U -s {SERVICE} -a \"{user}\" -w {text}\n"))
+    }
+
+    pub(super) fn remove(user: &str) -> Command {
+        command("delete-generic-password", user)
+    }
+
+    pub(super) fn is_absent(output: &Output) -> bool {
+        output.status.code() == Some(NOT_FOUND)
+    }
 }
 
-#[cfg(not(target_os = "linux"))]
-fn is_login_session() -> bool {
-    true
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn a_program_gets_its_input_and_its_output_is_the_answer() {
+        assert_eq!(run(shell("cat"), "00ff"), Ok(Some("00ff".to_owned())));
+    }
+
+    #[test]
+    fn failures_say_what_the_program_said() {
+        let failed = run(shell("echo secret; echo 'the collection is locked' >&2; exit 1"), "").unwrap_err();
+        assert_eq!(failed, "`/bin/sh` failed: the collection is locked");
+        let missing = run(Command::new("/nonexistent/secret-tool"), "").unwrap_err();
+        assert!(missing.contains("is not installed"), "{missing}");
+        assert!(run(shell("kill -9 $$"), "").is_err());
+    }
+
+    #[cfg(not(target_os = "macos"))]
+    #[test]
+    fn silence_means_that_there_is_no_entry() {
+        assert_eq!(run(shell("exit 1"), ""), Ok(None));
+    }
+
+    #[test]
+    fn a_key_is_not_among_the_arguments() {
+        let (command, input) = program::save("user", "00ff");
+        assert!(input.contains("00ff"));
+        assert!(!command.get_args().any(|argument| argument.to_string_lossy().contains("00ff")));
+    }
 }

@@ -202,7 +202,7 @@ impl SecretKeys {
     }
 
     fn keychain(&self) -> Result<&dyn KeyStore, SecretsError> {
-        let unavailable = || SecretsError::Keychain("it is turned off or not part of this build".to_owned());
+        let unavailable = || SecretsError::Keychain("it is turned off".to_owned());
         self.keychain.as_deref().ok_or_else(unavailable)
     }
 }

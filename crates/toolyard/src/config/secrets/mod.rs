@@ -8,7 +8,6 @@
 
 mod encrypted_file;
 mod error;
-#[cfg(feature = "keychain")]
 mod keychain;
 mod keys;
 mod secret_file;
@@ -390,12 +389,7 @@ fn write_json(file: &Path, content: &EncryptedFile) -> Result<(), SecretsError> 
     files::replace(file, format!("{text}\n").as_bytes(), files::Access::OwnerOnly).map_err(failed)
 }
 
-/// The system's keychain, if it is part of this build and not turned off.
+/// The system's keychain, if it is not turned off.
 fn system_keychain(is_off: bool) -> Option<Arc<dyn KeyStore>> {
-    #[cfg(feature = "keychain")]
-    if !is_off {
-        return Some(Arc::new(keychain::Keychain));
-    }
-    let _ = is_off;
-    None
+    (!is_off).then(|| Arc::new(keychain::Keychain) as Arc<dyn KeyStore>)
 }
