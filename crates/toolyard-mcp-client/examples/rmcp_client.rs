@@ -3,17 +3,14 @@
 
 #![expect(clippy::print_stdout, reason = "prints what it found")]
 
-use std::error::Error;
+use std::{error::Error, process::Stdio};
 
 use rmcp::{
     ClientLifecycleMode, RoleClient,
     model::{CallToolRequestParams, ProtocolVersion},
     serve_client_with_lifecycle,
     service::RunningService,
-    transport::{
-        StreamableHttpClientTransport, TokioChildProcess,
-        streamable_http_client::StreamableHttpClientTransportConfig,
-    },
+    transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
 };
 use serde_json::{Value, json};
 
@@ -47,8 +44,11 @@ async fn connect(family: &str, transport_kind: &str, target: Vec<String>) -> Res
         return Ok(serve_client_with_lifecycle((), transport, lifecycle).await?);
     }
     let mut command = tokio::process::Command::new(url_or_program);
-    command.args(target.iter().skip(1));
-    Ok(serve_client_with_lifecycle((), TokioChildProcess::new(command)?, lifecycle).await?)
+    command.args(target.iter().skip(1)).stdin(Stdio::piped()).stdout(Stdio::piped());
+    // The program ends with its standard input.
+    let mut child = command.spawn()?;
+    let pipes = child.stdout.take().zip(child.stdin.take()).ok_or("no pipes")?;
+    Ok(serve_client_with_lifecycle((), pipes, lifecycle).await?)
 }
 
 async fn call_tool(client: &Client, tool: &'static str, arguments: Value) -> Result<Value, Box<dyn Error>> {

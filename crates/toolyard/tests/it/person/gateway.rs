@@ -10,17 +10,15 @@ use std::{
 use rmcp::{
     RoleClient, ServiceExt as _,
     service::RunningService,
-    transport::{
-        StreamableHttpClientTransport, TokioChildProcess,
-        streamable_http_client::StreamableHttpClientTransportConfig,
-    },
+    transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
 };
 
 pub(crate) type Client = RunningService<RoleClient, ()>;
 
-/// Starts a program and speaks MCP with it.
-pub(crate) async fn start(command: tokio::process::Command) -> Client {
-    ().serve(TokioChildProcess::new(command).unwrap()).await.unwrap()
+/// Starts a program, which ends with its standard input, and speaks MCP with it.
+pub(crate) async fn start(mut command: tokio::process::Command) -> Client {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    ().serve((child.stdout.take().unwrap(), child.stdin.take().unwrap())).await.unwrap()
 }
 
 /// Speaks MCP with the server at a URL.
