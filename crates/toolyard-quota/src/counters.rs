@@ -31,8 +31,6 @@ const UPKEEP_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_UPKEEP_REQUESTS: usize = 8;
 /// Unused budgets are removed from the store once in so many rounds of upkeep.
 const PURGE_ROUNDS: u64 = 600;
-/// Counters that no quotas use any more are forgotten after so many rounds of upkeep with a failing store.
-const MAX_FAILED_ROUNDS_AFTER_USE: u32 = 60;
 /// Idle counters are dropped when there are more than this, and again each time the number has doubled.
 const MIN_COUNTERS_TO_PURGE: usize = 1_024;
 
@@ -233,16 +231,15 @@ impl Counters {
         self.lock().by_key.len()
     }
 
-    /// Tells the store what it does not know yet, and renews permits. Returns whether it took all.
-    pub(crate) async fn settle(&self) -> bool {
+    /// Tells the store what it does not know yet, and renews permits.
+    pub(crate) async fn settle(&self) {
         let counters: Vec<Arc<Counter>> = self.lock().by_key.values().map(Arc::clone).collect();
         let requests = stream::iter(counters).map(|counter| self.settle_counter(counter));
         let answers = requests.buffer_unordered(MAX_UPKEEP_REQUESTS);
         let failure = answers.fold(None, |failure, answer| async move { answer.err().or(failure) }).await;
-        if let Some(error) = &failure {
+        if let Some(error) = failure {
             tracing::warn!(%error, "failed to tell the store what is used of quotas");
         }
-        failure.is_none()
     }
 
     async fn settle_counter(&self, counter: Arc<Counter>) -> Result<(), StorageError> {
@@ -261,6 +258,16 @@ impl Counters {
             }
         }
         Ok(())
+    }
+
+    /// Drops the counters of which the store knows all; returns how many are left.
+    fn drop_settled(&self) -> usize {
+        let mut counters = self.lock();
+        counters.retain(|counter| {
+            let state = counter.state();
+            !state.is_idle() || state.is_hold_due()
+        });
+        counters.by_key.len()
     }
 
     fn lock(&self) -> MutexGuard<'_, CounterMap> {
@@ -288,32 +295,15 @@ async fn within_timeout<T>(
 
 /// Keeps the store up to date until no quotas use the counters, the last call has ended, and the store knows all.
 pub(crate) async fn keep_up(counters: Arc<Counters>) {
-    let mut failed_rounds = 0;
     for round in 1_u64.. {
         sleep(UPKEEP_INTERVAL).await;
-        let is_settled = counters.settle().await;
+        counters.settle().await;
         if round % PURGE_ROUNDS == 1
             && let Err(error) = within_timeout(counters.store.purge_budgets()).await
         {
             tracing::debug!(%error, "failed to remove unused budgets of quotas");
         }
-        let is_empty = {
-            let mut map = counters.lock();
-            map.retain(|counter| {
-                let state = counter.state();
-                !state.is_idle() || state.is_hold_due()
-            });
-            map.by_key.is_empty()
-        };
-        if Arc::strong_count(&counters) > 1 {
-            continue;
-        }
-        failed_rounds = if is_settled { 0 } else { failed_rounds + 1 };
-        if is_empty {
-            return;
-        }
-        if failed_rounds >= MAX_FAILED_ROUNDS_AFTER_USE {
-            tracing::warn!("the store failed for too long to tell it what replaced quotas used");
+        if counters.drop_settled() == 0 && Arc::strong_count(&counters) == 1 {
             return;
         }
     }
