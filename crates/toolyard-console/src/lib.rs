@@ -39,7 +39,7 @@
 //! form_fields.rs       reads submitted forms and refuses forged ones
 //! forms/               forms built from JSON Schemas, and arguments built from submitted forms; pure
 //! pages/               one file per page, with its template in templates/
-//! svg/                 graphs and charts as SVG; pure
+//! svg/                 plans and timelines as SVG; pure
 //! text/                the texts of the pages, in English and Chinese
 //! page.rs, format.rs   the frame of all pages; numbers, durations and times
 //! assets.rs            style sheet and scripts under URLs with a content hash

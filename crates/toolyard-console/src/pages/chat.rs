@@ -33,7 +33,7 @@ const MAX_LISTED_CONVERSATIONS: usize = 20;
 /// Latest runs of a conversation, which are shown with their answers.
 const MAX_SHOWN_RUNS: usize = 20;
 /// Width for which the graph is laid out.
-const GRAPH_WIDTH: i32 = 520;
+const GRAPH_WIDTH: usize = 520;
 /// Agent that is chosen first.
 const DEFAULT_AGENT: &str = "assistant";
 

@@ -14,7 +14,6 @@ use crate::{
     },
     request_context::Visitor,
     router::ConsoleState,
-    svg::charts::{Series, TimeSeries, draw_sparkline, draw_time_series},
     text::{OverviewText, RunsText, ServersText, fill},
 };
 
@@ -23,9 +22,6 @@ const MAX_RECENT_RUNS: usize = 6;
 /// Servers that need attention.
 const MAX_SERVERS: usize = 40;
 const MAX_HEALTHY_SERVERS: usize = 8;
-/// Minutes that a row of the table beside the chart sums up.
-const TABLE_MINUTES: usize = 10;
-const MAX_TABLE_ROWS: usize = 12;
 
 #[derive(Template)]
 #[template(path = "overview.html")]
@@ -63,9 +59,9 @@ struct Activity {
     uptime: String,
     calls: String,
     calls_note: String,
-    calls_spark: String,
+    calls_line: Line,
     failures: String,
-    failures_spark: String,
+    failures_line: Line,
     latency: String,
     latency_note: String,
     tokens: String,
@@ -74,9 +70,13 @@ struct Activity {
     runs: String,
     runs_note: String,
     is_waiting: bool,
-    /// None without calls in the last hour.
-    chart: Option<String>,
-    chart_rows: Vec<ChartRow>,
+}
+
+/// Numbers of the last hour as a line of 120 by 32 pixels.
+struct Line {
+    /// Says the sum of the numbers.
+    title: String,
+    points: String,
 }
 
 struct TopTool {
@@ -86,13 +86,6 @@ struct TopTool {
     calls: String,
     success: String,
     median: String,
-}
-
-/// Calls and failures of ten minutes, for readers who do not see the chart.
-struct ChartRow {
-    period: String,
-    calls: String,
-    failures: String,
 }
 
 pub(super) fn routes() -> Router<ConsoleState> {
@@ -160,8 +153,6 @@ fn top_tools(mut statistics: Vec<CallStatistics>, text: &OverviewText) -> Vec<To
 impl Activity {
     fn of(overview: &OverviewView, text: &OverviewText) -> Self {
         let latest = overview.calls_per_minute.last().copied().unwrap_or_default();
-        let hourly_calls: f64 = overview.calls_per_minute.iter().sum();
-        let hour_title = |title: &str, count: f64| fill(title, format_args!("{count:.0}"));
         let hourly_failures: f64 = overview.failures_per_minute.iter().sum();
         let rounded = |milliseconds: Option<f64>| match milliseconds {
             Some(milliseconds) => format_milliseconds(milliseconds),
@@ -173,17 +164,9 @@ impl Activity {
             uptime: fill(text.uptime, duration(overview.uptime_ms)),
             calls: format!("{latest:.0}"),
             calls_note: fill(text.calls_note, count(overview.calls_total)),
-            calls_spark: draw_sparkline(
-                &overview.calls_per_minute,
-                "calls",
-                &hour_title(text.calls_hour, hourly_calls),
-            ),
+            calls_line: Line::of(&overview.calls_per_minute, text.calls_hour),
             failures: format!("{hourly_failures:.0}"),
-            failures_spark: draw_sparkline(
-                &overview.failures_per_minute,
-                "failures",
-                &hour_title(text.failures_hour, hourly_failures),
-            ),
+            failures_line: Line::of(&overview.failures_per_minute, text.failures_hour),
             latency: rounded(overview.p50_ms),
             latency_note: fill(text.latency_note, rounded(overview.p95_ms)),
             tokens: count(overview.tokens.input.saturating_add(overview.tokens.output)),
@@ -192,56 +175,41 @@ impl Activity {
             runs: count(overview.runs.active),
             runs_note: if waiting == 0 { text.no_waiting.to_owned() } else { fill(text.waiting, waiting) },
             is_waiting: waiting > 0,
-            chart: (hourly_calls > 0.0).then(|| chart(overview, text)),
-            chart_rows: chart_rows(overview, text),
         }
     }
 }
 
-/// The numbers of the chart in sums of ten minutes, oldest first.
-fn chart_rows(overview: &OverviewView, text: &OverviewText) -> Vec<ChartRow> {
-    let (calls, failures) = (&overview.calls_per_minute, &overview.failures_per_minute);
-    let chunk_count = calls.len().div_ceil(TABLE_MINUTES);
-    let sum = |values: &[f64], chunk: usize| {
-        let sum: f64 = values.iter().skip(chunk * TABLE_MINUTES).take(TABLE_MINUTES).sum();
-        format!("{sum:.0}")
-    };
-    let row = |chunk: usize| {
-        let start = calls.len().saturating_sub(chunk * TABLE_MINUTES);
-        let period = fill(text.minutes_ago, start);
-        ChartRow {
-            period: fill(&period, start.saturating_sub(TABLE_MINUTES)),
-            calls: sum(calls, chunk),
-            failures: sum(failures, chunk),
+impl Line {
+    fn of(values: &[f64], title: &str) -> Self {
+        let drawable = |value: f64| if value.is_finite() { value.clamp(0.0, 1e15) } else { 0.0 };
+        let highest = values.iter().copied().map(drawable).fold(1.0, f64::max);
+        let step = 118.0 / values.len().saturating_sub(1).max(1) as f64;
+        let point = |(index, value): (usize, &f64)| {
+            format!("{:.1},{:.1}", 1.0 + step * index as f64, 30.0 - 28.0 * drawable(*value) / highest)
+        };
+        Self {
+            title: fill(title, format_args!("{:.0}", values.iter().sum::<f64>())),
+            points: values.iter().enumerate().map(point).collect::<Vec<_>>().join(" "),
         }
-    };
-    (0..chunk_count.min(MAX_TABLE_ROWS)).map(row).collect()
-}
-
-fn chart(overview: &OverviewView, text: &OverviewText) -> String {
-    let (calls, failures) = (&overview.calls_per_minute, &overview.failures_per_minute);
-    let at = |values: &[f64], index: usize| values.get(index).copied().unwrap_or_default();
-    let point_title = |index: usize| {
-        let calls_text = fill(text.chart_point, format_args!("{:.0}", at(calls, index)));
-        if at(calls, index) > 0.0 {
-            fill(&calls_text, format_args!("{:.0}", at(failures, index)))
-        } else {
-            String::new()
-        }
-    };
-    draw_time_series(&TimeSeries {
-        title: text.chart,
-        series: &[
-            Series { name: text.legend_calls, class: "calls", values: calls },
-            Series { name: text.legend_failures, class: "failures", values: failures },
-        ],
-        time_labels: &[text.hour_ago, text.half_hour_ago, text.now],
-        point_title: &point_title,
-    })
+    }
 }
 
 /// A latency, with a digit after the point if it is short.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "such a cast saturates")]
 fn format_milliseconds(milliseconds: f64) -> String {
     if milliseconds < 10.0 { format!("{milliseconds:.1} ms") } else { duration(milliseconds.round() as u64) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_drawn_of_any_numbers() {
+        let points = |values: &[f64]| Line::of(values, "{}").points;
+        assert_eq!(points(&[0.0, 4.0]), "1.0,30.0 119.0,2.0");
+        assert_eq!(points(&[f64::NAN, f64::INFINITY, -1.0]), "1.0,30.0 60.0,30.0 119.0,30.0");
+        assert_eq!(points(&[]), "");
+        assert_eq!(Line::of(&[1.0, 2.0], "{} calls").title, "3 calls");
+    }
 }

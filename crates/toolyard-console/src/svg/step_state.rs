@@ -1,4 +1,4 @@
-//! The states in which a step of a plan is shown, with their words and symbols.
+//! [`StepState`]: the states in which a step of a plan is shown, with their symbols.
 
 /// State of a step. Pages, drawings and scripts use these seven and no others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -72,62 +72,4 @@ impl StepState {
             Self::Skipped => r#"<circle cx="8" cy="8" r="6.5"/><path d="M5 8h6"/>"#,
         }
     }
-}
-
-/// The words of a drawing in one language.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct DrawingWords {
-    /// Name of the graph; `{n}` is the number of steps.
-    pub(crate) plan: &'static str,
-    /// Name of a group of steps with the same neighbours; `{n}` is their number.
-    pub(crate) parallel: &'static str,
-    /// Name of the timeline.
-    pub(crate) timeline: &'static str,
-    /// Follows the number of attempts.
-    pub(crate) attempt: &'static str,
-    states: [&'static str; 7],
-    short_states: [&'static str; 7],
-}
-
-impl DrawingWords {
-    /// English.
-    pub(crate) const ENGLISH: Self = Self {
-        plan: "Plan · Steps: {n}",
-        parallel: "{n} parallel steps",
-        timeline: "Timeline of the steps",
-        attempt: "attempt {n}",
-        states: ["Waiting", "Needs approval", "Running", "Done", "Failed", "Unknown", "Skipped"],
-        short_states: ["", "approval", "running", "done", "failed", "unknown", "skipped"],
-    };
-    /// Chinese.
-    pub(crate) const CHINESE: Self = Self {
-        plan: "包含 {n} 个步骤的计划",
-        parallel: "{n} 个并行步骤",
-        timeline: "步骤时间线",
-        attempt: "第 {n} 次尝试",
-        states: ["等待中", "待批准", "运行中", "已完成", "失败", "结果未知", "已跳过"],
-        short_states: ["", "待批准", "运行中", "完成", "失败", "未知", "跳过"],
-    };
-
-    /// All texts, for the test of translations.
-    #[cfg(test)]
-    pub(crate) fn all(&self) -> Vec<&'static str> {
-        let names = [self.plan, self.parallel, self.timeline, self.attempt];
-        names.into_iter().chain(self.states).chain(self.short_states).collect()
-    }
-
-    /// The word for a state.
-    pub(crate) fn state(&self, state: StepState) -> &'static str {
-        self.states.get(state as usize).copied().unwrap_or_default()
-    }
-
-    /// A word for a state that fits into a node of the graph; empty for steps that wait.
-    pub(crate) fn short_state(&self, state: StepState) -> &'static str {
-        self.short_states.get(state as usize).copied().unwrap_or_default()
-    }
-}
-
-/// `template` with the number in place of `{n}`.
-pub(crate) fn with_number(template: &str, number: usize) -> String {
-    template.replace("{n}", &number.to_string())
 }

@@ -1,55 +1,13 @@
-//! Text in drawings: sanitizing, escaping, estimated widths and shortening.
+//! Text in drawings: estimated widths, shortening, and the ids to which drawings link.
 
 use std::fmt::Write as _;
 
 /// Longest anchor of a step, in bytes.
 const MAX_ANCHOR_BYTES: usize = 40;
 
-/// Appends `text` to `output`, sanitized, on one line and escaped for text and attributes.
-pub(crate) fn push_escaped(output: &mut String, text: &str) {
-    for letter in toolyard_core::sanitize(text).0.chars() {
-        push_escaped_char(output, letter);
-    }
-}
-
-fn push_escaped_char(output: &mut String, letter: char) {
-    match letter {
-        '&' => output.push_str("&amp;"),
-        '<' => output.push_str("&lt;"),
-        '>' => output.push_str("&gt;"),
-        '"' => output.push_str("&#34;"),
-        '\'' => output.push_str("&#39;"),
-        '\n' | '\r' | '\t' => output.push(' '),
-        _ => output.push(letter),
-    }
-}
-
-/// The escaped form of `text`; see [`push_escaped`].
-pub(crate) fn escaped(text: &str) -> String {
-    let mut output = String::with_capacity(text.len());
-    push_escaped(&mut output, text);
-    output
-}
-
-/// The escaped form of `text`, cut so that it has at most `max_bytes`, `…` included.
-pub(crate) fn escaped_within(text: &str, max_bytes: usize) -> String {
-    let mut output = String::new();
-    let mut piece = String::new();
-    for letter in toolyard_core::sanitize(text).0.chars() {
-        piece.clear();
-        push_escaped_char(&mut piece, letter);
-        if output.len() + piece.len() + '…'.len_utf8() > max_bytes {
-            output.push('…');
-            break;
-        }
-        output.push_str(&piece);
-    }
-    output
-}
-
 /// Estimated width of a character in thousandths of the font size. The server has no fonts, so the estimates are those
 /// of a wide system font: a text may be shorter than estimated and is hardly ever longer.
-fn char_width(letter: char) -> u32 {
+fn char_width(letter: char) -> usize {
     match letter {
         'i' | 'j' | 'l' | 't' | 'f' | 'r' | 'I' | ' ' | '.' | ',' | ':' | ';' | '!' | '|' | '\'' | '('
         | ')' => 380,
@@ -63,37 +21,32 @@ fn char_width(letter: char) -> u32 {
 }
 
 /// The width of every ASCII character of a monospaced font, in thousandths of the font size.
-const MONOSPACE_WIDTH: u32 = 620;
+const MONOSPACE_WIDTH: usize = 620;
 
 /// A font for which texts are shortened.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Font {
     /// Font size in tenths of a pixel.
-    pub(crate) size_tenths: u32,
+    pub(crate) size_tenths: usize,
     /// Whether all ASCII characters have the same width.
     pub(crate) is_monospace: bool,
 }
 
-/// `text` sanitized, on one line, escaped, and cut with `…` to an estimated width of `pixels`.
-pub(crate) fn escaped_to_width(text: &str, pixels: u32, font: Font) -> String {
+/// `text` cut with `…` to an estimated width of `pixels`.
+pub(crate) fn shorten_to_width(text: &str, pixels: usize, font: Font) -> String {
     let mut output = String::new();
-    let mut width = 0_u32;
-    let limit = pixels.saturating_mul(10_000).checked_div(font.size_tenths).unwrap_or_default();
-    let sanitized = toolyard_core::sanitize(text).0;
-    let mut letters = sanitized.trim().chars().peekable();
+    let mut width = 0;
+    let limit = pixels * 10_000 / font.size_tenths.max(1);
+    let mut letters = text.trim().chars().peekable();
     // Characters without width would make a short text of any number of bytes.
     for _ in 0..120 {
         let Some(letter) = letters.next() else { return output };
-        let own = match char_width(letter) {
-            _ if font.is_monospace && letter.is_ascii() => MONOSPACE_WIDTH,
-            estimate => estimate,
-        };
+        width += if font.is_monospace && letter.is_ascii() { MONOSPACE_WIDTH } else { char_width(letter) };
         let room_after = if letters.peek().is_some() { 800 } else { 0 };
-        if width.saturating_add(own).saturating_add(room_after) > limit {
+        if width + room_after > limit {
             break;
         }
-        width = width.saturating_add(own);
-        push_escaped_char(&mut output, letter);
+        output.push(letter);
     }
     output.push('…');
     output

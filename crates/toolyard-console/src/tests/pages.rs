@@ -492,7 +492,6 @@ async fn the_overview_can_be_refreshed_in_place() {
     let fragment = fixture.get("/console/overview/fragment", &session).await;
     assert_harmless(&fragment.body, "fragment");
     assert!(!fragment.body.contains("<html") && page.contains(fragment.body.trim()), "the same markup");
-    assert!(fragment.body.contains("60 to 50 min ago"), "the chart has a table");
     assert!(fragment.body.contains("1770 calls in the last hour"), "the line has its number");
 }
 

@@ -16,13 +16,7 @@ texts! { OverviewText {
     runs: "Active runs", "进行中的运行";
     no_waiting: "none waits for approval", "没有等待审批的运行";
     waiting: "{} wait for approval", "{} 个等待审批";
-    chart: "Tool calls of the last hour", "最近一小时的工具调用";
-    chart_point: "{} calls, {} failures", "{} 次调用，{} 次失败";
-    hour_ago: "60 min ago", "60 分钟前";
-    half_hour_ago: "30 min ago", "30 分钟前";
-    now: "now", "现在";
-    legend_calls: "calls", "调用";
-    legend_failures: "failures", "失败";
+    calls_column: "calls", "调用";
     servers: "Servers", "服务器";
     no_servers: "No MCP server is configured.", "尚未配置 MCP 服务器。";
     more_servers: "and {} more without problems", "另有 {} 个没有问题";
@@ -36,9 +30,6 @@ texts! { OverviewText {
     ask: "Ask an agent", "向智能体提问";
     calls_hour: "{} calls in the last hour", "最近一小时 {} 次调用";
     failures_hour: "{} failures in the last hour", "最近一小时 {} 次失败";
-    chart_table: "Numbers as a table", "以表格显示数据";
-    period: "Period", "时段";
-    minutes_ago: "{} to {} min ago", "{} 至 {} 分钟前";
     tool: "Tool", "工具";
     server: "Server", "服务器";
     tool_count: "Tools", "工具数";

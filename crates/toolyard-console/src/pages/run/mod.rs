@@ -35,7 +35,7 @@ use crate::{
 const FORWARDED_HEADERS: [HeaderName; 3] =
     [header::CONTENT_TYPE, header::CACHE_CONTROL, HeaderName::from_static("x-accel-buffering")];
 /// Width for which the graph is laid out.
-const GRAPH_WIDTH: i32 = 1_080;
+const GRAPH_WIDTH: usize = 1_080;
 
 pub(super) fn routes() -> Router<ConsoleState> {
     Router::new()

@@ -12,10 +12,10 @@ use crate::{
     pages::approval_card::{ApprovalCard, ReturnTo, approval_cards},
     svg::{
         plan_graph::{PlanStep, draw_plan},
-        step_state::{DrawingWords, STEP_STATES, StepState},
+        step_state::{STEP_STATES, StepState},
         timeline::{MAX_TIMELINE_ROWS, Period, TimelineRow, draw_timeline},
     },
-    text::{Language, RunsText, fill},
+    text::{DrawingText, Language, RunsText, fill},
 };
 
 /// Steps up to which a page lists all of them.
@@ -27,14 +27,6 @@ const PAGE_BYTES: usize = 92_000;
 /// Bytes of the frame, and of the row of a step without its details.
 const FRAME_BYTES: usize = 9_000;
 const STEP_ROW_BYTES: usize = 420;
-
-/// The words of drawings in a language.
-pub(crate) fn drawing_words(language: Language) -> &'static DrawingWords {
-    match language {
-        Language::English => &DrawingWords::ENGLISH,
-        Language::Chinese => &DrawingWords::CHINESE,
-    }
-}
 
 /// The part of a run that a visitor looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -196,14 +188,14 @@ impl GraphModel {
     /// Draws the steps; `None` if there are none.
     pub(crate) fn of_steps(
         steps: &[StepView],
-        available_width: i32,
+        available_width: usize,
         language: Language,
         page_of: &dyn Fn(usize) -> String,
     ) -> Option<Self> {
         if steps.is_empty() {
             return None;
         }
-        let (words, text) = (drawing_words(language), RunsText::of(language));
+        let (words, text) = (DrawingText::of(language), RunsText::of(language));
         let drawn: Vec<PlanStep> = steps.iter().map(plan_step).collect();
         let graph = draw_plan(&drawn, available_width, words, page_of);
         let entry = |state| LegendEntry {
@@ -275,7 +267,7 @@ pub(crate) fn timeline_of(
     }
     let hidden = rows.len().saturating_sub(MAX_TIMELINE_ROWS);
     let note = (hidden > 0).then(|| fill(RunsText::of(language).hidden_rows, hidden));
-    Some(TimelineModel { svg: draw_timeline(&rows, now, 1_120, drawing_words(language)), note })
+    Some(TimelineModel { svg: draw_timeline(&rows, now, DrawingText::of(language)), note })
 }
 
 /// One page of the list of steps.
@@ -312,7 +304,7 @@ impl StepPage {
         other_bytes: usize,
         language: Language,
     ) -> Self {
-        let (words, text) = (drawing_words(language), RunsText::of(language));
+        let (words, text) = (DrawingText::of(language), RunsText::of(language));
         let shown = steps.iter().skip(from).take(page_size(steps.len()));
         let rows = shown.len() * STEP_ROW_BYTES;
         let remaining_bytes = PAGE_BYTES.saturating_sub(FRAME_BYTES + other_bytes + rows);

@@ -5,12 +5,8 @@ use std::{borrow::Cow, fmt::Write as _};
 use crate::{
     api::StepView,
     format::{duration, percent, pretty_json_text, shorten, url_encode},
-    svg::{
-        plan_graph::PlanStep,
-        step_state::{DrawingWords, StepState},
-        svg_text::step_anchor,
-    },
-    text::{RunsText, fill},
+    svg::{plan_graph::PlanStep, step_state::StepState, svg_text::step_anchor},
+    text::{DrawingText, RunsText, fill},
 };
 
 /// Characters of an input or output in a list; a step that is shown alone has all that the API returns.
@@ -100,7 +96,7 @@ impl DetailBudget {
         step: &StepView,
         page_query: &str,
         page_of: &dyn Fn(&str) -> Option<String>,
-        words: &DrawingWords,
+        words: &DrawingText,
         text: &'static RunsText,
     ) -> StepModel {
         let state = StepState::of_api(&step.state);
