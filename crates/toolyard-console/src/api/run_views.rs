@@ -23,9 +23,8 @@ pub(crate) struct RunDetails {
     pub(crate) opinion: Option<String>,
     pub(crate) message: Option<String>,
     pub(crate) hint: Option<String>,
-    pub(crate) plan: Option<PlanView>,
-    /// The steps of all plans; `None` from a gateway that does not report them.
-    pub(crate) steps: Option<Vec<StepView>>,
+    /// The steps of all plans.
+    pub(crate) steps: Vec<StepView>,
     pub(crate) pending_approvals: Vec<PendingApproval>,
     pub(crate) unknown_steps: Vec<UnknownStepView>,
     pub(crate) usage: UsageView,
@@ -33,33 +32,7 @@ pub(crate) struct RunDetails {
     pub(crate) last_event: Option<i64>,
 }
 
-impl RunDetails {
-    /// The steps with their states, or else those of the plan.
-    pub(crate) fn take_steps(&mut self) -> Vec<StepView> {
-        if let Some(steps) = self.steps.take() {
-            return steps;
-        }
-        let mut steps = self.plan.take().unwrap_or_default().steps;
-        for step in &mut steps {
-            let is_pending = |approval: &PendingApproval| approval.step.as_deref() == Some(&step.id);
-            if self.unknown_steps.iter().any(|unknown| unknown.step == step.id) {
-                "unknown".clone_into(&mut step.state);
-            } else if self.pending_approvals.iter().any(is_pending) {
-                "needs_approval".clone_into(&mut step.state);
-            }
-        }
-        steps
-    }
-}
-
-/// A plan.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct PlanView {
-    pub(crate) steps: Vec<StepView>,
-}
-
-/// A step of a run, or of its plan.
+/// A step of a run.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct StepView {

@@ -206,13 +206,7 @@ fn change_failure(visitor: &Visitor, failure: &ApiFailure) -> Notice {
 }
 
 fn limit_label(text: &AgentsText, key: &str) -> &'static str {
-    match key {
-        "steps" => text.limit_steps,
-        "tool_calls" => text.limit_tool_calls,
-        "tokens" => text.limit_tokens,
-        "cost" => text.limit_cost,
-        _ => text.limit_time,
-    }
+    text.named("limit_", key).unwrap_or_default()
 }
 
 impl AgentPage {

@@ -6,8 +6,8 @@ use askama::Template;
 use axum::{Router, extract::State, response::Response, routing::get};
 
 use crate::{
-    api::{ClusterView, GatewayView, SessionsView, WorkerGroupView, WorkerView},
-    format::{rfc3339, shorten, time, url_encode},
+    api::{ClusterView, WorkerGroupView, WorkerView},
+    format::{shorten, url_encode},
     page::{Page, Section, render, render_failure},
     request_context::Visitor,
     router::ConsoleState,
@@ -16,7 +16,6 @@ use crate::{
 
 const MAX_ROWS: usize = 35;
 const MAX_NAME_CHARS: usize = 64;
-const MAX_PROBLEM_CHARS: usize = 100;
 /// Names of tools that await approval which are shown.
 const MAX_HELD_NAMES: usize = 3;
 
@@ -27,70 +26,21 @@ struct ClusterPage {
     text: &'static ClusterText,
     servers_text: &'static ServersText,
     /// None if the gateway is in no cluster.
-    cluster: Option<ClusterContent>,
+    content: Option<ClusterContent>,
 }
 
+/// The cluster, as much of it as fits on a page.
 struct ClusterContent {
-    is_connected: bool,
-    gateways: Vec<GatewayRow>,
+    cluster: ClusterView,
+    /// Each process with the name of its group.
+    workers: Vec<(String, WorkerView)>,
+    /// The names of the gateways by their processes, and how many sessions they own.
+    owners: HashMap<String, (String, u64)>,
+    // What is not shown.
     more_gateways: Option<String>,
-    groups: Vec<GroupRow>,
     more_groups: Option<String>,
-    workers: Vec<WorkerRow>,
     more_workers: Option<String>,
-    /// None if the store does not answer.
-    sessions: Option<Vec<SessionRow>>,
     more_sessions: Option<String>,
-}
-
-struct GatewayRow {
-    name: String,
-    process: String,
-    is_this: bool,
-    state: StateLabel,
-    version: Option<String>,
-    sessions: Option<u64>,
-    seen: Option<SeenAt>,
-}
-
-struct GroupRow {
-    name: String,
-    tools_path: String,
-    state: StateLabel,
-    is_trusted: bool,
-    tools: u64,
-    processes: usize,
-    /// The number of tools that await approval, and some of their names.
-    held: Option<(String, String)>,
-    problem: Option<String>,
-}
-
-struct WorkerRow {
-    group: String,
-    name: String,
-    process: String,
-    state: StateLabel,
-    tools: Option<u64>,
-    calls: Option<String>,
-    seen: SeenAt,
-}
-
-struct SessionRow {
-    server: String,
-    server_path: String,
-    gateway: String,
-    sessions: u64,
-}
-
-/// A state and the class that colours it.
-struct StateLabel {
-    label: String,
-    class: &'static str,
-}
-
-struct SeenAt {
-    datetime: String,
-    shown: String,
 }
 
 pub(super) fn routes() -> Router<ConsoleState> {
@@ -105,8 +55,8 @@ async fn show(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
     };
     let page = Page::new(&visitor, Section::Servers, text.title);
     let servers_text = ServersText::of(visitor.language());
-    let cluster = cluster.map(|cluster| ClusterContent::of(cluster, text));
-    render(&ClusterPage { page, text, servers_text, cluster })
+    let content = cluster.map(|cluster| ClusterContent::of(cluster, text));
+    render(&ClusterPage { page, text, servers_text, content })
 }
 
 /// What other pages say of a cluster in one line.
@@ -118,138 +68,89 @@ pub(super) fn summary(cluster: &ClusterView, text: &ClusterText) -> String {
 }
 
 impl ClusterContent {
-    fn of(cluster: ClusterView, text: &ClusterText) -> Self {
-        let names: HashMap<String, String> = cluster
-            .gateways
-            .iter()
-            .map(|gateway| (gateway.process.clone(), display_name(gateway.name.as_deref(), &gateway.process)))
-            .collect();
-        let sessions = cluster.sessions;
-        let (gateways, more_gateways) =
-            limited(cluster.gateways, text, |gateway| GatewayRow::of(gateway, sessions.as_deref(), text));
-        let workers: Vec<(String, WorkerView)> = cluster
+    fn of(mut cluster: ClusterView, text: &ClusterText) -> Self {
+        let mut workers: Vec<(String, WorkerView)> = cluster
             .workers
             .iter()
             .flat_map(|group| group.processes.iter().map(|worker| (group.name.clone(), worker.clone())))
             .collect();
-        let (workers, more_workers) =
-            limited(workers, text, |(group, worker)| WorkerRow::of(&group, &worker, text));
-        let (groups, more_groups) = limited(cluster.workers, text, |group| GroupRow::of(&group, text));
-        let (sessions, more_sessions) = match sessions {
-            Some(sessions) => {
-                let (rows, more) = limited(sessions, text, |owned| SessionRow::of(&owned, &names));
-                (Some(rows), more)
-            }
-            None => (None, None),
-        };
+        let mut owners: HashMap<String, (String, u64)> = HashMap::new();
+        for gateway in &cluster.gateways {
+            owners.insert(gateway.process.clone(), (display_name(&gateway.name, &gateway.process), 0));
+        }
+        for owned in cluster.sessions.iter().flatten() {
+            let process = &owned.gateway;
+            let owner = owners.entry(process.clone()).or_insert_with(|| (display_name(&None, process), 0));
+            owner.1 = owner.1.saturating_add(owned.sessions);
+        }
         Self {
-            is_connected: cluster.nats_connected,
-            gateways,
-            more_gateways,
-            groups,
-            more_groups,
+            more_gateways: limit(&mut cluster.gateways, text),
+            more_groups: limit(&mut cluster.workers, text),
+            more_workers: limit(&mut workers, text),
+            more_sessions: cluster.sessions.as_mut().and_then(|sessions| limit(sessions, text)),
+            cluster,
             workers,
-            more_workers,
-            sessions,
-            more_sessions,
+            owners,
+        }
+    }
+
+    fn owner_name(&self, process: &str) -> &str {
+        self.owners.get(process).map_or("", |(name, _)| name)
+    }
+
+    /// None if the store does not say who owns sessions.
+    fn sessions_of(&self, process: &str) -> Option<u64> {
+        self.cluster.sessions.as_ref()?;
+        self.owners.get(process).map(|(_, sessions)| *sessions)
+    }
+}
+
+impl WorkerGroupView {
+    fn running_processes(&self) -> usize {
+        self.processes.iter().filter(|worker| worker.state == "seen").count()
+    }
+
+    fn tools_path(&self) -> String {
+        format!("/console/tools?source={}", url_encode(&self.source))
+    }
+
+    /// The names of some tools that await approval.
+    fn held_names(&self) -> String {
+        let held = self.awaiting_approval.iter().take(MAX_HELD_NAMES);
+        let names: Vec<_> = held.map(|held| shorten(&held.tool, MAX_NAME_CHARS)).collect();
+        names.join(", ")
+    }
+}
+
+impl WorkerView {
+    fn calls(&self) -> String {
+        match (self.running_calls, self.concurrency) {
+            (Some(running), Some(limit)) => format!("{running} / {limit}"),
+            (None, Some(limit)) => format!("– / {limit}"),
+            (_, None) => "–".to_owned(),
         }
     }
 }
 
-/// The first rows, and what says how many there are more.
-fn limited<T, R>(items: Vec<T>, text: &ClusterText, row: impl FnMut(T) -> R) -> (Vec<R>, Option<String>) {
-    let more = items.len().saturating_sub(MAX_ROWS);
-    let rows = items.into_iter().take(MAX_ROWS).map(row).collect();
-    (rows, (more > 0).then(|| fill(text.more, more)))
+/// Keeps the first rows, and returns what says how many there are more.
+fn limit<T>(rows: &mut Vec<T>, text: &ClusterText) -> Option<String> {
+    let more = rows.len().saturating_sub(MAX_ROWS);
+    rows.truncate(MAX_ROWS);
+    (more > 0).then(|| fill(text.more, more))
 }
 
-impl GatewayRow {
-    fn of(gateway: GatewayView, sessions: Option<&[SessionsView]>, text: &ClusterText) -> Self {
-        let owned = |sessions: &[SessionsView]| {
-            let own = sessions.iter().filter(|owned| owned.gateway == gateway.process);
-            own.map(|owned| owned.sessions).fold(0, u64::saturating_add)
-        };
-        Self {
-            name: display_name(gateway.name.as_deref(), &gateway.process),
-            is_this: gateway.is_this,
-            state: StateLabel::of(&gateway.state, text),
-            sessions: sessions.map(owned),
-            version: gateway.version.map(|version| shorten(&version, MAX_NAME_CHARS).into_owned()),
-            seen: gateway.last_seen_at.map(SeenAt::of),
-            process: shorten(&gateway.process, MAX_NAME_CHARS).into_owned(),
-        }
-    }
-}
-
-impl GroupRow {
-    fn of(group: &WorkerGroupView, text: &ClusterText) -> Self {
-        let held = &group.awaiting_approval;
-        let names: Vec<_> =
-            held.iter().take(MAX_HELD_NAMES).map(|held| shorten(&held.tool, MAX_NAME_CHARS)).collect();
-        Self {
-            name: shorten(&group.name, MAX_NAME_CHARS).into_owned(),
-            tools_path: format!("/console/tools?source={}", url_encode(&group.source)),
-            state: StateLabel::of(&group.state, text),
-            is_trusted: group.trusted,
-            tools: group.tools,
-            processes: group.processes.iter().filter(|worker| worker.state == "seen").count(),
-            held: (!held.is_empty()).then(|| (fill(text.awaiting, held.len()), names.join(", "))),
-            problem: group.problem.as_ref().map(|problem| shorten(problem, MAX_PROBLEM_CHARS).into_owned()),
-        }
-    }
-}
-
-impl WorkerRow {
-    fn of(group: &str, worker: &WorkerView, text: &ClusterText) -> Self {
-        Self {
-            group: shorten(group, MAX_NAME_CHARS).into_owned(),
-            name: display_name(worker.name.as_deref(), &worker.process),
-            state: StateLabel::of(&worker.state, text),
-            tools: worker.tools,
-            calls: match (worker.running_calls, worker.concurrency) {
-                (Some(running), Some(limit)) => Some(format!("{running} / {limit}")),
-                (None, Some(limit)) => Some(format!("– / {limit}")),
-                (_, None) => None,
-            },
-            seen: SeenAt::of(worker.last_seen_at),
-            process: shorten(&worker.process, MAX_NAME_CHARS).into_owned(),
-        }
-    }
-}
-
-impl SessionRow {
-    fn of(owned: &SessionsView, names: &HashMap<String, String>) -> Self {
-        Self {
-            server_path: format!("/console/servers/{}", url_encode(&owned.server)),
-            server: shorten(&owned.server, MAX_NAME_CHARS).into_owned(),
-            gateway: names
-                .get(&owned.gateway)
-                .cloned()
-                .unwrap_or_else(|| shorten(&owned.gateway, MAX_NAME_CHARS).into_owned()),
-            sessions: owned.sessions,
-        }
-    }
-}
-
-impl StateLabel {
-    fn of(state: &str, text: &ClusterText) -> Self {
-        let class = match state {
-            "seen" | "available" => "state-ready",
-            "leaving" | "no_process" => "state-degraded",
-            "lost" => "state-down",
-            _ => "state-idle",
-        };
-        Self { label: shorten(&text.state(state), MAX_NAME_CHARS).into_owned(), class }
-    }
-}
-
-impl SeenAt {
-    fn of(milliseconds: i64) -> Self {
-        Self { datetime: rfc3339(milliseconds), shown: time(milliseconds) }
+/// The class that colours the state of a process or group.
+fn state_class(state: &str) -> &'static str {
+    match state {
+        "seen" | "available" => "state-ready",
+        "leaving" | "no_process" => "state-degraded",
+        "lost" => "state-down",
+        _ => "state-idle",
     }
 }
 
 /// The name of a process, or else its number.
-fn display_name(name: Option<&str>, process: &str) -> String {
-    shorten(name.filter(|name| !name.is_empty()).unwrap_or(process), MAX_NAME_CHARS).into_owned()
+fn display_name(name: &Option<String>, process: &str) -> String {
+    let name = name.as_deref().filter(|name| !name.is_empty());
+    shorten(name.unwrap_or(process), MAX_NAME_CHARS).into_owned()
 }

@@ -69,9 +69,10 @@ struct DetailsView {
 /// A tool that awaits approval.
 struct HeldToolView {
     name: String,
+    /// Whether the tool is new or changed, in the language of the page.
+    kind: &'static str,
+    /// In English.
     reason: String,
-    /// Whether the reason is in English, whatever the language of the page.
-    is_english_reason: bool,
     difference: String,
     /// The definition as JSON, all of it, because all of it is approved.
     whole: String,
@@ -259,7 +260,6 @@ impl DetailsView {
 
 impl HeldToolView {
     fn of(tool: HeldTool, text: &ServersText) -> Self {
-        let reason = text.held_reason(&tool.reason);
         Self {
             // The hash has no space.
             value: format!("{} {}", tool.definition, tool.name),
@@ -269,8 +269,8 @@ impl HeldToolView {
                 whole => serde_json::to_string_pretty(&whole).unwrap_or_default(),
             },
             name: tool.name,
-            is_english_reason: reason.is_none(),
-            reason: reason.map_or(tool.reason, str::to_owned),
+            kind: if tool.difference.is_empty() { text.held_new } else { text.held_changed },
+            reason: tool.reason,
         }
     }
 }

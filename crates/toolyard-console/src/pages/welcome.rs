@@ -117,12 +117,7 @@ impl ImportRow {
             clients: server.clients.join(", "),
             notes: server.notes.join(" "),
             is_new: server.state == "new",
-            state: match server.state.as_str() {
-                "existing" => text.state_existing,
-                "conflicting" => text.state_conflicting,
-                "skipped" => text.state_skipped,
-                _ => "",
-            },
+            state: text.named("state_", &server.state).unwrap_or_default(),
             server,
         }
     }

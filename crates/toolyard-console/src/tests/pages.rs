@@ -540,7 +540,7 @@ async fn tools_that_await_approval_are_counted_in_the_language_of_the_visitor() 
     assert!(page.contains("等待批准的工具：4") && !page.contains("await approval"), "{page}");
     assert!(page.contains("lang=\"en\">the server exited"), "{page}");
     let page = fixture.get("/console/servers/one?lang=zh", &session).await.body;
-    assert!(page.contains("\"muted\">首次批准之后新增") && page.contains("lang=\"en\">looks like"), "{page}");
+    assert!(page.contains("\"muted\">新的定义 · <span lang=\"en\">looks like"), "{page}");
 }
 
 #[tokio::test]

@@ -333,18 +333,6 @@ async fn the_event_stream_keeps_what_says_that_it_must_not_be_buffered() {
 }
 
 #[tokio::test]
-async fn an_older_api_without_steps_shows_the_plan() {
-    let mut run = run_with(&Value::Null);
-    run["plan"] = json!({"steps": [{"id": "a", "description": "first", "arguments": {"n": 1}, "depends_on": []}, {"id": "b", "description": "", "arguments": {}, "depends_on": ["a"]}]});
-    run["unknown_steps"] = json!([{"step": "a", "tool": "t", "arguments": {}, "started_at": 1}]);
-    let page = Fixture::new(run).await.page("/console/runs/01RUN").await;
-    assert!(
-        page.contains(r#"data-step="a" data-state="unknown""#)
-            && page.contains(r#"data-step="b" data-state="waiting""#)
-    );
-}
-
-#[tokio::test]
 async fn hostile_texts_are_harmless_on_every_page() {
     let step = json!({"id": ATTACK, "tool": ATTACK, "source": ATTACK, "description": ATTACK, "depends_on": [ATTACK, "x"], "state": ATTACK, "started_at": 1, "duration_ms": 3,
         "arguments": {ATTACK: ATTACK}, "output": {"key": ATTACK, ATTACK: 1}, "error": ATTACK, "hint": ATTACK, "notes": [ATTACK],

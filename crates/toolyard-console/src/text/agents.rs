@@ -1,6 +1,6 @@
 //! Texts of the pages of agents.
 
-texts! { AgentsText {
+texts! { AgentsText by name {
     title: "Agents", "智能体";
     lead: "An agent plans, calls tools, verifies the results and answers. Its name is also its model name in the OpenAI API.", "智能体会制定计划、调用工具、校验结果并作答。其名称也是 OpenAI 兼容接口中的模型名。";
     add: "Add an agent", "添加智能体";
@@ -44,12 +44,6 @@ texts! { AgentsText {
 impl AgentsText {
     /// The name of where an agent is defined.
     pub(crate) fn origin_name(&self, origin: &str) -> String {
-        let known = match origin {
-            "settings" => self.origin_settings,
-            "store" => self.origin_store,
-            "built_in" => self.origin_built_in,
-            other => other,
-        };
-        known.to_owned()
+        self.named("origin_", origin).unwrap_or(origin).to_owned()
     }
 }

@@ -1,6 +1,6 @@
 //! Texts of the page of approvals.
 
-texts! { ApprovalsText {
+texts! { ApprovalsText by name {
     title: "Approvals", "审批";
     lead: "Tool calls of agents that wait for a decision. Read the arguments before you allow a call. New and changed tool definitions are listed by server.", "等待决定的智能体工具调用。批准前请先阅读参数。新的和有变化的工具定义按服务器列出。";
     servers: "Tool definitions that await approval", "等待批准的工具定义";
@@ -30,7 +30,7 @@ texts! { ApprovalsText {
     effect_writes: "writes", "会修改数据";
     effect_idempotent: "writes, repeatable", "会修改数据，可重复";
     effect_destructive: "destructive", "可能破坏数据";
-    effect_unverified: "unverified effects", "影响未经确认";
+    effect_unverified_effects: "unverified effects", "影响未经确认";
     open_world: "reaches external systems", "会访问外部系统";
 } }
 
@@ -44,14 +44,7 @@ impl ApprovalsText {
             Some(effect) => (effect, true),
             None => (effects, false),
         };
-        let effect = match effect {
-            "read-only" => self.effect_read_only,
-            "writes" => self.effect_writes,
-            "idempotent" => self.effect_idempotent,
-            "destructive" => self.effect_destructive,
-            "unverified effects" => self.effect_unverified,
-            other => other,
-        };
+        let effect = self.named("effect_", &effect.replace(['-', ' '], "_")).unwrap_or(effect);
         if is_open_world { format!("{effect} · {}", self.open_world) } else { effect.to_owned() }
     }
 }

@@ -1,6 +1,6 @@
 //! Texts of the audit log.
 
-texts! { AuditText {
+texts! { AuditText by name {
     title: "Audit log", "审计日志";
     lead: "Every tool call and every decision, in a chain of hashes. Arguments and results are recorded as hashes only.", "以哈希链记录每次工具调用和每项决定。参数与结果仅以哈希形式保存。";
     verify: "Verify the chain", "校验哈希链";
@@ -41,25 +41,7 @@ texts! { AuditText {
 impl AuditText {
     /// The name of an outcome; `None` for records with a text of their own.
     pub(crate) fn known_outcome(&self, outcome: &str) -> Option<&'static str> {
-        let name = match outcome {
-            "ok" => self.outcome_ok,
-            "failed" => self.outcome_failed,
-            "timeout" => self.outcome_timeout,
-            "refused" => self.outcome_refused,
-            "quarantined" => self.outcome_quarantined,
-            "invalid_arguments" => self.outcome_invalid_arguments,
-            "unknown_tool" => self.outcome_unknown_tool,
-            "unknown_source" => self.outcome_unknown_source,
-            "unknown_capability" => self.outcome_unknown_capability,
-            "unavailable" => self.outcome_unavailable,
-            "audit_unavailable" => self.outcome_audit_unavailable,
-            "circuit_open" => self.outcome_circuit_open,
-            "response_lost" => self.outcome_response_lost,
-            "outcome_unknown" => self.outcome_outcome_unknown,
-            "internal" => self.outcome_internal,
-            _ => return None,
-        };
-        Some(name)
+        self.named("outcome_", outcome)
     }
 
     /// The name of an outcome; the word of the API if it is not known.

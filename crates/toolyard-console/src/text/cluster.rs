@@ -1,6 +1,6 @@
 //! Texts of the page of the cluster.
 
-texts! { ClusterText {
+texts! { ClusterText by name {
     title: "Cluster", "集群";
     lead: "The gateways and workers of this cluster, as this gateway sees them.", "此网关所看到的集群网关与工作进程。";
     not_offered: "This gateway is in no cluster.", "此网关不属于任何集群。";
@@ -40,14 +40,6 @@ texts! { ClusterText {
 impl ClusterText {
     /// The name of the state of a process or group.
     pub(crate) fn state(&self, state: &str) -> String {
-        let known = match state {
-            "seen" => self.state_seen,
-            "leaving" => self.state_leaving,
-            "lost" => self.state_lost,
-            "available" => self.state_available,
-            "no_process" => self.state_no_process,
-            other => other,
-        };
-        known.to_owned()
+        self.named("state_", state).unwrap_or(state).to_owned()
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::svg::step_state::StepState;
 
-texts! { DrawingText {
+texts! { DrawingText by name {
     plan: "Plan · Steps: {}", "包含 {} 个步骤的计划";
     timeline: "Timeline of the steps", "步骤时间线";
     attempt: "attempt {}", "第 {} 次尝试";
@@ -24,27 +24,11 @@ texts! { DrawingText {
 impl DrawingText {
     /// The word for a state.
     pub(crate) fn state(&self, state: StepState) -> &'static str {
-        match state {
-            StepState::Waiting => self.waiting,
-            StepState::NeedsApproval => self.needs_approval,
-            StepState::Running => self.running,
-            StepState::Done => self.done,
-            StepState::Failed => self.failed,
-            StepState::Unknown => self.unknown,
-            StepState::Skipped => self.skipped,
-        }
+        self.named("", state.token()).unwrap_or_default()
     }
 
     /// A word for a state that fits into a node of the graph; empty for steps that wait.
     pub(crate) fn short_state(&self, state: StepState) -> &'static str {
-        match state {
-            StepState::Waiting => "",
-            StepState::NeedsApproval => self.short_needs_approval,
-            StepState::Running => self.short_running,
-            StepState::Done => self.short_done,
-            StepState::Failed => self.short_failed,
-            StepState::Unknown => self.short_unknown,
-            StepState::Skipped => self.short_skipped,
-        }
+        self.named("short_", state.token()).unwrap_or_default()
     }
 }

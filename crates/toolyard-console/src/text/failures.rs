@@ -1,6 +1,6 @@
 //! Texts of failures, by the stable codes of the API and of the console.
 
-texts! { FailureText {
+texts! { FailureText by name {
     agent_exists: "An agent with this name exists.", "同名智能体已存在。";
     agent_not_found: "There is no agent with this name.", "没有该名称的智能体。";
     agent_read_only: "This agent is defined in the settings file and cannot be changed here.", "该智能体定义于设置文件，无法在此修改。";
@@ -61,66 +61,14 @@ texts! { FailureText {
 impl FailureText {
     /// The text for a stable code; `None` if the code is not known.
     pub(crate) fn by_code(&self, code: &str) -> Option<&'static str> {
-        let text = match code {
-            "agent_exists" => self.agent_exists,
-            "agent_not_found" => self.agent_not_found,
-            "agent_read_only" => self.agent_read_only,
-            "agent_unavailable" => self.agent_unavailable,
-            "approval_not_found" => self.approval_not_found,
-            "approval_not_permitted" => self.approval_not_permitted,
-            "call_denied" => self.call_denied,
-            "change_not_permitted" => self.change_not_permitted,
-            "circuit_open" => self.circuit_open,
-            "context_length_exceeded" => self.context_length_exceeded,
-            "definition_changed" => self.definition_changed,
-            "forbidden" => self.forbidden,
-            "input_required" => self.input_required,
-            "internal_error" | "server_error" => self.internal_error,
-            "invalid_answer" => self.invalid_answer,
-            "invalid_arguments" => self.invalid_arguments,
-            "invalid_path" => self.invalid_path,
-            "invalid_request" => self.invalid_request,
-            "model_not_found" => self.model_not_found,
-            "model_unavailable" => self.model_unavailable,
-            "no_random_numbers" => self.no_random_numbers,
-            "no_store" => self.no_store,
-            "operator_only" => self.operator_only,
-            "outcome_unknown" => self.outcome_unknown,
-            "quota_exceeded" => self.quota_exceeded,
-            "request_too_large" => self.request_too_large,
-            "response_lost" => self.response_lost,
-            "result_not_found" => self.result_not_found,
-            "route_not_found" => self.not_offered,
-            "run_active" => self.run_active,
-            "run_finished" => self.run_finished,
-            "run_interrupted" => self.run_interrupted,
-            "run_not_found" => self.run_not_found,
-            "run_not_resumable" => self.run_not_resumable,
-            "run_waits" => self.run_waits,
-            "server_conflicts" => self.server_conflicts,
-            "server_exists" => self.server_exists,
-            "server_not_found" => self.server_not_found,
-            "server_unreachable" => self.server_unreachable,
-            "settings_not_changed" => self.settings_not_changed,
-            "settings_unreadable" => self.settings_unreadable,
-            "session_lost" => self.session_lost,
-            "shutting_down" => self.shutting_down,
-            "sign_in_not_offered" => self.sign_in_not_offered,
-            "sign_in_required" => self.sign_in_required,
-            "source_not_found" => self.source_not_found,
-            "source_unavailable" => self.source_unavailable,
-            "store_unavailable" | "approvals_unavailable" => self.store_unavailable,
-            "tool_ambiguous" => self.tool_ambiguous,
-            "tool_failed" | "tool_error" => self.tool_failed,
-            "tool_not_approved" => self.tool_not_approved,
-            "tool_not_found" => self.tool_not_found,
-            "tool_timeout" => self.tool_timeout,
-            "unexpected_status" => self.unexpected_status,
-            "unknown_step_not_found" => self.unknown_step_not_found,
-            code if code.ends_with("not_offered") => self.not_offered,
-            _ => return None,
+        let name = match code {
+            "approvals_unavailable" => "store_unavailable",
+            "route_not_found" => "not_offered",
+            "server_error" => "internal_error",
+            "tool_error" => "tool_failed",
+            code => code,
         };
-        Some(text)
+        self.named("", name).or_else(|| code.ends_with("not_offered").then_some(self.not_offered))
     }
 }
 

@@ -3,7 +3,21 @@
 //! Each page has a file with a list of texts, `name: "English", "中文";`. A `{}` in a text is replaced by [`fill`].
 
 /// Defines the texts of a page: a struct with a field per text and an instance per language.
+///
+/// With `by name`, texts are also found by their names: those for words of the API.
 macro_rules! texts {
+    ($name:ident by name { $($field:ident: $english:literal, $chinese:literal;)* }) => {
+        texts! { $name { $($field: $english, $chinese;)* } }
+
+        impl $name {
+            /// The text with this name, a prefix and a word of the API; `None` if there is none.
+            pub(crate) fn named(&self, prefix: &str, word: &str) -> Option<&'static str> {
+                let texts = [$((stringify!($field), self.$field),)*];
+                let is_named = |name: &str| name.strip_prefix(prefix) == Some(word);
+                texts.into_iter().find(|(name, _)| is_named(name)).map(|(_, text)| text)
+            }
+        }
+    };
     ($name:ident { $($field:ident: $english:literal, $chinese:literal;)* }) => {
         #[derive(Debug)]
         pub(crate) struct $name {

@@ -1,6 +1,6 @@
 //! Texts of the pages about runs.
 
-texts! { RunsText {
+texts! { RunsText by name {
     title: "Runs", "运行";
     lead: "Each question to an agent is a run: a plan whose steps call tools, and an answer.", "对智能体的每次提问都是一次运行：先制定计划，各步骤调用工具，最后给出回答。";
     question: "Question", "问题";

@@ -1,6 +1,6 @@
 //! Texts of the pages of servers.
 
-texts! { ServersText {
+texts! { ServersText by name {
     title: "Servers", "服务器";
     lead: "MCP servers behind this gateway. They start on the first call of one of their tools.", "此网关连接的 MCP 服务器。首次调用其工具时才会启动。";
     none: "No MCP server is configured.", "尚未配置 MCP 服务器。";
@@ -33,9 +33,8 @@ texts! { ServersText {
     held: "Tools that await your approval", "等待您批准的工具";
     held_count: "Tools that await approval: {}", "等待批准的工具：{}";
     held_text: "These definitions are new, or have changed since you approved them. Models read these texts. Read each definition whole before you approve it; long texts are shortened in what is new.", "这些定义是新的，或在您批准后有变化；模型会读到这些文字。批准前请阅读完整的定义；变化部分中较长的文字有省略。";
-    held_changed: "the definition changed since it was approved", "定义在批准后发生了变化";
-    held_new: "new since the first approval", "首次批准之后新增";
-    held_unapproved: "not approved yet", "尚未批准";
+    held_changed: "changed", "定义有变化";
+    held_new: "new", "新的定义";
     held_more: "{} more tools await approval whose definitions are too long for this page: toolyard servers approve.", "另有 {} 个工具等待批准，其定义太长，无法在此页显示：toolyard servers approve。";
     whole: "The whole definition", "完整的定义";
     approve: "Approve", "批准";
@@ -73,29 +72,8 @@ impl ServersText {
         }
     }
 
-    /// The translation of a fixed reason why a tool is held. Reasons with names in them have none, and stay in English.
-    pub(crate) fn held_reason(&self, reason: &str) -> Option<&'static str> {
-        let known = [
-            (Self::ENGLISH.held_changed, self.held_changed),
-            (Self::ENGLISH.held_new, self.held_new),
-            (Self::ENGLISH.held_unapproved, self.held_unapproved),
-        ];
-        known.into_iter().find_map(|(english, text)| (english == reason).then_some(text))
-    }
-
     /// The name of a server's state.
     pub(crate) fn state(&self, state: &str) -> String {
-        let known = match state {
-            "disabled" => self.state_disabled,
-            "configured" => self.state_configured,
-            "stopped" => self.state_stopped,
-            "starting" => self.state_starting,
-            "ready" => self.state_ready,
-            "degraded" => self.state_degraded,
-            "stopping" => self.state_stopping,
-            "down" => self.state_down,
-            other => other,
-        };
-        known.to_owned()
+        self.named("state_", state).unwrap_or(state).to_owned()
     }
 }

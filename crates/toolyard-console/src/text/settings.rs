@@ -1,6 +1,6 @@
 //! Texts of the settings page.
 
-texts! { SettingsText {
+texts! { SettingsText by name {
     title: "Settings", "设置";
     lead: "The settings in effect, and where each value comes from. Edit them in the file; a running gateway reloads it.", "当前生效的设置及每个值的来源。请在文件中修改，运行中的网关会自动重新加载。";
     files: "Files", "文件";
@@ -25,13 +25,6 @@ texts! { SettingsText {
 impl SettingsText {
     /// The name of where a value comes from.
     pub(crate) fn origin_name(&self, origin: &str) -> String {
-        let known = match origin {
-            "default" => self.origin_default,
-            "file" => self.origin_file,
-            "command_line" => self.origin_command_line,
-            "environment" => self.origin_environment,
-            other => other,
-        };
-        known.to_owned()
+        self.named("origin_", origin).unwrap_or(origin).to_owned()
     }
 }

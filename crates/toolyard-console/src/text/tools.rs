@@ -1,6 +1,6 @@
 //! Texts of the pages of tools.
 
-texts! { ToolsText {
+texts! { ToolsText by name {
     title: "Tools", "工具";
     lead: "Every tool of every source behind this gateway.", "此网关汇集的所有来源的全部工具。";
     search: "Search", "搜索";
@@ -14,11 +14,11 @@ texts! { ToolsText {
     effect: "Effect", "影响";
     calls: "Calls", "调用次数";
     success: "Success", "成功率";
-    read_only: "read-only", "只读";
-    writes: "writes", "会修改数据";
-    idempotent: "idempotent", "会修改数据，可重复";
-    destructive: "destructive", "可能破坏数据";
-    unverified: "unverified", "影响未经确认";
+    effect_read_only: "read-only", "只读";
+    effect_writes: "writes", "会修改数据";
+    effect_idempotent: "idempotent", "会修改数据，可重复";
+    effect_destructive: "destructive", "可能破坏数据";
+    effect_unverified: "unverified", "影响未经确认";
     open_world: "open world", "访问外部系统";
     denied: "denied", "已禁用";
     no_tools: "There are no tools yet.", "还没有工具。";
@@ -65,25 +65,11 @@ texts! { ToolsText {
 impl ToolsText {
     /// The effect of a tool; in English, in the word that the command line prints.
     pub(crate) fn effect_name(&self, effect: &str) -> String {
-        let known = match effect {
-            "read-only" => self.read_only,
-            "writes" => self.writes,
-            "idempotent" => self.idempotent,
-            "destructive" => self.destructive,
-            "unverified" => self.unverified,
-            other => other,
-        };
-        known.to_owned()
+        self.named("effect_", &effect.replace('-', "_")).unwrap_or(effect).to_owned()
     }
 
     /// The name of the kind of a source; the word of the API if it is not known.
     pub(crate) fn kind_name(&self, kind: &str) -> String {
-        let known = match kind {
-            "native" => self.kind_native,
-            "skill" => self.kind_skill,
-            "mcp" => self.kind_mcp,
-            other => other,
-        };
-        known.to_owned()
+        self.named("kind_", kind).unwrap_or(kind).to_owned()
     }
 }

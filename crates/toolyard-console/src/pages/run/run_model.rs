@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use super::{
     run_state::RunState,
-    step_model::{DetailBudget, StepModel, plan_step},
+    step_model::{DetailBudget, StepModel},
 };
 use crate::{
     api::{RunDetails, StepView, UnknownStepView},
     format::{count, url_encode},
     pages::approval_card::{ApprovalCard, ReturnTo, approval_cards},
     svg::{
-        plan_graph::{PlanStep, draw_plan},
+        plan_graph::draw_plan,
         step_state::{STEP_STATES, StepState},
         timeline::{MAX_TIMELINE_ROWS, Period, TimelineRow, draw_timeline},
     },
@@ -102,9 +102,8 @@ pub(crate) struct RunModel {
 }
 
 impl RunModel {
-    pub(crate) fn new(mut details: RunDetails, language: Language, return_to: ReturnTo) -> Self {
+    pub(crate) fn new(details: RunDetails, language: Language, return_to: ReturnTo) -> Self {
         let text = RunsText::of(language);
-        let steps = details.take_steps();
         let state = RunState::of_api(&details.state);
         let is_suspended = state == RunState::Suspended;
         let has_decisions = !details.pending_approvals.is_empty() || !details.unknown_steps.is_empty();
@@ -142,7 +141,7 @@ impl RunModel {
             unknown_steps: details.unknown_steps,
             last_event: details.last_event.unwrap_or(-1),
             id: details.run,
-            steps,
+            steps: details.steps,
             return_to,
         }
     }
@@ -196,13 +195,12 @@ impl GraphModel {
             return None;
         }
         let (words, text) = (DrawingText::of(language), RunsText::of(language));
-        let drawn: Vec<PlanStep> = steps.iter().map(plan_step).collect();
-        let graph = draw_plan(&drawn, available_width, words, page_of);
+        let graph = draw_plan(steps, available_width, words, page_of);
         let entry = |state| LegendEntry {
             state,
             label: words.state(state),
             short_label: words.short_state(state),
-            count: drawn.iter().filter(|step| step.state == state).count(),
+            count: steps.iter().filter(|step| StepState::of_api(&step.state) == state).count(),
         };
         let mut notes = Vec::new();
         if graph.hidden_steps > 0 {

@@ -64,17 +64,7 @@ impl RunState {
     }
 
     pub(crate) fn label(self, text: &RunsText) -> &'static str {
-        match self {
-            Self::Running => text.state_running,
-            Self::Suspended => text.state_suspended,
-            Self::Answered => text.state_answered,
-            Self::Partial => text.state_partial,
-            Self::Planned => text.state_planned,
-            Self::Failed => text.state_failed,
-            Self::Cancelled => text.state_cancelled,
-            Self::LimitReached => text.state_limit_reached,
-            Self::Other => text.state_other,
-        }
+        text.named("state_", self.name()).unwrap_or(text.state_other)
     }
 
     /// Whether events may follow.

@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt::Write as _};
 use crate::{
     api::StepView,
     format::{duration, percent, pretty_json_text, shorten, url_encode},
-    svg::{plan_graph::PlanStep, step_state::StepState, svg_text::step_anchor},
+    svg::{step_state::StepState, svg_text::step_anchor},
     text::{DrawingText, RunsText, fill},
 };
 
@@ -168,17 +168,5 @@ fn details_of(
         attempts: attempts.collect(),
         verification,
         notes: step.notes.clone(),
-    }
-}
-
-/// The step as its graph shows it.
-pub(crate) fn plan_step(step: &StepView) -> PlanStep {
-    PlanStep {
-        id: step.id.clone(),
-        tool: step.tool.clone().unwrap_or_default(),
-        description: step.description.clone(),
-        state: StepState::of_api(&step.state),
-        duration_ms: step.duration_ms,
-        depends_on: step.depends_on.clone(),
     }
 }

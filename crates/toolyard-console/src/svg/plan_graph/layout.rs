@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::PlanStep;
+use crate::api::StepView;
 
 /// Plans with more steps have small nodes.
 const MAX_DETAILED_STEPS: usize = 60;
@@ -55,7 +55,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub(super) fn of_steps(steps: &[PlanStep], available_width: usize) -> Self {
+    pub(super) fn of_steps(steps: &[StepView], available_width: usize) -> Self {
         let ranked = rank_steps(steps);
         let layers = ordered_layers(&ranked);
         let widest = layers.iter().map(Vec::len).max().unwrap_or_default();
@@ -118,7 +118,7 @@ struct Rank {
 
 /// Ranks the steps. Unknown steps, a step's dependency on itself, and those that would close a cycle are left out, and so is
 /// a dependency that follows from others: a chain whose steps name all earlier ones is drawn as a chain.
-fn rank_steps(steps: &[PlanStep]) -> BTreeMap<usize, Rank> {
+fn rank_steps(steps: &[StepView]) -> BTreeMap<usize, Rank> {
     let mut positions: HashMap<&str, usize> = HashMap::new();
     for (position, step) in steps.iter().enumerate() {
         positions.entry(&step.id).or_insert(position);

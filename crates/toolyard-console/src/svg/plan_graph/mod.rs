@@ -10,27 +10,12 @@ mod render;
 use layout::{LARGE_NODE, Layout};
 use render::{Detail, render};
 
-use super::step_state::StepState;
-use crate::text::DrawingText;
+use crate::{api::StepView, text::DrawingText};
 
 /// Steps that are drawn; a page lists the others.
 pub(crate) const MAX_DRAWN_STEPS: usize = 240;
 /// Largest drawing in bytes.
 const MAX_GRAPH_BYTES: usize = 74_000;
-
-/// A step of a plan, as far as the graph shows it. All texts may come from a model or a server.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct PlanStep {
-    pub(crate) id: String,
-    /// The tool that it calls; empty for a step that only reasons.
-    pub(crate) tool: String,
-    pub(crate) description: String,
-    pub(crate) state: StepState,
-    /// How long it took, if it ended.
-    pub(crate) duration_ms: Option<u64>,
-    /// Ids of the steps that must end first.
-    pub(crate) depends_on: Vec<String>,
-}
 
 /// A drawn plan.
 #[derive(Debug, Clone)]
@@ -43,7 +28,7 @@ pub(crate) struct PlanGraph {
     pub(crate) hidden_dependencies: usize,
 }
 
-/// Draws a plan for a container of about `available_width` pixels. Positions depend on the steps and their dependencies
+/// Draws the steps of a plan, whose texts may come from a model or a server, for a container of about `available_width` pixels. Positions depend on the steps and their dependencies
 /// only, so that drawings of the same plan in other states are alike.
 ///
 /// Each node is a link to [`step_anchor`](super::svg_text::step_anchor) with `data-step` and `data-state`; a script
@@ -51,7 +36,7 @@ pub(crate) struct PlanGraph {
 /// starts with the text that `page_of` returns for the position of the step, such as `?from=50`; it is empty if the page
 /// itself has the details.
 pub(crate) fn draw_plan(
-    steps: &[PlanStep],
+    steps: &[StepView],
     available_width: usize,
     text: &DrawingText,
     page_of: &dyn Fn(usize) -> String,

@@ -4,11 +4,9 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use askama::Template;
 
-use super::{
-    PlanStep,
-    layout::{LARGE_NODE, Layout, Place, ROW_GAP},
-};
+use super::layout::{LARGE_NODE, Layout, Place, ROW_GAP};
 use crate::{
+    api::StepView,
     format::{duration, shorten},
     svg::{
         step_state::{STEP_STATES, StepState},
@@ -63,7 +61,7 @@ struct NodeDrawing {
 
 /// The drawing, and the number of dependencies that it lacks.
 pub(super) fn render(
-    steps: &[PlanStep],
+    steps: &[StepView],
     layout: &Layout,
     detail: Detail,
     text: &DrawingText,
@@ -81,8 +79,9 @@ pub(super) fn render(
 }
 
 /// Such as `Plan · Steps: 3 · Done 1, Waiting 2`.
-fn summary(steps: &[PlanStep], text: &DrawingText) -> String {
-    let counts = STEP_STATES.map(|state| (state, steps.iter().filter(|step| step.state == state).count()));
+fn summary(steps: &[StepView], text: &DrawingText) -> String {
+    let counts = STEP_STATES
+        .map(|state| (state, steps.iter().filter(|step| StepState::of_api(&step.state) == state).count()));
     let counts = counts.into_iter().filter(|(_, count)| *count > 0);
     let counts: Vec<String> = counts.map(|(state, count)| format!("{} {count}", text.state(state))).collect();
     format!("{} · {}", fill(text.plan, steps.len()), counts.join(", "))
@@ -120,18 +119,20 @@ fn draw_edges(layout: &Layout) -> (String, String, usize) {
 
 impl NodeDrawing {
     fn of(
-        step: &PlanStep,
+        step: &StepView,
         place: Place,
         link: String,
         layout: &Layout,
         detail: Detail,
         text: &DrawingText,
     ) -> Self {
+        let state = StepState::of_api(&step.state);
+        let tool = step.tool.as_deref().unwrap_or_default();
         let (is_full, is_minimal) = (detail == Detail::Full, detail == Detail::Minimal);
         // The title has what the node does not show anyway.
-        let mut title = format!("{}: {}", text.state(step.state), shorten(&step.id, 80));
-        if is_full && !step.tool.is_empty() {
-            let _ = write!(title, " · {}", step.tool);
+        let mut title = format!("{}: {}", text.state(state), shorten(&step.id, 80));
+        if is_full && !tool.is_empty() {
+            let _ = write!(title, " · {tool}");
         }
         if matches!(detail, Detail::Full | Detail::Compact) && !step.description.is_empty() {
             let _ = write!(title, " · {}", step.description);
@@ -150,16 +151,16 @@ impl NodeDrawing {
         Self {
             link,
             id: (step.id.len() <= max_id_bytes).then(|| step.id.clone()),
-            state: step.state,
+            state,
             place,
             title: shorten(&title, max_title_chars).into_owned(),
             name: shorten_to_width(&step.id, width - 56, ID_FONT),
-            status: (!is_minimal).then(|| match (step.state, step.duration_ms) {
+            status: (!is_minimal).then(|| match (state, step.duration_ms) {
                 (StepState::Done, Some(milliseconds)) => duration(milliseconds),
                 (state, _) => text.short_state(state).to_owned(),
             }),
             description: shown(&step.description, SMALL_FONT, is_full),
-            tool: shown(&step.tool, TOOL_FONT, !is_minimal),
+            tool: shown(tool, TOOL_FONT, !is_minimal),
         }
     }
 }
