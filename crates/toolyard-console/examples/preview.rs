@@ -324,7 +324,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             },
         ),
     ])));
-    let agents = json!({"agents": [{"name": "assistant", "description": "", "origin": "built_in"}, {"name": "analyst", "description": "Answers questions about sales, stock and customers", "origin": "settings"}]});
+    let agents = json!({"agents": [{"name": "assistant", "description": "", "origin": "built_in", "config": {}}, {"name": "analyst", "description": "Answers questions about sales, stock and customers", "origin": "settings", "config": {}}]});
     let api = Router::new()
         .route("/api/v1/agents", get(move || async { Json(agents) }))
         .route("/api/v1/runs", get(list).post(start))

@@ -35,7 +35,7 @@
 //! request_context.rs   reads session, language and theme of each request; layer around all pages
 //! security_headers.rs  Content-Security-Policy and the other headers of each response
 //! session/             signed session cookies, CSRF tokens, one-time codes, roles
-//! api/                 the client of the HTTP API and the shapes of its answers
+//! api/                 the client of the HTTP API, and the types of its responses
 //! form_fields.rs       reads submitted forms and refuses forged ones
 //! forms/               forms built from JSON Schemas, and arguments built from submitted forms; pure
 //! pages/               one file per page, with its template in templates/

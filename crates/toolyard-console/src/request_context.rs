@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
 
 use crate::{
     SIGN_IN_PATH,
-    api::OverviewView,
+    api::Overview,
     format::url_encode,
     router::ConsoleState,
     security_headers,
@@ -116,7 +116,7 @@ fn has_navigation(path: &str) -> bool {
 
 /// The number of approvals that wait for a decision. `/approvals` would read the logs of their runs.
 pub(crate) async fn pending_approvals(state: &ConsoleState, role: Role) -> Option<u64> {
-    let overview: OverviewView = state.api.get(role, "/overview").await.ok()?;
+    let overview: Overview = state.api.get(role, "/overview").await.ok()?;
     overview.runs.pending_approvals
 }
 

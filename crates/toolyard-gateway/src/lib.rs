@@ -56,3 +56,20 @@ pub use sign_in::{InvalidPublicUrl, PublicUrl, SignInRequest, SignIns, is_sign_i
 pub use surface::{HubService, MainTools, tool_definition};
 /// Counts what [`HttpApiConfig::metrics`] shows.
 pub use toolyard_telemetry::metrics::{ClusterGauges, Metrics, StoreGauges};
+
+/// Bodies of responses of the HTTP API, which the console reads.
+pub mod responses {
+    pub use crate::{
+        admin::{
+            AgentDefinition, AuditLogRecord, AuditLogVerification, CallStatistics, ClientConfigFile,
+            ClusterGateway, ClusterMemberState, ClusterReport, ClusterSessions, ClusterWorker,
+            ClusterWorkerGroup, ImportReport, ImportState, ImportableServer, SettingOrigin, SettingValue,
+            SettingsReport, ToolAwaitingApproval, WorkerGroupState,
+        },
+        api::{
+            AgentList, AuditPage, HeldTool, Overview, Runs, ServerDetails, ServerList, ServerView,
+            SourceOverview, StatisticsList, Tokens, ToolCallResult, ToolDetails, ToolList, ToolOverview,
+            ToolView,
+        },
+    };
+}

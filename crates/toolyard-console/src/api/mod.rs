@@ -1,16 +1,19 @@
-//! The client of the HTTP API and the shapes of its answers.
+//! The client of the HTTP API and the bodies of its responses.
 //!
-//! View types are tolerant: absent fields have defaults, unknown fields are ignored, so that a page never fails because the API
-//! has learned something new.
+//! The bodies are the gateway's own types. Those about runs are [`run_views`]: tolerant shapes of what pages show of them.
 
 mod client;
-mod cluster_views;
 mod failure;
 mod run_views;
-mod views;
+
+pub(crate) use toolyard_gateway::responses::{
+    AgentDefinition, AgentList, AuditLogRecord, AuditLogVerification, AuditPage, CallStatistics,
+    ClusterMemberState, ClusterReport, ClusterWorker, ClusterWorkerGroup, HeldTool, ImportReport,
+    ImportState, ImportableServer, Overview, ServerDetails, ServerList, ServerView, SettingOrigin,
+    SettingValue, SettingsReport, StatisticsList, ToolCallResult, ToolDetails, ToolList, ToolView,
+    WorkerGroupState,
+};
 
 pub(crate) use client::ApiClient;
-pub(crate) use cluster_views::*;
 pub(crate) use failure::ApiFailure;
 pub(crate) use run_views::*;
-pub(crate) use views::*;

@@ -1,9 +1,9 @@
-//! The shapes of the API's answers about one run.
+//! The shapes of the API's answers about runs and approvals, as far as pages show them.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{ArgumentsView, PendingApproval};
+use crate::format::pretty_json;
 
 /// `GET /runs/ID`.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -100,9 +100,66 @@ pub(crate) struct EventLog {
     pub(crate) events: Vec<Value>,
 }
 
-/// `POST /runs`.
+/// `GET /runs`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct StartedRun {
+pub(crate) struct RunList {
+    pub(crate) runs: Vec<ListedRun>,
+    pub(crate) next: Option<String>,
+}
+
+/// A run in a list.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ListedRun {
     pub(crate) run: String,
+    pub(crate) state: String,
+    pub(crate) agent: Option<String>,
+    pub(crate) question: Option<String>,
+    /// `None` for runs without a conversation, and for those of older versions.
+    pub(crate) conversation: Option<String>,
+    pub(crate) created_at: i64,
+    pub(crate) pending_approvals: u64,
+}
+
+/// `GET /approvals`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ApprovalList {
+    pub(crate) approvals: Vec<PendingApproval>,
+}
+
+/// A tool call that waits for approval.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct PendingApproval {
+    pub(crate) approval: i64,
+    pub(crate) run: String,
+    pub(crate) step: Option<String>,
+    pub(crate) tool: Option<String>,
+    pub(crate) source: Option<String>,
+    /// One line of English with tool, source, effects, arguments and notes.
+    pub(crate) text: String,
+    /// `None` for runs of older versions, which have no arguments either.
+    pub(crate) effects: Option<String>,
+    #[serde(flatten)]
+    pub(crate) arguments: ArgumentsView,
+    pub(crate) notes: Vec<String>,
+    pub(crate) requested_at: i64,
+}
+
+/// The arguments of a call.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ArgumentsView {
+    arguments: Option<Value>,
+    /// The arguments as text, in place of `arguments`, if they were shortened or have hidden characters; these are escaped.
+    arguments_text: Option<String>,
+}
+
+impl ArgumentsView {
+    /// JSON with indentation, or the text as it is; `None` if the API has no arguments.
+    pub(crate) fn shown(&self) -> Option<String> {
+        self.arguments.as_ref().map(pretty_json).or_else(|| self.arguments_text.clone())
+    }
 }

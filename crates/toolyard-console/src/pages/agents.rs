@@ -9,10 +9,10 @@ use axum::{
 };
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use toolyard_core::escape_unsafe;
+use toolyard_core::{AgentOrigin, escape_unsafe};
 
 use crate::{
-    api::{AgentList, AgentView, ApiFailure},
+    api::{AgentDefinition, AgentList, ApiFailure},
     form_fields::{FormFields, SignedForm},
     format::{pretty_json, url_encode},
     forms::{AgentForm, LimitField},
@@ -36,10 +36,10 @@ struct AgentsPage {
 }
 
 struct AgentRow {
-    agent: AgentView,
+    agent: AgentDefinition,
     path: String,
     tools: String,
-    origin: String,
+    origin: &'static str,
 }
 
 #[derive(Template)]
@@ -81,7 +81,7 @@ async fn list(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
 }
 
 impl AgentRow {
-    fn of(agent: AgentView, text: &AgentsText) -> Self {
+    fn of(agent: AgentDefinition, text: &AgentsText) -> Self {
         let tools =
             agent.config.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let names: Vec<&str> = tools.iter().filter_map(Value::as_str).take(6).collect();
@@ -89,7 +89,7 @@ impl AgentRow {
         Self {
             path: format!("{LIST_PATH}/{}", url_encode(&agent.name)),
             tools: if tools.is_empty() { text.all_tools.to_owned() } else { names.join(", ") + more },
-            origin: text.origin_name(&agent.origin),
+            origin: text.origin_name(agent.origin),
             agent,
         }
     }
@@ -110,7 +110,11 @@ async fn show(State(state): State<ConsoleState>, visitor: Visitor, Path(name): P
 }
 
 /// The agent for display: hidden characters are visible.
-async fn read_agent(state: &ConsoleState, visitor: &Visitor, name: &str) -> Result<AgentView, ApiFailure> {
+async fn read_agent(
+    state: &ConsoleState,
+    visitor: &Visitor,
+    name: &str,
+) -> Result<AgentDefinition, ApiFailure> {
     state.api.get(visitor.role(), &format!("/agents/{}", url_encode(name))).await
 }
 
@@ -118,7 +122,7 @@ fn render_form(
     visitor: &Visitor,
     status: StatusCode,
     form: AgentForm,
-    agent: Option<&AgentView>,
+    agent: Option<&AgentDefinition>,
     notice: Option<Notice>,
 ) -> Response {
     let text = AgentsText::of(visitor.language());
@@ -133,7 +137,7 @@ fn render_form(
             notice,
             form,
             is_new: agent.is_none(),
-            is_stored: agent.is_none_or(|agent| agent.origin == "store"),
+            is_stored: agent.is_none_or(|agent| agent.origin == AgentOrigin::Store),
             path,
             config: agent
                 .map(|agent| escape_unsafe(&pretty_json(&agent.config)).into_owned())
@@ -150,14 +154,19 @@ async fn add(State(state): State<ConsoleState>, form: SignedForm) -> Response {
 async fn replace(State(state): State<ConsoleState>, Path(name): Path<String>, form: SignedForm) -> Response {
     let path = format!("/agents/{}", url_encode(&name));
     // What the person did not touch is written back as it is.
-    match state.api.get_verbatim::<AgentView>(form.visitor.role(), &path).await {
+    match state.api.get_verbatim::<AgentDefinition>(form.visitor.role(), &path).await {
         Ok(agent) => save(&state, &form, &name, Some(&agent)).await,
         Err(failure) => render_failure(&form.visitor, Section::Agents, &failure),
     }
 }
 
 /// Adds or replaces an agent; on failure, shows the form again with what was entered.
-async fn save(state: &ConsoleState, form: &SignedForm, name: &str, agent: Option<&AgentView>) -> Response {
+async fn save(
+    state: &ConsoleState,
+    form: &SignedForm,
+    name: &str,
+    agent: Option<&AgentDefinition>,
+) -> Response {
     let visitor = &form.visitor;
     let entered = AgentForm::read(name, &form.fields);
     let config = match entered.config(agent.map_or(&Value::Null, |agent| &agent.config)) {

@@ -27,7 +27,7 @@ struct ApprovalsPage {
     /// How many there are besides.
     more: Option<String>,
     /// Servers with tools that await approval: name, path and number of tools.
-    servers: Vec<(String, String, u64)>,
+    servers: Vec<(String, String, usize)>,
 }
 
 pub(super) fn routes() -> Router<ConsoleState> {

@@ -4,7 +4,7 @@ use askama::Template;
 use axum::{Router, extract::State, response::Response, routing::get};
 
 use crate::{
-    api::{AuditRecord, AuditRecords, AuditVerification},
+    api::{AuditLogRecord, AuditLogVerification, AuditPage as RecordsPage},
     form_fields::FormFields,
     format::{duration, rfc3339, time, url_encode},
     page::{Notice, Page, Pager, Section, render, render_failure},
@@ -30,7 +30,7 @@ struct AuditPage {
 }
 
 struct AuditRow {
-    record: AuditRecord,
+    record: AuditLogRecord,
     datetime: String,
     recorded: String,
     duration: String,
@@ -54,13 +54,13 @@ async fn list(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
     if !after.is_empty() {
         path = format!("{path}&after={}", url_encode(after));
     }
-    let records = match state.api.get_if_offered::<AuditRecords>(visitor.role(), &path).await {
+    let records = match state.api.get_if_offered::<RecordsPage>(visitor.role(), &path).await {
         Ok(records) => records,
         Err(failure) => return render_failure(&visitor, Section::Audit, &failure),
     };
     let (mut notice, mut head) = (None, None);
     if parameters.find("verify").is_some() && records.is_some() {
-        match state.api.get::<AuditVerification>(visitor.role(), "/audit/verify").await {
+        match state.api.get::<AuditLogVerification>(visitor.role(), "/audit/verify").await {
             Ok(verification) => {
                 notice = Some(verification_notice(&verification, text));
                 head = verification.head.filter(|_| verification.intact);
@@ -76,7 +76,7 @@ async fn list(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
     render(&AuditPage { page, text, notice, head, rows, pager })
 }
 
-fn verification_notice(verification: &AuditVerification, text: &AuditText) -> Notice {
+fn verification_notice(verification: &AuditLogVerification, text: &AuditText) -> Notice {
     let lost = verification.lost.filter(|lost| *lost > 0).map(|lost| fill(text.lost, lost));
     if verification.intact {
         let records = verification.records.unwrap_or_default();
@@ -91,7 +91,7 @@ fn verification_notice(verification: &AuditVerification, text: &AuditText) -> No
 }
 
 impl AuditRow {
-    fn of(record: AuditRecord, text: &AuditText) -> Self {
+    fn of(record: AuditLogRecord, text: &AuditText) -> Self {
         Self {
             outcome: text.outcome_name(&record.outcome),
             has_known_outcome: text.known_outcome(&record.outcome).is_some(),

@@ -10,14 +10,14 @@ use axum::{
     routing::get,
 };
 use http::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     approval_card::ReturnTo,
     run::{GraphModel, RunModel, RunState, page_start},
 };
 use crate::{
-    api::{AgentList, AgentView, ApiFailure, ListedRun, RunDetails, RunList, StartedRun},
+    api::{AgentDefinition, AgentList, ApiFailure, ListedRun, RunDetails, RunList},
     form_fields::{FormFields, SignedForm},
     format::{shorten, url_encode},
     page::{Page, Section, fragment_response, page_response, render_failure},
@@ -83,7 +83,7 @@ impl ChatContent {
 
 /// The agents, and what is there of earlier conversations.
 struct ChatOffer {
-    agents: Vec<AgentView>,
+    agents: Vec<AgentDefinition>,
     agent: String,
     conversations: Vec<ConversationEntry>,
     content: ChatContent,
@@ -236,7 +236,7 @@ async fn ask(State(console): State<ConsoleState>, form: SignedForm) -> Response 
             }
         }
     }
-    match console.api.post::<StartedRun>(form.visitor.role(), "/runs", &body).await {
+    match console.api.post::<Value>(form.visitor.role(), "/runs", &body).await {
         Ok(_) => {
             Redirect::to(&format!("/console/chat?conversation={}", url_encode(&conversation))).into_response()
         }

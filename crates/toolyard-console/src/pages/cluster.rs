@@ -6,8 +6,8 @@ use askama::Template;
 use axum::{Router, extract::State, response::Response, routing::get};
 
 use crate::{
-    api::{ClusterView, WorkerGroupView, WorkerView},
-    format::{shorten, url_encode},
+    api::{ClusterMemberState, ClusterReport, ClusterWorker, ClusterWorkerGroup, WorkerGroupState},
+    format::shorten,
     page::{Page, Section, render, render_failure},
     request_context::Visitor,
     router::ConsoleState,
@@ -31,9 +31,9 @@ struct ClusterPage {
 
 /// The cluster, as much of it as fits on a page.
 struct ClusterContent {
-    cluster: ClusterView,
+    cluster: ClusterReport,
     /// Each process with the name of its group.
-    workers: Vec<(String, WorkerView)>,
+    workers: Vec<(String, ClusterWorker)>,
     /// The names of the gateways by their processes, and how many sessions they own.
     owners: HashMap<String, (String, u64)>,
     // What is not shown.
@@ -49,7 +49,7 @@ pub(super) fn routes() -> Router<ConsoleState> {
 
 async fn show(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
     let text = ClusterText::of(visitor.language());
-    let cluster = match state.api.get_if_offered::<ClusterView>(visitor.role(), "/cluster").await {
+    let cluster = match state.api.get_if_offered::<ClusterReport>(visitor.role(), "/cluster").await {
         Ok(cluster) => cluster,
         Err(failure) => return render_failure(&visitor, Section::Servers, &failure),
     };
@@ -60,16 +60,17 @@ async fn show(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
 }
 
 /// What other pages say of a cluster in one line.
-pub(super) fn summary(cluster: &ClusterView, text: &ClusterText) -> String {
-    let gateways = cluster.gateways.iter().filter(|gateway| gateway.state == "seen").count();
+pub(super) fn summary(cluster: &ClusterReport, text: &ClusterText) -> String {
+    let gateways =
+        cluster.gateways.iter().filter(|gateway| gateway.state == ClusterMemberState::Seen).count();
     let workers = cluster.workers.iter().flat_map(|group| &group.processes);
-    let workers = workers.filter(|worker| worker.state == "seen").count();
+    let workers = workers.filter(|worker| worker.state == ClusterMemberState::Seen).count();
     format!("{} · {}", fill(text.summary_gateways, gateways), fill(text.summary_workers, workers))
 }
 
 impl ClusterContent {
-    fn of(mut cluster: ClusterView, text: &ClusterText) -> Self {
-        let mut workers: Vec<(String, WorkerView)> = cluster
+    fn of(mut cluster: ClusterReport, text: &ClusterText) -> Self {
+        let mut workers: Vec<(String, ClusterWorker)> = cluster
             .workers
             .iter()
             .flat_map(|group| group.processes.iter().map(|worker| (group.name.clone(), worker.clone())))
@@ -105,30 +106,22 @@ impl ClusterContent {
     }
 }
 
-impl WorkerGroupView {
-    fn running_processes(&self) -> usize {
-        self.processes.iter().filter(|worker| worker.state == "seen").count()
-    }
-
-    fn tools_path(&self) -> String {
-        format!("/console/tools?source={}", url_encode(&self.source))
-    }
-
-    /// The names of some tools that await approval.
-    fn held_names(&self) -> String {
-        let held = self.awaiting_approval.iter().take(MAX_HELD_NAMES);
-        let names: Vec<_> = held.map(|held| shorten(&held.tool, MAX_NAME_CHARS)).collect();
-        names.join(", ")
-    }
+fn running_processes(group: &ClusterWorkerGroup) -> usize {
+    group.processes.iter().filter(|worker| worker.state == ClusterMemberState::Seen).count()
 }
 
-impl WorkerView {
-    fn calls(&self) -> String {
-        match (self.running_calls, self.concurrency) {
-            (Some(running), Some(limit)) => format!("{running} / {limit}"),
-            (None, Some(limit)) => format!("– / {limit}"),
-            (_, None) => "–".to_owned(),
-        }
+/// The names of some tools that await approval.
+fn held_names(group: &ClusterWorkerGroup) -> String {
+    let held = group.awaiting_approval.iter().take(MAX_HELD_NAMES);
+    let names: Vec<_> = held.map(|held| shorten(&held.tool, MAX_NAME_CHARS)).collect();
+    names.join(", ")
+}
+
+fn running_calls(worker: &ClusterWorker) -> String {
+    match (worker.running_calls, worker.concurrency) {
+        (Some(running), Some(limit)) => format!("{running} / {limit}"),
+        (None, Some(limit)) => format!("– / {limit}"),
+        (_, None) => "–".to_owned(),
     }
 }
 
@@ -139,13 +132,20 @@ fn limit<T>(rows: &mut Vec<T>, text: &ClusterText) -> Option<String> {
     (more > 0).then(|| fill(text.more, more))
 }
 
-/// The class that colours the state of a process or group.
-fn state_class(state: &str) -> &'static str {
+/// The class that colours the state of a process.
+fn member_class(state: &ClusterMemberState) -> &'static str {
     match state {
-        "seen" | "available" => "state-ready",
-        "leaving" | "no_process" => "state-degraded",
-        "lost" => "state-down",
-        _ => "state-idle",
+        ClusterMemberState::Seen => "state-ready",
+        ClusterMemberState::Leaving => "state-degraded",
+        ClusterMemberState::Lost => "state-down",
+    }
+}
+
+/// The class that colours the state of a group.
+fn group_class(state: &WorkerGroupState) -> &'static str {
+    match state {
+        WorkerGroupState::Available => "state-ready",
+        WorkerGroupState::NoProcess => "state-degraded",
     }
 }
 

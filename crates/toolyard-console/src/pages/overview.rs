@@ -4,7 +4,7 @@ use askama::Template;
 use axum::{Router, extract::State, response::Response, routing::get};
 
 use crate::{
-    api::{ApiFailure, CallStatistics, OverviewView, RunList, ServerList, StatisticsList},
+    api::{ApiFailure, CallStatistics, Overview, RunList, ServerList, StatisticsList},
     format::{count, duration, percent},
     page::{Notice, Page, PartFailures, Section, fragment_response, page_response},
     pages::{
@@ -116,7 +116,7 @@ async fn load(state: &ConsoleState, visitor: &Visitor) -> Result<OverviewContent
     let text = OverviewText::of(language);
     let servers: ServerList = state.api.get(role, "/servers").await?;
     let mut failures = PartFailures::default();
-    let overview = failures.keep(state.api.get_if_offered::<OverviewView>(role, "/overview").await);
+    let overview = failures.keep(state.api.get_if_offered::<Overview>(role, "/overview").await);
     let statistics: StatisticsList = failures.keep(state.api.get(role, "/statistics").await);
     let runs_path = format!("/runs?limit={MAX_RECENT_RUNS}");
     let runs = failures.keep(state.api.get_if_offered::<RunList>(role, &runs_path).await);
@@ -151,9 +151,9 @@ fn top_tools(mut statistics: Vec<CallStatistics>, text: &OverviewText) -> Vec<To
 }
 
 impl Activity {
-    fn of(overview: &OverviewView, text: &OverviewText) -> Self {
+    fn of(overview: &Overview, text: &OverviewText) -> Self {
         let latest = overview.calls_per_minute.last().copied().unwrap_or_default();
-        let hourly_failures: f64 = overview.failures_per_minute.iter().sum();
+        let hourly_failures: u64 = overview.failures_per_minute.iter().sum();
         let rounded = |milliseconds: Option<f64>| match milliseconds {
             Some(milliseconds) => format_milliseconds(milliseconds),
             None => "–".to_owned(),
@@ -162,10 +162,10 @@ impl Activity {
         let tokens_note = fill(text.tokens_note, count(overview.tokens.input));
         Self {
             uptime: fill(text.uptime, duration(overview.uptime_ms)),
-            calls: format!("{latest:.0}"),
+            calls: latest.to_string(),
             calls_note: fill(text.calls_note, count(overview.calls_total)),
             calls_line: Line::of(&overview.calls_per_minute, text.calls_hour),
-            failures: format!("{hourly_failures:.0}"),
+            failures: count(hourly_failures),
             failures_line: Line::of(&overview.failures_per_minute, text.failures_hour),
             latency: rounded(overview.p50_ms),
             latency_note: fill(text.latency_note, rounded(overview.p95_ms)),
@@ -180,15 +180,14 @@ impl Activity {
 }
 
 impl Line {
-    fn of(values: &[f64], title: &str) -> Self {
-        let drawable = |value: f64| if value.is_finite() { value.clamp(0.0, 1e15) } else { 0.0 };
-        let highest = values.iter().copied().map(drawable).fold(1.0, f64::max);
+    fn of(values: &[u64], title: &str) -> Self {
+        let highest = values.iter().copied().max().unwrap_or_default().max(1) as f64;
         let step = 118.0 / values.len().saturating_sub(1).max(1) as f64;
-        let point = |(index, value): (usize, &f64)| {
-            format!("{:.1},{:.1}", 1.0 + step * index as f64, 30.0 - 28.0 * drawable(*value) / highest)
+        let point = |(index, value): (usize, &u64)| {
+            format!("{:.1},{:.1}", 1.0 + step * index as f64, 30.0 - 28.0 * *value as f64 / highest)
         };
         Self {
-            title: fill(title, format_args!("{:.0}", values.iter().sum::<f64>())),
+            title: fill(title, values.iter().copied().fold(0, u64::saturating_add)),
             points: values.iter().enumerate().map(point).collect::<Vec<_>>().join(" "),
         }
     }
@@ -206,10 +205,10 @@ mod tests {
 
     #[test]
     fn lines_are_drawn_of_any_numbers() {
-        let points = |values: &[f64]| Line::of(values, "{}").points;
-        assert_eq!(points(&[0.0, 4.0]), "1.0,30.0 119.0,2.0");
-        assert_eq!(points(&[f64::NAN, f64::INFINITY, -1.0]), "1.0,30.0 60.0,30.0 119.0,30.0");
+        let points = |values: &[u64]| Line::of(values, "{}").points;
+        assert_eq!(points(&[0, 4]), "1.0,30.0 119.0,2.0");
+        assert_eq!(points(&[0, 0, 0]), "1.0,30.0 60.0,30.0 119.0,30.0");
         assert_eq!(points(&[]), "");
-        assert_eq!(Line::of(&[1.0, 2.0], "{} calls").title, "3 calls");
+        assert_eq!(Line::of(&[1, 2], "{} calls").title, "3 calls");
     }
 }

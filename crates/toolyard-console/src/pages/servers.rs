@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::cluster;
 use crate::{
-    api::{ApiFailure, ClusterView, HeldTool, ServerDetails, ServerList, ServerView},
+    api::{ApiFailure, ClusterReport, HeldTool, ServerDetails, ServerList, ServerView},
     form_fields::{FormFields, SignedForm},
     format::{shorten, url_encode},
     page::{Notice, Page, Pager, PartFailures, Section, render_failure, render_with},
@@ -163,7 +163,7 @@ async fn render_list(
     let cluster = failures.keep(state.api.get_if_offered(visitor.role(), "/cluster?sessions=false").await);
     let cluster_text = ClusterText::of(visitor.language());
     let cluster =
-        cluster.map(|cluster: ClusterView| (cluster_text.title, cluster::summary(&cluster, cluster_text)));
+        cluster.map(|cluster: ClusterReport| (cluster_text.title, cluster::summary(&cluster, cluster_text)));
     let query = FormFields::parse(visitor.context.query.as_bytes());
     let start: usize = query.get("from").parse().unwrap_or_default();
     let end = start.saturating_add(SERVERS_PER_PAGE);
@@ -265,8 +265,8 @@ impl HeldToolView {
             value: format!("{} {}", tool.definition, tool.name),
             difference: tool.difference.join("\n"),
             whole: match tool.whole {
-                Value::Null => String::new(),
-                whole => serde_json::to_string_pretty(&whole).unwrap_or_default(),
+                None => String::new(),
+                Some(whole) => serde_json::to_string_pretty(&whole).unwrap_or_default(),
             },
             name: tool.name,
             kind: if tool.difference.is_empty() { text.held_new } else { text.held_changed },

@@ -5,7 +5,7 @@ use axum::{Router, extract::State, response::Response, routing::get};
 use serde_json::Value;
 
 use crate::{
-    api::{SettingView, SettingsView},
+    api::{SettingOrigin, SettingValue, SettingsReport},
     form_fields::FormFields,
     format::shorten,
     page::{Page, Pager, Section, render, render_failure},
@@ -30,9 +30,9 @@ struct SettingsPage {
 }
 
 struct SettingRow {
-    setting: SettingView,
+    setting: SettingValue,
     value: String,
-    origin: String,
+    origin: &'static str,
     is_default: bool,
 }
 
@@ -42,7 +42,7 @@ pub(super) fn routes() -> Router<ConsoleState> {
 
 async fn show(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
     let text = SettingsText::of(visitor.language());
-    let settings = match state.api.get_if_offered::<SettingsView>(visitor.role(), "/settings").await {
+    let settings = match state.api.get_if_offered::<SettingsReport>(visitor.role(), "/settings").await {
         Ok(settings) => settings,
         Err(failure) => return render_failure(&visitor, Section::Settings, &failure),
     };
@@ -51,9 +51,12 @@ async fn show(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
     let start: usize = query.get("from").parse().unwrap_or_default();
     let page = Page::new(&visitor, Section::Settings, text.title);
     let mut next = None;
-    let files = settings.as_ref().map(|settings| settings.files.iter().map(file_name).collect());
+    let files = settings.as_ref().map(|settings| settings.files.clone());
     let rows = settings.map(|settings| {
-        let shown = settings.values.into_iter().filter(|setting| shows_all || setting.origin != "default");
+        let shown = settings
+            .values
+            .into_iter()
+            .filter(|setting| shows_all || setting.origin != SettingOrigin::Default);
         let mut shown = shown.skip(start);
         let rows =
             shown.by_ref().take(VALUES_PER_PAGE).map(|setting| SettingRow::of(setting, text)).collect();
@@ -65,14 +68,8 @@ async fn show(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
     render(&SettingsPage { page, text, files: files.unwrap_or_default(), rows, shows_all, pager })
 }
 
-/// A file is its path, or an object with it.
-fn file_name(file: &Value) -> String {
-    let path = file.as_str().or_else(|| file.get("path")?.as_str());
-    path.map_or_else(|| file.to_string(), str::to_owned)
-}
-
 impl SettingRow {
-    fn of(setting: SettingView, text: &SettingsText) -> Self {
+    fn of(setting: SettingValue, text: &SettingsText) -> Self {
         let value = match &setting.value {
             _ if setting.secret => text.secret.to_owned(),
             Value::Null => "–".to_owned(),
@@ -81,8 +78,8 @@ impl SettingRow {
         };
         Self {
             value: shorten(&value, MAX_VALUE_CHARS).into_owned(),
-            origin: text.origin_name(&setting.origin),
-            is_default: setting.origin == "default",
+            origin: text.origin_name(setting.origin),
+            is_default: setting.origin == SettingOrigin::Default,
             setting,
         }
     }

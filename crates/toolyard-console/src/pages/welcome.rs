@@ -11,7 +11,7 @@ use http::StatusCode;
 use serde_json::json;
 
 use crate::{
-    api::{AgentList, ImportReport, ImportServer, RunList, ServerList},
+    api::{AgentList, ImportReport, ImportState, ImportableServer, RunList, ServerList},
     form_fields::{FormFields, SignedForm},
     format::{shorten, url_encode},
     page::{Notice, Page, PartFailures, Section, render_with},
@@ -37,7 +37,7 @@ struct WelcomePage {
 }
 
 struct ImportRow {
-    server: ImportServer,
+    server: ImportableServer,
     endpoint: String,
     clients: String,
     notes: String,
@@ -111,13 +111,18 @@ async fn import(State(state): State<ConsoleState>, form: SignedForm) -> Response
 }
 
 impl ImportRow {
-    fn of(server: ImportServer, text: &WelcomeText) -> Self {
+    fn of(server: ImportableServer, text: &WelcomeText) -> Self {
         Self {
             endpoint: shorten(&server.endpoint, MAX_ENDPOINT_CHARS).into_owned(),
             clients: server.clients.join(", "),
             notes: server.notes.join(" "),
-            is_new: server.state == "new",
-            state: text.named("state_", &server.state).unwrap_or_default(),
+            is_new: server.state == ImportState::New,
+            state: match server.state {
+                ImportState::New => "",
+                ImportState::Existing => text.state_existing,
+                ImportState::Conflicting => text.state_conflicting,
+                ImportState::Skipped => text.state_skipped,
+            },
             server,
         }
     }

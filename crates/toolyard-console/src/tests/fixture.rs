@@ -82,8 +82,8 @@ impl Fixture {
             let path = parts.uri.path_and_query().unwrap().to_string();
             let MarkedRole(role) = *parts.extensions.get::<MarkedRole>().expect("every request has a role");
             let (status, json) = answer(&parts.method, &path);
-            recorded.lock().unwrap().push((role, parts.method, path, body));
-            (status, json.to_string()).into_response()
+            recorded.lock().unwrap().push((role, parts.method, path.clone(), body));
+            (status, complete(&path, json).to_string()).into_response()
         });
         let config = ConsoleConfig {
             authorize: Arc::new(|extensions, role| {
@@ -183,11 +183,97 @@ pub(super) fn assert_harmless(body: &str, path: &str) {
     assert!(body.len() <= MAX_PAGE_BYTES, "{path} has {} bytes", body.len());
 }
 
+/// The answer of a fake API with the fields that it leaves out.
+pub(super) fn complete(path: &str, mut answer: Value) -> Value {
+    let path = path.split('?').next().unwrap().trim_start_matches("/api/v1/");
+    let segments: Vec<&str> = path.split('/').collect();
+    let fields = match segments[..] {
+        ["tools", _] => json!({"input_schema": {}, "capabilities": []}),
+        ["tools", _, "call"] => json!({"output": "", "is_error": false, "attempts": 1, "duration_ms": 1}),
+        ["servers", _, "details"] => {
+            json!({"endpoint": "", "awaiting_approval": [], "rejected": [], "log": []})
+        }
+        ["overview"] => {
+            json!({"uptime_ms": 1, "calls_per_minute": [], "failures_per_minute": [], "calls_total": 0,
+            "failures_total": 0, "tokens": {}, "runs": {"active": 0}, "servers": {}, "sources": [], "top_tools": []})
+        }
+        ["import"] => json!({"files": [], "servers": [], "settings_file": "", "written": false}),
+        ["settings"] => json!({"files": [], "values": []}),
+        ["cluster"] => json!({"nats_connected": true, "gateways": [], "workers": []}),
+        ["audit"] => json!({"records": []}),
+        [list] => json!({ list: [] }),
+        _ => json!({}),
+    };
+    add_missing(&mut answer, &fields);
+    if let [list @ ("tools" | "servers" | "agents"), _] = segments[..] {
+        add_missing(&mut answer, &entry_of(list));
+    }
+    add_missing_to_entries(&mut answer);
+    answer
+}
+
+/// The fields of an entry of a list.
+fn entry_of(list: &str) -> Value {
+    match list {
+        // Of the gateway, and of files of other clients.
+        "servers" => {
+            json!({"name": "", "state": "stopped", "transport": "stdio", "trusted": false, "tools": 0, "private_instances": 0,
+            "awaiting_approval": 0, "awaiting_approval_tools": [], "needs_sign_in": false, "endpoint": "", "clients": [], "notes": []})
+        }
+        "tools" => {
+            json!({"source": "native", "kind": "native", "description": "", "effect": "writes", "read_only": false,
+            "destructive": false, "idempotent": false, "denied": false})
+        }
+        "statistics" => {
+            json!({"tool": "", "source": "", "weighted_calls": 0.0, "weighted_failures": 0.0, "success_rate": 1.0,
+            "p50_ms": 0, "p95_ms": 0})
+        }
+        "agents" => json!({"description": "", "origin": "store", "config": {}}),
+        "values" => {
+            json!({"origin": "default", "value": null, "secret": false, "takes_effect_after_restart": false})
+        }
+        "gateways" => json!({"state": "seen", "is_this": false}),
+        "workers" => {
+            json!({"source": "", "state": "available", "trusted": false, "tools": 0, "awaiting_approval": [], "processes": []})
+        }
+        "processes" => json!({"state": "seen", "last_seen_at": 1}),
+        "sessions" => json!({"sessions": 1}),
+        "awaiting_approval" => json!({"name": "", "definition": "", "reason": "", "difference": []}),
+        "tokens" => json!({"input": 0, "output": 0}),
+        _ => json!({}),
+    }
+}
+
+fn add_missing_to_entries(value: &mut Value) {
+    for (name, field) in value.as_object_mut().into_iter().flatten() {
+        let entry = entry_of(name);
+        match field {
+            Value::Array(entries) => {
+                for item in entries.iter_mut().filter(|item| item.is_object()) {
+                    add_missing(item, &entry);
+                    add_missing_to_entries(item);
+                }
+            }
+            Value::Object(_) if ["statistics", "tokens"].contains(&name.as_str()) => {
+                add_missing(field, &entry)
+            }
+            _ => {}
+        }
+    }
+}
+
+fn add_missing(value: &mut Value, fields: &Value) {
+    let Some(object) = value.as_object_mut() else { return };
+    for (name, field) in fields.as_object().unwrap() {
+        object.entry(name).or_insert_with(|| field.clone());
+    }
+}
+
 /// An API in which every text is an attack.
 pub(super) fn hostile_api(method: &Method, path: &str) -> (StatusCode, Value) {
     let path = path.split('?').next().unwrap().strip_prefix("/api/v1").unwrap();
     let tool = json!({
-        "name": ATTACK, "source": ATTACK, "kind": ATTACK, "title": ATTACK, "description": ATTACK, "call_as": ATTACK, "open_world": true,
+        "name": ATTACK, "source": ATTACK, "kind": "mcp", "title": ATTACK, "description": ATTACK, "call_as": ATTACK, "open_world": true,
         "input_schema": {"type": "object", "required": [ATTACK], "properties": {
             ATTACK: {"type": "string", "description": ATTACK, "default": ATTACK}, "choice": {"enum": [ATTACK, 1]}, "json": {"type": "array", "default": [ATTACK]},
             "content": {"type": "string", "default": format!("</textarea>{ATTACK}")}, "flag": {"type": "boolean"}}},
@@ -225,7 +311,7 @@ pub(super) fn hostile_api(method: &Method, path: &str) -> (StatusCode, Value) {
         (_, "/approvals") => {
             json!({"approvals": [{"approval": 7, "run": ATTACK, "step": ATTACK, "tool": ATTACK, "source": ATTACK, "text": ATTACK, "requested_at": 1}]})
         }
-        (&Method::GET, "/agents") => json!({"agents": [agent, {"name": ATTACK, "origin": ATTACK}]}),
+        (&Method::GET, "/agents") => json!({"agents": [agent, {"name": ATTACK, "origin": "settings"}]}),
         (&Method::GET, "/agents/fixed") => {
             json!({"name": "fixed", "origin": "settings", "config": {ATTACK: ATTACK}})
         }
@@ -236,7 +322,7 @@ pub(super) fn hostile_api(method: &Method, path: &str) -> (StatusCode, Value) {
         }
         (_, "/audit/verify") => json!({"intact": true, "records": 9, "head": ATTACK}),
         (_, "/settings") => {
-            json!({"files": [ATTACK], "values": [{"key": ATTACK, "value": ATTACK, "origin": ATTACK, "file": ATTACK},
+            json!({"files": [ATTACK], "values": [{"key": ATTACK, "value": ATTACK, "origin": "file", "file": ATTACK},
             {"key": "serve.token", "value": "hunter2", "origin": "file", "secret": true}]})
         }
         (_, "/import") => {
@@ -258,9 +344,9 @@ pub(super) fn hostile_api(method: &Method, path: &str) -> (StatusCode, Value) {
 }
 
 fn hostile_cluster() -> Value {
-    let process = json!({"process": ATTACK, "name": ATTACK, "state": ATTACK, "last_seen_at": 5, "tools": 3, "concurrency": 4, "running_calls": 1});
+    let process = json!({"process": ATTACK, "name": ATTACK, "state": "lost", "last_seen_at": 5, "tools": 3, "concurrency": 4, "running_calls": 1});
     json!({"nats_connected": true, "sessions": [{"server": ATTACK, "gateway": ATTACK, "sessions": 2}],
-        "gateways": [{"process": ATTACK, "name": ATTACK, "version": ATTACK, "state": ATTACK, "is_this": true, "last_seen_at": 5}],
-        "workers": [{"name": ATTACK, "source": ATTACK, "state": ATTACK, "tools": 3, "problem": ATTACK,
+        "gateways": [{"process": ATTACK, "name": ATTACK, "version": ATTACK, "state": "leaving", "is_this": true, "last_seen_at": 5}],
+        "workers": [{"name": ATTACK, "source": ATTACK, "state": "no_process", "tools": 3, "problem": ATTACK,
             "awaiting_approval": [{"tool": ATTACK, "reason": ATTACK}], "processes": [process]}]})
 }

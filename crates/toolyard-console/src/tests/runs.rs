@@ -14,7 +14,7 @@ use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-use super::fixture::{ATTACK, assert_harmless};
+use super::fixture::{ATTACK, assert_harmless, complete};
 use crate::{Console, ConsoleConfig, OpenAccess};
 
 /// Marks a response of the API that must not be buffered.
@@ -51,6 +51,7 @@ impl Fixture {
             ([("x-accel-buffering", "no")], headers, Extension(StreamMark), body)
         };
         let agents = json!({"agents": [{"name": "assistant"}, {"name": ATTACK, "description": ATTACK}]});
+        let agents = complete("/api/v1/agents", agents);
         let resolved = json!({"resumed": true});
         let api = Router::new()
             .route("/api/v1/agents", get(move || async { Json(agents) }))

@@ -1,5 +1,7 @@
 //! Texts of the pages of agents.
 
+use toolyard_core::AgentOrigin;
+
 texts! { AgentsText by name {
     title: "Agents", "智能体";
     lead: "An agent plans, calls tools, verifies the results and answers. Its name is also its model name in the OpenAI API.", "智能体会制定计划、调用工具、校验结果并作答。其名称也是 OpenAI 兼容接口中的模型名。";
@@ -43,7 +45,11 @@ texts! { AgentsText by name {
 
 impl AgentsText {
     /// The name of where an agent is defined.
-    pub(crate) fn origin_name(&self, origin: &str) -> String {
-        self.named("origin_", origin).unwrap_or(origin).to_owned()
+    pub(crate) fn origin_name(&self, origin: AgentOrigin) -> &'static str {
+        match origin {
+            AgentOrigin::Settings => self.origin_settings,
+            AgentOrigin::Store => self.origin_store,
+            AgentOrigin::BuiltIn => self.origin_built_in,
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! Texts of the page of the cluster.
 
-texts! { ClusterText by name {
+use crate::api::{ClusterMemberState, WorkerGroupState};
+
+texts! { ClusterText {
     title: "Cluster", "集群";
     lead: "The gateways and workers of this cluster, as this gateway sees them.", "此网关所看到的集群网关与工作进程。";
     not_offered: "This gateway is in no cluster.", "此网关不属于任何集群。";
@@ -38,8 +40,20 @@ texts! { ClusterText by name {
 } }
 
 impl ClusterText {
-    /// The name of the state of a process or group.
-    pub(crate) fn state(&self, state: &str) -> String {
-        self.named("state_", state).unwrap_or(state).to_owned()
+    /// The name of the state of a process.
+    pub(crate) fn member_state(&self, state: &ClusterMemberState) -> &'static str {
+        match state {
+            ClusterMemberState::Seen => self.state_seen,
+            ClusterMemberState::Leaving => self.state_leaving,
+            ClusterMemberState::Lost => self.state_lost,
+        }
+    }
+
+    /// The name of the state of a group of workers.
+    pub(crate) fn group_state(&self, state: &WorkerGroupState) -> &'static str {
+        match state {
+            WorkerGroupState::Available => self.state_available,
+            WorkerGroupState::NoProcess => self.state_no_process,
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! Texts of the settings page.
 
-texts! { SettingsText by name {
+use crate::api::SettingOrigin;
+
+texts! { SettingsText {
     title: "Settings", "设置";
     lead: "The settings in effect, and where each value comes from. Edit them in the file; a running gateway reloads it.", "当前生效的设置及每个值的来源。请在文件中修改，运行中的网关会自动重新加载。";
     files: "Files", "文件";
@@ -11,7 +13,6 @@ texts! { SettingsText by name {
     origin_default: "default", "默认值";
     origin_file: "file", "文件";
     origin_command_line: "command line", "命令行";
-    origin_environment: "environment", "环境变量";
     secret: "hidden", "已隐藏";
     changed_only: "Only changed values", "仅显示已修改的值";
     none_changed: "Every setting has its default.", "所有设置均为默认值。";
@@ -24,7 +25,12 @@ texts! { SettingsText by name {
 
 impl SettingsText {
     /// The name of where a value comes from.
-    pub(crate) fn origin_name(&self, origin: &str) -> String {
-        self.named("origin_", origin).unwrap_or(origin).to_owned()
+    pub(crate) fn origin_name(&self, origin: SettingOrigin) -> &'static str {
+        match origin {
+            SettingOrigin::Default => self.origin_default,
+            SettingOrigin::File => self.origin_file,
+            SettingOrigin::Store => self.origin_store,
+            SettingOrigin::CommandLine => self.origin_command_line,
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Texts of the pages of tools.
 
+use toolyard_core::SourceKind;
+
 texts! { ToolsText by name {
     title: "Tools", "工具";
     lead: "Every tool of every source behind this gateway.", "此网关汇集的所有来源的全部工具。";
@@ -68,8 +70,12 @@ impl ToolsText {
         self.named("effect_", &effect.replace('-', "_")).unwrap_or(effect).to_owned()
     }
 
-    /// The name of the kind of a source; the word of the API if it is not known.
-    pub(crate) fn kind_name(&self, kind: &str) -> String {
-        self.named("kind_", kind).unwrap_or(kind).to_owned()
+    /// The name of the kind of a source.
+    pub(crate) fn kind_name(&self, kind: &SourceKind) -> &'static str {
+        match kind {
+            SourceKind::Native => self.kind_native,
+            SourceKind::Skill => self.kind_skill,
+            SourceKind::Mcp => self.kind_mcp,
+        }
     }
 }

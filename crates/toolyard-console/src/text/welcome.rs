@@ -1,6 +1,6 @@
 //! Texts of the first steps.
 
-texts! { WelcomeText by name {
+texts! { WelcomeText {
     title: "Get started", "开始使用";
     lead: "Import your MCP servers, connect your editor, make a first call and ask a first question.", "导入您的 MCP 服务器，连接编辑器，完成首次调用，提出第一个问题。";
     connect_heading: "Connect your editor", "连接您的编辑器";

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use toolyard_core::BoxFuture;
 use toolyard_telemetry::metrics::ClusterGauges;
 use utoipa::ToSchema;
@@ -17,7 +17,7 @@ pub trait ClusterProvider: Send + Sync + fmt::Debug {
 }
 
 /// The cluster as this gateway sees it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterReport {
     /// Whether this gateway is connected to NATS. Without a connection, it learns of no other process.
     pub nats_connected: bool,
@@ -30,7 +30,7 @@ pub struct ClusterReport {
 }
 
 /// A gateway of the cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterGateway {
     /// Its number in the cluster, which is another one after each start.
     pub process: String,
@@ -47,7 +47,7 @@ pub struct ClusterGateway {
 }
 
 /// Whether a process of the cluster answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClusterMemberState {
     /// It answered lately.
@@ -59,7 +59,7 @@ pub enum ClusterMemberState {
 }
 
 /// Whether a group of workers has processes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkerGroupState {
     /// A process serves its tools.
@@ -69,7 +69,7 @@ pub enum WorkerGroupState {
 }
 
 /// A group of workers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterWorkerGroup {
     /// Its name.
     pub name: String,
@@ -90,7 +90,7 @@ pub struct ClusterWorkerGroup {
 }
 
 /// A tool that awaits approval.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ToolAwaitingApproval {
     /// Its name.
     pub tool: String,
@@ -99,7 +99,7 @@ pub struct ToolAwaitingApproval {
 }
 
 /// A worker process.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterWorker {
     /// Its number in the cluster, which is another one after each start.
     pub process: String,
@@ -118,7 +118,7 @@ pub struct ClusterWorker {
 }
 
 /// The sessions with one server that one gateway owns.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterSessions {
     /// The server.
     pub server: String,

@@ -6,7 +6,7 @@ mod settings;
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolyard_core::{AgentOrigin, BoxFuture, SignInLink};
 use toolyard_mcp_client::config::McpServerConfig;
@@ -128,7 +128,7 @@ pub enum AdminError {
 }
 
 /// Calls of one tool of one source.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CallStatistics {
     /// The tool's name.
     pub tool: String,
@@ -162,7 +162,7 @@ pub struct AuditSelection {
 }
 
 /// One record of the audit log. Arguments and results are there as hashes only.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AuditLogRecord {
     /// Position in the chain, from 1.
     pub number: i64,
@@ -189,7 +189,7 @@ pub struct AuditLogRecord {
 }
 
 /// The result of verifying the audit log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AuditLogVerification {
     /// Whether every record is as it was written.
     pub intact: bool,
@@ -206,7 +206,7 @@ pub struct AuditLogVerification {
 }
 
 /// An agent and where it is defined.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AgentDefinition {
     /// Its name, which is also its model name under `/v1`.
     pub name: String,

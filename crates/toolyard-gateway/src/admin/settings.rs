@@ -72,7 +72,7 @@ pub struct ServerChange {
 }
 
 /// The MCP servers of other clients.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ImportReport {
     /// The files that were read.
     pub files: Vec<ClientConfigFile>,
@@ -85,7 +85,7 @@ pub struct ImportReport {
 }
 
 /// A configuration file of another client.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClientConfigFile {
     /// The client.
     pub client: String,
@@ -98,7 +98,7 @@ pub struct ClientConfigFile {
 }
 
 /// A server in a configuration file of another client.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ImportableServer {
     /// The name that it gets.
     pub name: String,
@@ -113,7 +113,7 @@ pub struct ImportableServer {
 }
 
 /// Whether a server can be imported.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ImportState {
     /// It can be added, or was.
@@ -127,7 +127,7 @@ pub enum ImportState {
 }
 
 /// The settings in effect.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SettingsReport {
     /// The settings files that were read, the operator's first.
     pub files: Vec<String>,
@@ -136,7 +136,7 @@ pub struct SettingsReport {
 }
 
 /// A setting and where its value comes from.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SettingValue {
     /// The path of the setting: `serve.surface`, `servers.files.args`.
     pub key: String,
@@ -154,7 +154,7 @@ pub struct SettingValue {
 }
 
 /// Where the value of a setting comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SettingOrigin {
     /// Nobody set it.

@@ -42,6 +42,15 @@ pub use self::trace::StartsNoTrace;
 pub(crate) use self::trace::traceparent;
 pub use self::{
     extract::{AuthenticatedCaller, OperatorAccess},
+    handlers::{
+        agents::AgentList,
+        audit::{AuditPage, StatisticsList},
+        overview::{Overview, Runs, SourceOverview, Tokens, ToolOverview},
+        server_changes::{HeldTool, ServerDetails},
+        servers::{ServerList, ServerView},
+        tool_calls::ToolCallResult,
+        tools::{ToolDetails, ToolList, ToolView},
+    },
     metrics::MetricsAccess,
 };
 use self::{

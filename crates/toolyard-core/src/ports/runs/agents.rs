@@ -5,12 +5,12 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{BoxFuture, RawJson, StorageError, unix_millis};
 
 /// Where an agent is defined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentOrigin {
     /// In the settings file, or by the application; it changes with them.

@@ -18,9 +18,11 @@ use crate::{
     },
 };
 
-#[derive(Debug, Serialize, ToSchema)]
-struct AgentList {
-    agents: Vec<AgentDefinition>,
+/// All agents.
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct AgentList {
+    /// By name.
+    pub agents: Vec<AgentDefinition>,
 }
 
 /// A new agent.

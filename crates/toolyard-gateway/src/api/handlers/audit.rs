@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use http::StatusCode;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -18,17 +18,20 @@ use crate::{
     },
 };
 
-#[derive(Debug, Serialize, ToSchema)]
-struct AuditPage {
+/// A page of the audit log.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct AuditPage {
     /// Newest first.
-    records: Vec<AuditLogRecord>,
+    pub records: Vec<AuditLogRecord>,
     /// To be given back as `after`; null if this is the last page.
-    next: Option<String>,
+    pub next: Option<String>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
-struct StatisticsList {
-    statistics: Vec<CallStatistics>,
+/// Calls by tool and source.
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct StatisticsList {
+    /// By tool and source.
+    pub statistics: Vec<CallStatistics>,
 }
 
 pub(in crate::api) fn routes() -> OpenApiRouter<ApiState> {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use axum::extract::State;
 use http::StatusCode;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use toolyard_hub::{BreakerState, SourceStatus};
 use toolyard_telemetry::metrics::{Activity, SourceActivity, ToolActivity};
 use utoipa::ToSchema;
@@ -20,81 +20,97 @@ use crate::{
 };
 
 /// The activity of this gateway since its start. Tool calls are those of all clients and agents.
-#[derive(Debug, Serialize, ToSchema)]
-struct Overview {
-    uptime_ms: u64,
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct Overview {
+    /// Time since the start.
+    pub uptime_ms: u64,
     /// Tool calls of each minute of the last hour, oldest first; the last one is the current minute.
-    calls_per_minute: Vec<u64>,
+    pub calls_per_minute: Vec<u64>,
     /// Those that failed.
-    failures_per_minute: Vec<u64>,
+    pub failures_per_minute: Vec<u64>,
     /// Median duration of the calls of the last five minutes; null without calls.
-    p50_ms: Option<f64>,
+    pub p50_ms: Option<f64>,
     /// 95th percentile of the same.
-    p95_ms: Option<f64>,
-    calls_total: u64,
-    failures_total: u64,
-    tokens: Tokens,
+    pub p95_ms: Option<f64>,
+    /// Tool calls since the start.
+    pub calls_total: u64,
+    /// Those that failed.
+    pub failures_total: u64,
+    /// Tokens of model calls since the start.
+    pub tokens: Tokens,
     /// Cost of model calls in the currency of the prices in the settings; null if no price is set.
-    cost: Option<f64>,
-    runs: Runs,
+    pub cost: Option<f64>,
+    /// Runs of agents.
+    pub runs: Runs,
     /// Number of upstream servers by state: `disabled`, `configured`, `stopped`, `starting`, `ready`, `degraded`, `stopping`,
     /// `down`.
-    servers: BTreeMap<&'static str, u64>,
+    pub servers: BTreeMap<String, u64>,
     /// By name.
-    sources: Vec<SourceOverview>,
+    pub sources: Vec<SourceOverview>,
     /// The tools that were called most, the most frequent first.
-    top_tools: Vec<ToolOverview>,
+    pub top_tools: Vec<ToolOverview>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
-struct Tokens {
-    input: u64,
-    output: u64,
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct Tokens {
+    /// Sent to models.
+    pub input: u64,
+    /// Received from models.
+    pub output: u64,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
-struct Runs {
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct Runs {
     /// Runs that this gateway drives.
-    active: u64,
+    pub active: u64,
     /// Runs of the store that wait for an approval; null if the store does not answer, or without agents.
-    waiting_for_approval: Option<u64>,
+    pub waiting_for_approval: Option<u64>,
     /// Approvals that they wait for.
-    pending_approvals: Option<u64>,
+    pub pending_approvals: Option<u64>,
 }
 
 /// A source of tools: `native`, a skill or an upstream server.
-#[derive(Debug, Serialize, ToSchema)]
-struct SourceOverview {
-    source: String,
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct SourceOverview {
+    /// Its name.
+    pub source: String,
     /// `native`, `skill` or `mcp`.
     #[schema(value_type = String)]
-    kind: toolyard_core::SourceKind,
+    pub kind: toolyard_core::SourceKind,
     /// The state of an upstream server; null for other sources.
-    state: Option<&'static str>,
+    pub state: Option<String>,
     /// Calls that are being executed.
-    in_flight: u64,
+    pub in_flight: u64,
     /// Calls that wait for their turn.
-    queued: u64,
+    pub queued: u64,
     /// State of its circuit breaker: `closed`, `half_open` or `open`.
-    breaker: &'static str,
+    pub breaker: String,
     /// Calls in the current minute or in the one before, whichever had more.
-    calls_last_minute: u64,
-    failures_last_minute: u64,
-    calls_last_hour: u64,
-    failures_last_hour: u64,
+    pub calls_last_minute: u64,
+    /// Those that failed.
+    pub failures_last_minute: u64,
+    /// Calls of the last hour.
+    pub calls_last_hour: u64,
+    /// Those that failed.
+    pub failures_last_hour: u64,
     /// Median duration of the calls of the last five minutes; null without calls.
-    p50_ms: Option<f64>,
+    pub p50_ms: Option<f64>,
     /// 95th percentile of the same.
-    p95_ms: Option<f64>,
+    pub p95_ms: Option<f64>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
-struct ToolOverview {
-    tool: String,
-    source: String,
-    calls: u64,
-    failures: u64,
-    mean_ms: f64,
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct ToolOverview {
+    /// Its name.
+    pub tool: String,
+    /// Its source.
+    pub source: String,
+    /// Calls since the start.
+    pub calls: u64,
+    /// Those that failed.
+    pub failures: u64,
+    /// Their mean duration.
+    pub mean_ms: f64,
 }
 
 pub(in crate::api) fn routes() -> OpenApiRouter<ApiState> {
@@ -130,14 +146,16 @@ async fn show_overview(State(state): State<ApiState>) -> ApiResult {
         waiting_for_approval: waiting.map(|waiting| waiting.runs),
         pending_approvals: waiting.map(|waiting| waiting.approvals),
     };
-    Ok(json_of(StatusCode::OK, &Overview::of(&activity, runs, state.servers_by_state(), sources)))
+    let servers = state.servers_by_state().into_iter().map(|(state, count)| (state.to_owned(), count));
+    let servers = servers.collect();
+    Ok(json_of(StatusCode::OK, &Overview::of(&activity, runs, servers, sources)))
 }
 
 impl Overview {
     fn of(
         activity: &Activity,
         runs: Runs,
-        servers: BTreeMap<&'static str, u64>,
+        servers: BTreeMap<String, u64>,
         sources: Vec<SourceOverview>,
     ) -> Self {
         Self {
@@ -165,14 +183,15 @@ impl SourceOverview {
         let count = |count: fn(&SourceActivity) -> u64| activity.map(count).unwrap_or_default();
         Self {
             kind: status.info.kind,
-            state,
+            state: state.map(str::to_owned),
             in_flight: status.calls_in_flight as u64,
             queued: status.calls_queued as u64,
             breaker: match status.breaker {
                 BreakerState::Closed => "closed",
                 BreakerState::HalfOpen => "half_open",
                 BreakerState::Open { .. } => "open",
-            },
+            }
+            .to_owned(),
             calls_last_minute: count(|activity| activity.calls_last_minute),
             failures_last_minute: count(|activity| activity.failures_last_minute),
             calls_last_hour: count(|activity| activity.calls_last_hour),

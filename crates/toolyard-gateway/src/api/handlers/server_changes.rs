@@ -29,32 +29,34 @@ use crate::{
 const MAX_LOG_LINES: usize = 200;
 
 /// What the operator decides on.
-#[derive(Debug, Serialize, ToSchema)]
-struct ServerDetails {
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct ServerDetails {
     /// Its command or address, without secrets.
-    endpoint: String,
+    pub endpoint: String,
     /// The server's instructions, truncated. Clients receive them if the server is trusted.
-    instructions: Option<String>,
+    pub instructions: Option<String>,
     /// Tools that cannot be called before the operator approves their definitions.
-    awaiting_approval: Vec<HeldTool>,
+    pub awaiting_approval: Vec<HeldTool>,
     /// Tools whose definitions are invalid, with the reasons.
-    rejected: Vec<String>,
+    pub rejected: Vec<String>,
     /// The latest lines that its program wrote to stderr.
-    log: Vec<String>,
+    pub log: Vec<String>,
 }
 
 /// A tool whose definition is new or changed.
-#[derive(Debug, Serialize, ToSchema)]
-struct HeldTool {
-    name: String,
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct HeldTool {
+    /// Its name.
+    pub name: String,
     /// The hash of the definition.
-    definition: String,
-    reason: String,
+    pub definition: String,
+    /// Why it awaits approval.
+    pub reason: String,
     /// How the definition differs from the approved one, as lines. Long values are shortened.
-    difference: Vec<String>,
+    pub difference: Vec<String>,
     /// The whole definition; null if it is not known any more.
     #[schema(value_type = Option<Object>)]
-    whole: Option<Value>,
+    pub whole: Option<Value>,
 }
 
 /// The definitions to approve, as they were shown.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use http::StatusCode;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use toolyard_core::redact;
 use toolyard_mcp_client::{
     ApprovedTool, ManagedServer, ServerState, ToolOffer,
@@ -29,29 +29,30 @@ const SIGN_IN_HINT: &str =
     "only HTTP servers have one; browsers must reach this gateway at `[serve] public_url`";
 
 /// An upstream MCP server.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ServerView {
-    name: String,
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct ServerView {
+    /// Its name.
+    pub name: String,
     /// `disabled`, `configured`, `stopped`, `starting`, `ready`, `degraded`, `stopping` or `down`.
-    state: &'static str,
+    pub state: String,
     /// `stdio`, `http` or `sse`.
-    transport: &'static str,
+    pub transport: String,
     /// Whether its declarations about the effects of its tools are believed.
-    trusted: bool,
+    pub trusted: bool,
     /// Number of tools that may be used.
-    tools: usize,
+    pub tools: usize,
     /// Number of instances that belong to one caller each.
-    private_instances: usize,
+    pub private_instances: usize,
     /// The MCP revision of its session, if it is connected.
-    revision: Option<&'static str>,
+    pub revision: Option<String>,
     /// What is wrong with the server or with some of its tools.
-    problem: Option<String>,
+    pub problem: Option<String>,
     /// Number of tools that await the operator's approval.
-    awaiting_approval: usize,
+    pub awaiting_approval: usize,
     /// Names of the tools that await approval.
-    awaiting_approval_tools: Vec<String>,
+    pub awaiting_approval_tools: Vec<String>,
     /// Whether the server refuses the operator's credentials, or that there are none.
-    needs_sign_in: bool,
+    pub needs_sign_in: bool,
 }
 
 /// A page at which the operator signs in to a server.
@@ -61,9 +62,10 @@ struct SignInPage {
     url: String,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
-struct ServerList {
-    servers: Vec<ServerView>,
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct ServerList {
+    /// By name.
+    pub servers: Vec<ServerView>,
 }
 
 pub(in crate::api) fn routes() -> OpenApiRouter<ApiState> {
@@ -130,18 +132,19 @@ impl ServerView {
         Self {
             needs_sign_in,
             name: config.id.to_string(),
-            state: state.label(),
+            state: state.label().to_owned(),
             transport: match &config.transport {
                 TransportConfig::Stdio { .. } => "stdio",
                 TransportConfig::Http { kind: HttpKind::Sse, .. } => "sse",
                 TransportConfig::Http { .. } => "http",
-            },
+            }
+            .to_owned(),
             trusted: config.trusted,
             tools: approvals.approved().iter().filter(|tool| is_offered(tool)).count(),
             awaiting_approval: approvals.quarantined.len(),
             awaiting_approval_tools: approvals.quarantined.iter().map(|tool| tool.name.clone()).collect(),
             private_instances: server.private_instances(),
-            revision: server.live_session().map(|session| session.revision()),
+            revision: server.live_session().map(|session| session.revision().to_owned()),
             problem: failure.or_else(|| approvals.problem_summary()).map(|text| redact(&text).into_owned()),
         }
     }

@@ -42,26 +42,27 @@ struct ToolCallBody {
 }
 
 /// The result of a call.
-#[derive(Debug, Serialize, ToSchema)]
-struct ToolCallResult {
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct ToolCallResult {
     /// The result as text. Images and other files are summarized in brackets.
-    output: String,
+    pub output: String,
     /// The same as JSON, if the tool provides it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    structured: Option<Value>,
+    pub structured: Option<Value>,
     /// Whether texts and lists in `structured` were shortened. The whole is at `GET /api/v1/results/RESULT_ID`.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    structured_truncated: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub structured_truncated: bool,
     /// Whether the tool reported a failure.
-    is_error: bool,
+    pub is_error: bool,
     /// The source that answered.
-    source: Option<String>,
+    pub source: Option<String>,
     /// The number of calls that were made, over all sources.
-    attempts: u32,
-    duration_ms: u64,
+    pub attempts: u32,
+    /// How long the call took.
+    pub duration_ms: u64,
     /// The whole result, if `output` is truncated: `GET /api/v1/results/RESULT_ID`, or the tool `read_result`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    result_id: Option<String>,
+    pub result_id: Option<String>,
 }
 
 pub(in crate::api) fn routes() -> OpenApiRouter<ApiState> {

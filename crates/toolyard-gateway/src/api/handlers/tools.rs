@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use http::StatusCode;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolyard_core::{CallerIdentity, DataOwner, RawJson};
 use toolyard_hub::{NameTarget, Snapshot, ToolCandidate, ToolHub};
@@ -26,55 +26,62 @@ use crate::{
 };
 
 /// A tool.
-#[derive(Debug, Serialize, ToSchema)]
-struct ToolView {
-    name: String,
-    source: String,
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct ToolView {
+    /// Its name.
+    pub name: String,
+    /// The source that it comes from.
+    pub source: String,
     /// `native`, `skill` or `mcp`.
     #[schema(value_type = String)]
-    kind: toolyard_core::SourceKind,
-    title: Option<String>,
-    description: String,
+    pub kind: toolyard_core::SourceKind,
+    /// A name for people.
+    pub title: Option<String>,
+    /// What it does.
+    pub description: String,
     /// `read-only`, `writes`, `idempotent` or `destructive`; `unverified` if neither a trusted source nor the operator declared it.
-    effect: &'static str,
+    pub effect: String,
     /// Whether it changes nothing.
-    read_only: bool,
+    pub read_only: bool,
     /// Whether it may destroy something.
-    destructive: bool,
+    pub destructive: bool,
     /// Whether calls can be repeated safely.
-    idempotent: bool,
+    pub idempotent: bool,
     /// Whether it passes its arguments to systems outside; null if nothing believable was declared.
-    open_world: Option<bool>,
+    pub open_world: Option<bool>,
     /// Whether the operator denies its calls.
-    denied: bool,
+    pub denied: bool,
     /// The name by which `POST /tools/NAME/call` and clients of the main endpoint call it; null if they cannot.
-    call_as: Option<String>,
+    pub call_as: Option<String>,
     /// Relevance, with `query` only; comparable within one response.
     #[serde(skip_serializing_if = "Option::is_none")]
-    score: Option<f32>,
+    pub score: Option<f32>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
-struct ToolList {
-    tools: Vec<ToolView>,
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct ToolList {
+    /// By name and source, or the most relevant one first.
+    pub tools: Vec<ToolView>,
     /// To be given back as `after`; null if this is the last page.
-    next: Option<String>,
+    pub next: Option<String>,
 }
 
 /// A tool with its schemas and statistics.
-#[derive(Debug, Serialize, ToSchema)]
-struct ToolDetails {
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct ToolDetails {
     #[serde(flatten)]
-    tool: ToolView,
+    /// As in the list.
+    pub tool: ToolView,
     /// JSON Schema of the arguments.
     #[schema(value_type = Object)]
-    input_schema: Value,
+    pub input_schema: Value,
     /// JSON Schema of structured results.
     #[schema(value_type = Option<Object>)]
-    output_schema: Option<Value>,
-    capabilities: Vec<String>,
+    pub output_schema: Option<Value>,
+    /// What it can be used for, in words of the hub.
+    pub capabilities: Vec<String>,
     /// Null if the tool was never called, if there is no store, or for callers with credentials of their own: it is of all callers.
-    statistics: Option<CallStatistics>,
+    pub statistics: Option<CallStatistics>,
 }
 
 pub(in crate::api) fn routes() -> OpenApiRouter<ApiState> {
@@ -247,7 +254,7 @@ impl ToolView {
             kind: tool.source.info.kind,
             title: spec.title.clone(),
             description: spec.description.clone(),
-            effect: hints.label(),
+            effect: hints.label().to_owned(),
             read_only: hints.read_only,
             destructive: hints.destructive,
             idempotent: hints.idempotent,
