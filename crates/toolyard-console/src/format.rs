@@ -14,6 +14,20 @@ pub(crate) fn url_encode(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }
 
+/// A path with the parameters that are not empty.
+pub(crate) fn with_query<'a>(path: &str, parameters: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let mut url = path.to_owned();
+    let mut separator = if path.contains('?') { '&' } else { '?' };
+    for (name, value) in parameters.into_iter().filter(|(_, value)| !value.is_empty()) {
+        url.push(separator);
+        url.push_str(&url_encode(name));
+        url.push('=');
+        url.push_str(&url_encode(value));
+        separator = '&';
+    }
+    url
+}
+
 /// Unix milliseconds as an RFC 3339 time in UTC, for `<time datetime>`; a script turns it into local time.
 pub(crate) fn rfc3339(milliseconds: i64) -> String {
     match Timestamp::from_millisecond(milliseconds) {

@@ -7,7 +7,7 @@ use http::StatusCode;
 use crate::{
     api::ApiFailure,
     assets,
-    format::url_encode,
+    format::with_query,
     request_context::{Theme, Visitor},
     session::Role,
     text::{CommonText, FailureText, Language, NavigationText},
@@ -129,23 +129,15 @@ impl Page {
 
     /// This page with one parameter of its query replaced.
     pub(crate) fn with_parameter(&self, name: &str, value: &str) -> String {
-        let url = self.without_parameter(name);
-        let separator = if url.contains('?') { '&' } else { '?' };
-        format!("{url}{separator}{name}={}", url_encode(value))
+        with_query(&self.without_parameter(name), [(name, value)])
     }
 
     /// This page without one parameter of its query, and without a one-time code.
     pub(crate) fn without_parameter(&self, name: &str) -> String {
         let kept =
             form_urlencoded::parse(self.query.as_bytes()).filter(|(key, _)| key != name && key != "code");
-        let mut url = self.path.clone();
-        for (index, (key, value)) in kept.enumerate() {
-            url.push(if index == 0 { '?' } else { '&' });
-            url.push_str(&url_encode(&key));
-            url.push('=');
-            url.push_str(&url_encode(&value));
-        }
-        url
+        let kept: Vec<_> = kept.collect();
+        with_query(&self.path, kept.iter().map(|(key, value)| (&**key, &**value)))
     }
 
     /// Links to this page in each language.

@@ -6,7 +6,7 @@ use axum::{Router, extract::State, response::Response, routing::get};
 use crate::{
     api::{AuditLogRecord, AuditLogVerification, AuditPage as RecordsPage},
     form_fields::FormFields,
-    format::{duration, rfc3339, time, url_encode},
+    format::{duration, rfc3339, time, with_query},
     page::{Notice, Page, Pager, Section, render, render_failure},
     request_context::Visitor,
     router::ConsoleState,
@@ -50,10 +50,7 @@ async fn list(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
     let text = AuditText::of(visitor.language());
     let parameters = FormFields::parse(visitor.context.query.as_bytes());
     let after = parameters.get("after");
-    let mut path = format!("/audit?limit={RECORDS_PER_PAGE}");
-    if !after.is_empty() {
-        path = format!("{path}&after={}", url_encode(after));
-    }
+    let path = with_query(&format!("/audit?limit={RECORDS_PER_PAGE}"), [("after", after)]);
     let records = match state.api.get_if_offered::<RecordsPage>(visitor.role(), &path).await {
         Ok(records) => records,
         Err(failure) => return render_failure(&visitor, Section::Audit, &failure),

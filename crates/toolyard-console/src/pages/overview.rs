@@ -5,7 +5,7 @@ use axum::{Router, extract::State, response::Response, routing::get};
 
 use crate::{
     api::{ApiFailure, CallStatistics, Overview, RunList, ServerList, StatisticsList},
-    format::{count, duration, percent},
+    format::{duration, percent},
     page::{Notice, Page, PartFailures, Section, fragment_response, page_response},
     pages::{
         runs::RunRow,
@@ -43,7 +43,9 @@ struct OverviewFragment {
 struct OverviewContent {
     pending_approvals: Option<u64>,
     /// None if the gateway does not count.
-    activity: Option<Activity>,
+    overview: Option<Overview>,
+    /// Runs that wait for an approval.
+    waiting: u64,
     servers: Vec<ServerRow>,
     /// Says how many healthy servers are not in the list.
     more_servers: Option<String>,
@@ -52,31 +54,6 @@ struct OverviewContent {
     runs: Option<Vec<RunRow>>,
     /// Says that parts could not be read.
     notice: Option<Notice>,
-}
-
-/// Numbers of the last hour and since the start.
-struct Activity {
-    uptime: String,
-    calls: String,
-    calls_note: String,
-    calls_line: Line,
-    failures: String,
-    failures_line: Line,
-    latency: String,
-    latency_note: String,
-    tokens: String,
-    tokens_note: String,
-    cost: Option<String>,
-    runs: String,
-    runs_note: String,
-    is_waiting: bool,
-}
-
-/// Numbers of the last hour as a line of 120 by 32 pixels.
-struct Line {
-    /// Says the sum of the numbers.
-    title: String,
-    points: String,
 }
 
 struct TopTool {
@@ -127,7 +104,11 @@ async fn load(state: &ConsoleState, visitor: &Visitor) -> Result<OverviewContent
     let servers = urgent.into_iter().take(MAX_SERVERS).chain(healthy.into_iter().take(MAX_HEALTHY_SERVERS));
     Ok(OverviewContent {
         pending_approvals: overview.as_ref().and_then(|overview| overview.runs.pending_approvals),
-        activity: overview.map(|overview| Activity::of(&overview, text)),
+        waiting: overview
+            .as_ref()
+            .and_then(|overview| overview.runs.waiting_for_approval)
+            .unwrap_or_default(),
+        overview,
         servers: servers.map(|server| ServerRow::of(server, servers_text)).collect(),
         more_servers: (hidden > 0).then(|| fill(text.more_servers, hidden)),
         top_tools: top_tools(statistics.statistics, text),
@@ -150,53 +131,33 @@ fn top_tools(mut statistics: Vec<CallStatistics>, text: &OverviewText) -> Vec<To
     statistics.into_iter().take(MAX_TOP_TOOLS).map(row).collect()
 }
 
-impl Activity {
-    fn of(overview: &Overview, text: &OverviewText) -> Self {
-        let latest = overview.calls_per_minute.last().copied().unwrap_or_default();
-        let hourly_failures: u64 = overview.failures_per_minute.iter().sum();
-        let rounded = |milliseconds: Option<f64>| match milliseconds {
-            Some(milliseconds) => format_milliseconds(milliseconds),
-            None => "–".to_owned(),
-        };
-        let waiting = overview.runs.waiting_for_approval.unwrap_or_default();
-        let tokens_note = fill(text.tokens_note, count(overview.tokens.input));
-        Self {
-            uptime: fill(text.uptime, duration(overview.uptime_ms)),
-            calls: latest.to_string(),
-            calls_note: fill(text.calls_note, count(overview.calls_total)),
-            calls_line: Line::of(&overview.calls_per_minute, text.calls_hour),
-            failures: count(hourly_failures),
-            failures_line: Line::of(&overview.failures_per_minute, text.failures_hour),
-            latency: rounded(overview.p50_ms),
-            latency_note: fill(text.latency_note, rounded(overview.p95_ms)),
-            tokens: count(overview.tokens.input.saturating_add(overview.tokens.output)),
-            tokens_note: fill(&tokens_note, count(overview.tokens.output)),
-            cost: overview.cost.map(|cost| format!("{cost:.2}")),
-            runs: count(overview.runs.active),
-            runs_note: if waiting == 0 { text.no_waiting.to_owned() } else { fill(text.waiting, waiting) },
-            is_waiting: waiting > 0,
-        }
-    }
+/// The sum of the numbers of an hour.
+fn sum(values: &[u64]) -> u64 {
+    values.iter().copied().fold(0, u64::saturating_add)
 }
 
-impl Line {
-    fn of(values: &[u64], title: &str) -> Self {
-        let highest = values.iter().copied().max().unwrap_or_default().max(1) as f64;
-        let step = 118.0 / values.len().saturating_sub(1).max(1) as f64;
-        let point = |(index, value): (usize, &u64)| {
-            format!("{:.1},{:.1}", 1.0 + step * index as f64, 30.0 - 28.0 * *value as f64 / highest)
-        };
-        Self {
-            title: fill(title, values.iter().copied().fold(0, u64::saturating_add)),
-            points: values.iter().enumerate().map(point).collect::<Vec<_>>().join(" "),
-        }
-    }
+/// Numbers as the points of a line of 120 by 32 pixels.
+fn points(values: &[u64]) -> String {
+    let highest = values.iter().copied().max().unwrap_or_default().max(1) as f64;
+    let step = 118.0 / values.len().saturating_sub(1).max(1) as f64;
+    let point = |(index, value): (usize, &u64)| {
+        format!("{:.1},{:.1}", 1.0 + step * index as f64, 30.0 - 28.0 * *value as f64 / highest)
+    };
+    values.iter().enumerate().map(point).collect::<Vec<_>>().join(" ")
 }
 
 /// A latency, with a digit after the point if it is short.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "such a cast saturates")]
-fn format_milliseconds(milliseconds: f64) -> String {
-    if milliseconds < 10.0 { format!("{milliseconds:.1} ms") } else { duration(milliseconds.round() as u64) }
+fn latency(milliseconds: &Option<f64>) -> String {
+    match *milliseconds {
+        Some(milliseconds) if milliseconds < 10.0 => format!("{milliseconds:.1} ms"),
+        Some(milliseconds) => duration(milliseconds.round() as u64),
+        None => "–".to_owned(),
+    }
+}
+
+fn cost(cost: &f64) -> String {
+    format!("{cost:.2}")
 }
 
 #[cfg(test)]
@@ -205,10 +166,8 @@ mod tests {
 
     #[test]
     fn lines_are_drawn_of_any_numbers() {
-        let points = |values: &[u64]| Line::of(values, "{}").points;
         assert_eq!(points(&[0, 4]), "1.0,30.0 119.0,2.0");
         assert_eq!(points(&[0, 0, 0]), "1.0,30.0 60.0,30.0 119.0,30.0");
         assert_eq!(points(&[]), "");
-        assert_eq!(Line::of(&[1, 2], "{} calls").title, "3 calls");
     }
 }

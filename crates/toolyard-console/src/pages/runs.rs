@@ -7,7 +7,7 @@ use super::run::RunState;
 use crate::{
     api::{AgentList, ListedRun, RunList},
     form_fields::FormFields,
-    format::{shorten, url_encode},
+    format::{shorten, url_encode, with_query},
     page::{Notice, Page, Pager, PartFailures, Section, render, render_failure},
     request_context::Visitor,
     router::ConsoleState,
@@ -36,19 +36,6 @@ impl RunsQuery {
         let fields = FormFields::parse(query.as_bytes());
         let [state, agent, after] = ["state", "agent", "after"].map(|name| fields.get(name).to_owned());
         Self { state: RunState::of_api(&state).name().to_owned(), agent, after }
-    }
-
-    /// The query without empty parameters.
-    fn with(state: &str, agent: &str, after: &str) -> String {
-        let parameters = [("state", state), ("agent", agent), ("after", after)];
-        let mut query = String::new();
-        for (name, value) in parameters.into_iter().filter(|(_, value)| !value.is_empty()) {
-            query.push(if query.is_empty() { '?' } else { '&' });
-            query.push_str(name);
-            query.push('=');
-            query.push_str(&url_encode(value));
-        }
-        query
     }
 }
 
@@ -88,9 +75,10 @@ struct RunsPage {
 async fn show(visitor: Visitor, State(console): State<ConsoleState>) -> Response {
     let text = RunsText::of(visitor.language());
     let query = RunsQuery::parse(&visitor.context.query);
-    let parameters = RunsQuery::with(&query.state, &query.agent, &query.after);
-    let separator = if parameters.is_empty() { '?' } else { '&' };
-    let path = format!("/runs{parameters}{separator}limit={RUNS_PER_PAGE}");
+    let path = with_query(
+        &format!("/runs?limit={RUNS_PER_PAGE}"),
+        [("state", query.state.as_str()), ("agent", &query.agent), ("after", &query.after)],
+    );
     let list = match console.api.get_if_offered::<RunList>(visitor.role(), &path).await {
         Ok(list) => list,
         Err(failure) => return render_failure(&visitor, Section::Runs, &failure),
@@ -99,7 +87,7 @@ async fn show(visitor: Visitor, State(console): State<ConsoleState>) -> Response
     let agents: AgentList = failures.keep(console.api.get(visitor.role(), "/agents").await);
     let filter = |state: &'static str, label| StateFilter {
         label,
-        query: format!("/console/runs{}", RunsQuery::with(state, &query.agent, "")),
+        query: with_query("/console/runs", [("state", state), ("agent", &query.agent)]),
         is_current: query.state == state,
     };
     let mut states = vec![filter("", text.all_states)];

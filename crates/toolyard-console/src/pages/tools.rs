@@ -8,7 +8,7 @@ use axum::{Router, extract::State, response::Response, routing::get};
 use crate::{
     api::{CallStatistics, ServerList, StatisticsList, ToolList, ToolView},
     form_fields::FormFields,
-    format::{percent, shorten, url_encode},
+    format::{percent, shorten, url_encode, with_query},
     page::{Notice, Page, Pager, PartFailures, Section, render, render_failure},
     request_context::Visitor,
     router::ConsoleState,
@@ -57,13 +57,11 @@ async fn list(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
     let parameters = FormFields::parse(visitor.context.query.as_bytes());
     let query = parameters.get("query").trim().to_owned();
     let source = parameters.get("source").to_owned();
-    let mut path = format!("/tools?limit={TOOLS_PER_PAGE}");
-    for (name, value) in [("query", query.as_str()), ("source", &source), ("after", parameters.get("after"))]
-    {
-        if !value.is_empty() && (name != "after" || query.is_empty()) {
-            path = format!("{path}&{name}={}", url_encode(value));
-        }
-    }
+    let after = if query.is_empty() { parameters.get("after") } else { "" };
+    let path = with_query(
+        &format!("/tools?limit={TOOLS_PER_PAGE}"),
+        [("query", query.as_str()), ("source", &source), ("after", after)],
+    );
     let tools: ToolList = match state.api.get(visitor.role(), &path).await {
         Ok(tools) => tools,
         Err(failure) => return render_failure(&visitor, Section::Tools, &failure),

@@ -3,14 +3,14 @@
 texts! { OverviewText {
     title: "Overview", "概览";
     uptime: "up for {}", "已运行 {}";
-    calls: "Calls a minute", "每分钟调用";
+    calls: "Calls of the last hour", "最近一小时调用";
     calls_note: "{} since the start", "启动以来共 {} 次";
     failures: "Failures", "失败";
     failures_note: "in the last hour", "最近一小时";
     latency: "Latency", "延迟";
     latency_note: "median · 95th percentile {}", "中位数 · 95 分位 {}";
-    tokens: "Tokens", "Token";
-    tokens_note: "{} in, {} out", "输入 {}，输出 {}";
+    tokens_in: "Input tokens", "输入 Token";
+    tokens_out: "output: {}", "输出：{}";
     cost: "Cost", "费用";
     cost_unknown: "no price is known", "未配置价格";
     runs: "Active runs", "进行中的运行";
