@@ -131,11 +131,11 @@ def check_roles(report: Report, gateway: ConsoleGateway, run_id: str) -> None:
     caller.session = sign_in_with_token(caller)
     report.add("a caller signs in with the access token", bool(caller.session) and caller.get("/").status == 200, "")
     report.add("a wrong token is refused", sign_in_with_token(Visitor(gateway.url), "wrong") is None, "")
-    forms = operator.forms(["/console/approvals", f"/console/runs/{run_id}", "/console/agents", "/console/add-agent", "/console/welcome", "/console/servers"])
+    forms = operator.forms(["/console/approvals", f"/console/runs/{run_id}", "/console/agents", "/console/add-agent", "/console/servers?import=1"])
     csrf = next(value for form in caller.forms(["/"]) for name, value in form.fields if name == "csrf")
     results = {}
     for form in forms:
-        if not re.search(r"approv|agent|import|server|welcome", form.action):
+        if not re.search(r"approv|agent|import|server", form.action):
             continue
         fields = {**pressed_first(form), "csrf": csrf}
         if "name" in fields:

@@ -12,7 +12,6 @@ export const SECTIONS = {
   agents: "/console/agents",
   audit: "/console/audit",
   settings: "/console/settings",
-  welcome: "/console/welcome",
 };
 
 /** The kind of a page: its path with names and ids replaced, and the names of its parameters. */

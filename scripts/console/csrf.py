@@ -13,7 +13,7 @@ from console.http_probe import Form, Visitor, sign_in
 from console.pages import PagesGateway
 from console.report import Report
 
-SECTIONS = ["/", *(f"/console/{name}" for name in ("chat", "tools", "servers", "runs", "approvals", "agents", "add-agent", "audit", "settings", "welcome"))]
+SECTIONS = ["/", *(f"/console/{name}" for name in ("chat", "tools", "servers", "runs", "approvals", "agents", "add-agent", "audit", "settings", "servers?import=1"))]
 #: What a site of somebody else's sends, and the status that refuses it.
 FORGERIES = {
     "no csrf field": {"drop": True},

@@ -6,15 +6,16 @@ const context = await openContext(cookies);
 const { page, probe } = await openProbedPage(context);
 const mainText = () => page.locator("main").innerText();
 
-await attempt("welcome", async () => {
+await attempt("first steps", async () => {
   await visit(page, "/");
   const path = new URL(page.url()).pathname;
-  const isLeading = path === "/console/welcome" || (await page.locator('main a[href^="/console/welcome"]').count()) > 0;
-  check("the overview without servers leads to the first steps", isLeading, path);
-  await visit(page, "/console/welcome");
+  const steps = await page.locator("main ol.steps > li").count();
+  check("the overview without servers has the first steps", steps === 4, `${steps} steps at ${path}`);
+  await page.locator('main ol.steps a[href^="/console/servers"]').first().click();
+  await page.waitForLoadState("load");
   const text = await mainText();
-  check("the first steps name the editor and its server", /cursor/i.test(text) && text.includes("time") && text.includes("mcp-server-time"), "");
-  await screenshot(page, "first-run-1-welcome");
+  check("the page of servers names the editor and its server", /cursor/i.test(text) && text.includes("time") && text.includes("mcp-server-time"), "");
+  await screenshot(page, "first-run-1-import");
 });
 
 await attempt("import", async () => {
@@ -27,11 +28,11 @@ await attempt("import", async () => {
 });
 
 await attempt("first call", async () => {
-  await visit(page, "/console/welcome");
+  await visit(page, "/console/servers");
   await until("tools are known", async () => (await api("GET", "/tools?source=time")).body.tools.length > 0, 30_000);
-  await visit(page, "/console/welcome");
+  await visit(page, "/console/servers");
   const link = page.locator('main a[href*="/console/tools"]').first();
-  check("the first steps lead to a tool", (await link.count()) > 0, (await link.count()) ? await link.getAttribute("href") : "");
+  check("the page of servers leads to its tools", (await link.count()) > 0, (await link.count()) ? await link.getAttribute("href") : "");
   await screenshot(page, "first-run-3-call");
   await link.click();
   await page.waitForLoadState("load");
@@ -48,9 +49,9 @@ await attempt("first call", async () => {
 });
 
 await attempt("first question", async () => {
-  await visit(page, "/console/welcome");
-  const link = page.locator('main a[href^="/console/chat"]').first();
-  check("the first steps lead to the chat", (await link.count()) > 0, "");
+  await visit(page, "/");
+  const link = page.locator('a[href^="/console/chat"]').first();
+  check("the overview leads to the chat", (await link.count()) > 0, "");
   if (await link.count()) await link.click();
   else await visit(page, "/console/chat");
   await page.waitForLoadState("load");

@@ -6,6 +6,7 @@ mod approvals;
 mod audit;
 mod chat;
 mod cluster;
+mod import_rows;
 mod overview;
 mod run;
 mod runs;
@@ -14,7 +15,6 @@ mod settings;
 mod sign_in;
 mod tool;
 mod tools;
-mod welcome;
 
 use axum::{
     Router,
@@ -49,7 +49,6 @@ pub(crate) fn routes() -> Router<ConsoleState> {
         .merge(sign_in::routes())
         .merge(tool::routes())
         .merge(tools::routes())
-        .merge(welcome::routes())
         .route("/console", get(async || Redirect::permanent("/")))
         .route("/console/", get(async || Redirect::permanent("/")))
         .fallback(unknown_page)

@@ -10,9 +10,12 @@ use axum::{
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::cluster;
+use super::{
+    cluster,
+    import_rows::{ImportRow, import_rows},
+};
 use crate::{
-    api::{ApiFailure, ClusterReport, HeldTool, ServerDetails, ServerList, ServerView},
+    api::{ApiFailure, ClusterReport, HeldTool, ImportReport, ServerDetails, ServerList, ServerView},
     form_fields::{FormFields, SignedForm},
     format::{shorten, url_encode},
     page::{Notice, Page, Pager, PartFailures, Section, render_failure, render_with},
@@ -40,6 +43,9 @@ struct ServersPage {
     notice: Option<Notice>,
     /// The name of the page of the cluster and a summary; none if the gateway is in no cluster.
     cluster: Option<(&'static str, String)>,
+    /// Servers of other clients, if the operator asks for them or there are no others.
+    importable: Option<Vec<ImportRow>>,
+    has_servers: bool,
 }
 
 #[derive(Template)]
@@ -137,6 +143,7 @@ fn has_only_held_tools(server: &ServerView) -> bool {
 pub(super) fn routes() -> Router<ConsoleState> {
     Router::new()
         .route("/console/servers", get(list).post(add))
+        .route("/console/import-servers", get(redirect_to_import).post(import))
         .route("/console/servers/{name}", get(show).post(run_action))
         .route("/console/servers/{name}/approve", get(redirect_to_server).post(approve))
         .route("/console/servers/{name}/sign-in", get(redirect_to_server).post(sign_in))
@@ -145,8 +152,9 @@ pub(super) fn routes() -> Router<ConsoleState> {
 async fn list(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
     let text = ServersText::of(visitor.language());
     let query = FormFields::parse(visitor.context.query.as_bytes());
-    let added = query.find("added").map(|_| Notice::success(text.saved));
-    render_list(&state, &visitor, text, (StatusCode::OK, added)).await
+    let added = query.find("added").map(|_| text.saved.to_owned());
+    let imported = query.find("imported").map(|names| fill(text.imported, names));
+    render_list(&state, &visitor, text, (StatusCode::OK, added.or(imported).map(Notice::success))).await
 }
 
 async fn render_list(
@@ -165,6 +173,14 @@ async fn render_list(
     let cluster =
         cluster.map(|cluster: ClusterReport| (cluster_text.title, cluster::summary(&cluster, cluster_text)));
     let query = FormFields::parse(visitor.context.query.as_bytes());
+    let has_servers = !servers.servers.is_empty();
+    let importable = match visitor.role() {
+        Role::Operator if !has_servers || query.find("import").is_some() => {
+            failures.keep(state.api.get_if_offered(visitor.role(), "/import").await)
+        }
+        _ => None,
+    };
+    let importable = importable.map(|report: ImportReport| import_rows(report, text));
     let start: usize = query.get("from").parse().unwrap_or_default();
     let end = start.saturating_add(SERVERS_PER_PAGE);
     let page = Page::new(visitor, Section::Servers, text.title);
@@ -173,7 +189,7 @@ async fn render_list(
     let shown = sort_by_urgency(servers.servers).into_iter().skip(start).take(SERVERS_PER_PAGE);
     let rows = shown.map(|server| ServerRow::of(server, text)).collect();
     let notice = notice.or_else(|| failures.notice(visitor.language()));
-    render_with(status, &ServersPage { page, text, rows, pager, notice, cluster })
+    render_with(status, &ServersPage { page, text, rows, pager, notice, cluster, importable, has_servers })
 }
 
 /// Sorts by urgency, then by name.
@@ -338,6 +354,32 @@ async fn add(State(state): State<ConsoleState>, form: SignedForm) -> Response {
             render_list(&state, &form.visitor, text, (failure.status, Some(notice))).await
         }
     }
+}
+
+/// Imports servers from the files of other clients.
+async fn import(State(state): State<ConsoleState>, form: SignedForm) -> Response {
+    let SignedForm { visitor, fields } = form;
+    let text = ServersText::of(visitor.language());
+    let names: Vec<&str> = fields.all("server").collect();
+    if names.is_empty() {
+        let notice = Notice::error(text.import_select);
+        return render_list(&state, &visitor, text, (StatusCode::BAD_REQUEST, Some(notice))).await;
+    }
+    let body = json!({ "servers": names });
+    match state.api.post::<ImportReport>(visitor.role(), "/import", &body).await {
+        Ok(_) => {
+            let names = url_encode(&names.join(", "));
+            Redirect::to(&format!("/console/servers?imported={names}")).into_response()
+        }
+        Err(failure) => {
+            let notice = Notice::failure(&failure, visitor.language());
+            render_list(&state, &visitor, text, (failure.status, Some(notice))).await
+        }
+    }
+}
+
+async fn redirect_to_import() -> Redirect {
+    Redirect::to("/console/servers?import=1")
 }
 
 /// The pages after these forms have no addresses of their own.

@@ -25,7 +25,7 @@ const PATHS: [&str; 20] = [
     "/console/audit?verify=1",
     "/console/settings?all=1",
     "/console/settings",
-    "/console/welcome",
+    "/console/servers?import=1",
     "/console/chat",
     "/console/%3Cscript%3Ealert(1)%3C/script%3E",
 ];
@@ -192,7 +192,7 @@ async fn pages_stay_small() {
         "/console/cluster",
         "/console/approvals",
         "/console/settings",
-        "/console/welcome",
+        "/console/servers?import=1",
     ] {
         let page = fixture.get(path, &session).await;
         assert_eq!(page.status, StatusCode::OK, "{path}");
@@ -252,8 +252,31 @@ async fn what_is_not_offered_is_said() {
     assert!(runs.body.contains(to_chat), "{}", runs.body);
     let chat = fixture.get("/console/chat", &session).await;
     assert!(!chat.body.contains("name=\"question\""), "no question can be asked");
-    let page = fixture.get("/console/welcome", &session).await;
-    assert!(page.body.contains("toolyard import") && page.body.contains("toolyard models add"));
+}
+
+#[tokio::test]
+async fn a_gateway_without_servers_begins_with_the_first_steps() {
+    let api: fn(&Method, &str) -> (StatusCode, Value) = |method, path| match path {
+        "/api/v1/servers" => (StatusCode::OK, json!({"servers": []})),
+        "/api/v1/import" => hostile_api(method, path),
+        _ => empty_api(method, path),
+    };
+    let fixture = Fixture::new(false, api);
+    let session = fixture.operator().await;
+    let page = fixture.get("/", &session).await.body;
+    for step in [
+        "\"/console/servers\"",
+        "toolyard connect claude",
+        "\"/console/tools/calculate\"",
+        "toolyard models add",
+    ] {
+        assert!(page.contains(step), "{step} is missing in {page}");
+    }
+    assert!(
+        fixture.get("/console/servers", &session).await.body.contains("action=\"/console/import-servers\"")
+    );
+    let page = fixture.get("/console/servers", &fixture.caller().await).await.body;
+    assert!(page.contains("toolyard import") && !page.contains("/console/import-servers"), "{page}");
 }
 
 #[tokio::test]
@@ -340,8 +363,8 @@ async fn pages_after_a_form_have_no_dead_links() {
         ("/console/servers/x", ""),
         ("/console/servers/x/approve", "tool=c0ffee%20x"),
         ("/console/servers/x/sign-in", ""),
-        ("/console/welcome", "server=x"),
-        ("/console/welcome", ""),
+        ("/console/import-servers", "server=x"),
+        ("/console/import-servers", ""),
         ("/console/chat", "question="),
     ] {
         let mut page = fixture.post(path, &session, &format!("csrf={csrf}&{fields}")).await;
@@ -383,8 +406,9 @@ async fn changes_of_servers_and_an_import_say_what_was_done() {
         .await;
     let added = "name=files&command=npx&args=-y%0D%0Afiles&url=";
     post("/console/servers", added, "The gateway applies them within seconds.").await;
-    let page = fixture.post("/console/welcome", &session, &format!("csrf={csrf}&server=a&server=b")).await;
-    assert_eq!(page.location(), "/console/welcome?imported=a%2C%20b");
+    let page =
+        fixture.post("/console/import-servers", &session, &format!("csrf={csrf}&server=a&server=b")).await;
+    assert_eq!(page.location(), "/console/servers?imported=a%2C%20b");
     assert!(fixture.get(page.location(), &session).await.body.contains("Imported servers: a, b"));
     let sent = fixture.changes();
     let sent: Vec<_> = sent
@@ -450,13 +474,14 @@ fn failing_api(method: &Method, path: &str) -> (StatusCode, Value) {
 async fn parts_that_cannot_be_read_are_no_empty_parts() {
     let fixture = Fixture::new(false, failing_api);
     let session = fixture.operator().await;
-    for path in ["/", "/console/tools", "/console/servers/x", "/console/welcome"] {
+    for path in ["/", "/console/tools", "/console/servers/x", "/console/servers?import=1"] {
         let page = fixture.get(path, &session).await.body;
         assert!(
             page.contains("Some data could not be read.") && page.contains("the store is away"),
             "{path}"
         );
-        let page = fixture.get(&format!("{path}?lang=zh"), &session).await.body;
+        let separator = if path.contains('?') { '&' } else { '?' };
+        let page = fixture.get(&format!("{path}{separator}lang=zh"), &session).await.body;
         assert!(page.contains("部分数据无法读取。") && page.contains("存储没有响应。"), "{path}");
     }
     let csrf = fixture.get("/console/agents", &session).await.csrf();

@@ -132,7 +132,7 @@ async fn forged_forms_change_nothing() {
         "/console/agents/clerk/remove",
         "/console/tools/x",
         "/console/servers/x",
-        "/console/welcome",
+        "/console/import-servers",
     ];
     for path in paths {
         for token in ["", "x", &other] {

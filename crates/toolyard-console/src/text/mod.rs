@@ -58,7 +58,6 @@ mod servers;
 mod settings;
 mod sign_in;
 mod tools;
-mod welcome;
 
 pub(crate) use agents::AgentsText;
 pub(crate) use approvals::ApprovalsText;
@@ -75,7 +74,6 @@ pub(crate) use servers::ServersText;
 pub(crate) use settings::SettingsText;
 pub(crate) use sign_in::SignInText;
 pub(crate) use tools::ToolsText;
-pub(crate) use welcome::WelcomeText;
 
 /// A text with its first `{}` replaced.
 pub(crate) fn fill(text: &str, value: impl std::fmt::Display) -> String {
@@ -104,7 +102,6 @@ mod tests {
             SettingsText::ALL,
             SignInText::ALL,
             ToolsText::ALL,
-            WelcomeText::ALL,
         ];
         for (name, english, chinese) in all.into_iter().flatten() {
             assert!(!english.is_empty() && !chinese.is_empty(), "{name}");

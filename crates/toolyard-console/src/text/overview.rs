@@ -21,7 +21,12 @@ texts! { OverviewText {
     no_servers: "No MCP server is configured.", "尚未配置 MCP 服务器。";
     more_servers: "and {} more without problems", "另有 {} 个没有问题";
     get_started: "Get started", "开始使用";
-    get_started_text: "Import your MCP servers, connect your editor, make a first call and ask a first question.", "导入您的 MCP 服务器，连接编辑器，完成首次调用，提出第一个问题。";
+    step_import: "Import your MCP servers", "导入您的 MCP 服务器";
+    step_connect: "Connect your editor, in a terminal. Claude Code then starts Toolyard in place of the servers that you imported; its other servers stay. The command shows the change before it writes:", "在终端中连接您的编辑器。Claude Code 将启动 Toolyard，代替您已导入的服务器；其他服务器保持不变。命令会先显示更改再写入：";
+    connect_others: "Other editors: claude-desktop, cursor, vscode, codex, gemini. Undo: toolyard connect claude --undo", "其他编辑器：claude-desktop、cursor、vscode、codex、gemini。撤销：toolyard connect claude --undo";
+    step_call: "Make a first call: try calculate", "完成首次调用：试用 calculate";
+    step_ask: "Ask a first question.", "提出第一个问题。";
+    step_model: "Agents need a language model:", "智能体需要语言模型：";
     top_tools: "Most used tools", "最常用的工具";
     no_calls: "No tool was called yet.", "尚未调用过任何工具。";
     tool_calls: "Calls: {}", "调用：{} 次";

@@ -4,8 +4,6 @@ texts! { ServersText by name {
     title: "Servers", "服务器";
     lead: "MCP servers behind this gateway. They start on the first call of one of their tools.", "此网关连接的 MCP 服务器。首次调用其工具时才会启动。";
     none: "No MCP server is configured.", "尚未配置 MCP 服务器。";
-    none_hint: "Import the servers of your editors, or add one with toolyard servers add.", "可从编辑器导入服务器，或使用 toolyard servers add 添加。";
-    get_started: "Get started", "开始使用";
     server: "Server", "服务器";
     transport: "Transport", "传输方式";
     trust: "Trust", "信任";
@@ -46,6 +44,16 @@ texts! { ServersText by name {
     add_args: "Arguments, one on each line", "参数，每行一个";
     add_url: "Or the address of an HTTP server", "或 HTTP 服务器的地址";
     add_help: "Do not enter secrets here. In a terminal: toolyard secrets set TOKEN, then toolyard servers add NAME --env 'TOKEN=${secret:TOKEN}' -- PROGRAM.", "请勿在此填写密钥。请在终端运行 toolyard secrets set TOKEN，再运行 toolyard servers add NAME --env 'TOKEN=${secret:TOKEN}' -- PROGRAM。";
+    import_heading: "Import servers from your editors", "从编辑器导入服务器";
+    import_text: "Toolyard found these servers in the files of your editors. Nothing is started until one of their tools is called.", "Toolyard 在您的编辑器配置中发现以下服务器。首次调用其工具前不会启动任何程序。";
+    import_none: "No server was found in the files of Claude, Cursor, VS Code, Codex or Gemini.", "在 Claude、Cursor、VS Code、Codex 和 Gemini 的配置中未发现服务器。";
+    import_terminal: "In a terminal, import the servers of your editors, or add one:", "可在终端中从编辑器导入服务器，或手动添加：";
+    import_submit: "Import the selected servers", "导入所选服务器";
+    import_select: "Select a server.", "请选择服务器。";
+    import_existing: "already there", "已存在";
+    import_conflicting: "another server has this name", "名称已被占用";
+    import_skipped: "cannot be imported", "无法导入";
+    imported: "Imported servers: {}", "已导入服务器：{}";
     sign_in: "Sign in", "登录";
     sign_in_needed: "The server requires a sign-in. Its tokens are used for all callers without tokens of their own.", "该服务器需要登录。没有自己令牌的调用方将共用此登录。";
     sign_in_ready: "The page to sign in is ready. Its link is valid for ten minutes.", "登录页面已就绪，链接十分钟内有效。";
