@@ -148,7 +148,7 @@ async fn load_offer(console: &ConsoleState, visitor: &Visitor) -> Result<Option<
         return Ok(None);
     };
     let content = load_content(console, visitor, query.get("conversation")).await?;
-    let used = content.latest().and_then(|run| run.agent.as_deref());
+    let used = content.latest().and_then(|run| run.details.agent.as_deref());
     let agent = Some(query.get("agent")).filter(|agent| !agent.is_empty()).or(used);
     Ok(Some(ChatOffer {
         agents: agents.agents,
@@ -202,8 +202,9 @@ async fn load_content(
         content.runs.push(RunModel::new(details, language, ReturnTo::Chat));
     }
     content.graph = content.latest().and_then(|run| {
-        let page_of = |position| format!("{}?from={}", run.path, page_start(position, run.steps.len()));
-        GraphModel::of_steps(&run.steps, GRAPH_WIDTH, language, &page_of)
+        let page_of =
+            |position| format!("{}?from={}", run.path, page_start(position, run.details.steps.len()));
+        GraphModel::of_steps(&run.details.steps, GRAPH_WIDTH, language, &page_of)
     });
     Ok(content)
 }

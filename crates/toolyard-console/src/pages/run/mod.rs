@@ -141,17 +141,17 @@ async fn load(console: &ConsoleState, visitor: &Visitor, run: &str) -> Result<Ru
     let run = RunModel::new(details, language, ReturnTo::Run);
     let part = query.part;
     // A step that is opened decides which page of the list is shown.
-    let opened = query.step.as_ref().and_then(|id| run.steps.iter().position(|step| step.id == *id));
-    let from = opened.unwrap_or(query.from.min(run.steps.len().saturating_sub(1)));
-    let from = page_start(from, run.steps.len());
-    let page_of = |position| part.page_query(position, from, run.steps.len());
+    let opened = query.step.as_ref().and_then(|id| run.details.steps.iter().position(|step| step.id == *id));
+    let from = opened.unwrap_or(query.from.min(run.details.steps.len().saturating_sub(1)));
+    let from = page_start(from, run.details.steps.len());
+    let page_of = |position| part.page_query(position, from, run.details.steps.len());
     let (mut graph, mut timeline, mut events, mut next_events) = (None, None, None, None);
     match part {
         RunPart::Plan => {
-            graph = GraphModel::of_steps(&run.steps, GRAPH_WIDTH, language, &page_of);
+            graph = GraphModel::of_steps(&run.details.steps, GRAPH_WIDTH, language, &page_of);
         }
         RunPart::Timeline => {
-            timeline = timeline_of(&run.steps, toolyard_core::unix_millis(), language, &page_of);
+            timeline = timeline_of(&run.details.steps, toolyard_core::unix_millis(), language, &page_of);
         }
         RunPart::Events => {
             let path = match query.after {
@@ -172,7 +172,7 @@ async fn load(console: &ConsoleState, visitor: &Visitor, run: &str) -> Result<Ru
         + events.as_ref().map_or(0, |rows| rows.len() * 400)
         + run.answer.as_ref().map_or(0, String::len)
         + run.approvals.iter().map(ApprovalCard::byte_count).sum::<usize>();
-    let steps = StepPage::new(&run.steps, part, from, query.step, drawn_bytes, language);
+    let steps = StepPage::new(&run.details.steps, part, from, query.step, drawn_bytes, language);
     let query = visitor.context.query.clone();
     Ok(RunContent { run, part, graph, timeline, events, next_events, steps, query })
 }

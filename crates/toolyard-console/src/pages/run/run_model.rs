@@ -7,7 +7,7 @@ use super::{
     step_model::{DetailBudget, StepModel},
 };
 use crate::{
-    api::{RunDetails, StepView, UnknownStepView},
+    api::{RunDetails, StepView},
     format::{count, url_encode},
     pages::approval_card::{ApprovalCard, ReturnTo, approval_cards},
     svg::{
@@ -65,7 +65,8 @@ impl RunPart {
 /// A run with its texts.
 #[derive(Debug)]
 pub(crate) struct RunModel {
-    pub(crate) id: String,
+    /// What the API says of it, without the approvals.
+    pub(crate) details: RunDetails,
     /// The path of its page.
     pub(crate) path: String,
     pub(crate) state_class: &'static str,
@@ -75,39 +76,27 @@ pub(crate) struct RunModel {
     pub(crate) is_suspended: bool,
     /// Whether the run is suspended and waits for nobody, such as after a restart of the gateway.
     pub(crate) can_resume: bool,
-    pub(crate) agent: Option<String>,
     pub(crate) question: String,
     /// The question, or the id of the run without one.
     pub(crate) heading: String,
-    pub(crate) conversation: Option<String>,
-    pub(crate) created_at: i64,
     pub(crate) answer: Option<String>,
-    pub(crate) sources: Vec<String>,
-    /// What the run changed, from its records.
-    pub(crate) receipt: Vec<String>,
-    /// What a model says of the answer.
-    pub(crate) opinion: Option<String>,
-    pub(crate) message: Option<String>,
-    pub(crate) hint: Option<String>,
     pub(crate) usage: Option<String>,
     pub(crate) approvals: Vec<ApprovalCard>,
     /// How many approvals are not shown.
     pub(crate) more_approvals: Option<String>,
-    pub(crate) unknown_steps: Vec<UnknownStepView>,
     /// The number of the newest event; -1 if there is none.
     pub(crate) last_event: i64,
-    pub(crate) steps: Vec<StepView>,
     /// The page to which forms lead back.
     pub(crate) return_to: ReturnTo,
 }
 
 impl RunModel {
-    pub(crate) fn new(details: RunDetails, language: Language, return_to: ReturnTo) -> Self {
+    pub(crate) fn new(mut details: RunDetails, language: Language, return_to: ReturnTo) -> Self {
         let text = RunsText::of(language);
         let state = RunState::of_api(&details.state);
         let is_suspended = state == RunState::Suspended;
         let has_decisions = !details.pending_approvals.is_empty() || !details.unknown_steps.is_empty();
-        let question = details.question.unwrap_or_default();
+        let question = details.question.take().unwrap_or_default();
         let usage = &details.usage;
         let usage = (usage.input_tokens > 0 || usage.output_tokens > 0).then(|| {
             let tokens = fill(&fill(text.usage_text, count(usage.input_tokens)), count(usage.output_tokens));
@@ -116,7 +105,8 @@ impl RunModel {
                 _ => tokens,
             }
         });
-        let (approvals, more_approvals) = approval_cards(details.pending_approvals, language, return_to);
+        let (approvals, more_approvals) =
+            approval_cards(std::mem::take(&mut details.pending_approvals), language, return_to);
         Self {
             path: format!("/console/runs/{}", url_encode(&details.run)),
             state_class: state.class(),
@@ -124,25 +114,15 @@ impl RunModel {
             is_active: state.is_active(),
             is_suspended,
             can_resume: is_suspended && !has_decisions,
-            agent: details.agent,
             heading: if question.trim().is_empty() { details.run.clone() } else { question.clone() },
             question,
-            conversation: details.conversation,
-            created_at: details.created_at,
-            answer: details.answer.filter(|answer| !answer.is_empty()),
-            sources: details.sources,
-            receipt: details.receipt,
-            opinion: details.opinion,
-            message: details.message,
-            hint: details.hint,
+            answer: details.answer.take().filter(|answer| !answer.is_empty()),
             usage,
             approvals,
             more_approvals,
-            unknown_steps: details.unknown_steps,
             last_event: details.last_event.unwrap_or(-1),
-            id: details.run,
-            steps: details.steps,
             return_to,
+            details,
         }
     }
 
@@ -152,7 +132,7 @@ impl RunModel {
 
     /// The path of the chat with its conversation.
     pub(crate) fn chat_path(&self) -> Option<String> {
-        let conversation = self.conversation.as_deref()?;
+        let conversation = self.details.conversation.as_deref()?;
         Some(format!("/console/chat?conversation={}", url_encode(conversation)))
     }
 }
@@ -317,7 +297,7 @@ impl StepPage {
         };
         let query = part.query(from);
         let described: Vec<StepModel> =
-            shown.map(|step| budget.describe(step, &query, &page_of, words, text)).collect();
+            shown.map(|step| budget.describe(step, &query, &page_of, words)).collect();
         let end = from + described.len();
         let range = (described.len() < steps_total)
             .then(|| fill(&fill(&fill(text.steps_range, from + 1), end), steps_total));

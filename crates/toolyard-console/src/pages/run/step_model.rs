@@ -3,10 +3,10 @@
 use std::{borrow::Cow, fmt::Write as _};
 
 use crate::{
-    api::StepView,
-    format::{duration, percent, pretty_json_text, shorten, url_encode},
+    api::{AttemptView, StepView, VerificationView},
+    format::{duration, pretty_json_text, shorten, url_encode},
     svg::{step_state::StepState, svg_text::step_anchor},
-    text::{DrawingText, RunsText, fill},
+    text::DrawingText,
 };
 
 /// Characters of an input or output in a list; a step that is shown alone has all that the API returns.
@@ -41,26 +41,9 @@ pub(crate) struct StepDetails {
     pub(crate) output: Option<String>,
     pub(crate) error: Option<String>,
     pub(crate) hint: Option<String>,
-    pub(crate) attempts: Vec<AttemptModel>,
-    pub(crate) verification: Option<VerificationModel>,
+    pub(crate) attempts: Vec<AttemptView>,
+    pub(crate) verification: Option<VerificationView>,
     pub(crate) notes: Vec<String>,
-}
-
-/// One start of a step.
-#[derive(Debug)]
-pub(crate) struct AttemptModel {
-    pub(crate) label: String,
-    pub(crate) started_at: i64,
-    pub(crate) duration: Option<String>,
-    pub(crate) error: Option<String>,
-}
-
-/// The verdict on a result.
-#[derive(Debug)]
-pub(crate) struct VerificationModel {
-    pub(crate) is_verified: bool,
-    pub(crate) text: String,
-    pub(crate) issues: Vec<String>,
 }
 
 impl StepDetails {
@@ -97,12 +80,11 @@ impl DetailBudget {
         page_query: &str,
         page_of: &dyn Fn(&str) -> Option<String>,
         words: &DrawingText,
-        text: &'static RunsText,
     ) -> StepModel {
         let state = StepState::of_api(&step.state);
         let is_opened = self.opened_step.as_deref() == Some(&step.id);
         let limit = if is_opened { usize::MAX } else { MAX_LISTED_CHARS };
-        let details = details_of(step, limit, page_of, text);
+        let details = details_of(step, limit, page_of);
         let size = details.byte_count();
         let has_room = is_opened || size <= self.remaining_bytes;
         if has_room {
@@ -128,12 +110,7 @@ impl DetailBudget {
     }
 }
 
-fn details_of(
-    step: &StepView,
-    limit: usize,
-    page_of: &dyn Fn(&str) -> Option<String>,
-    text: &'static RunsText,
-) -> StepDetails {
+fn details_of(step: &StepView, limit: usize, page_of: &dyn Fn(&str) -> Option<String>) -> StepDetails {
     let link = |id: &String| {
         let href = page_of(id).map(|page| format!("{page}#{}", step_anchor(id)));
         (shorten(id, 80).into_owned(), href)
@@ -142,31 +119,14 @@ fn details_of(
         Cow::Borrowed(_) => text,
         Cow::Owned(short) => short,
     };
-    let attempts = step.attempts.iter().enumerate().map(|(index, attempt)| AttemptModel {
-        label: fill(text.attempt, index + 1),
-        started_at: attempt.started_at,
-        duration: attempt.duration_ms.map(duration),
-        error: attempt.error.clone(),
-    });
-    let verification = step.verification.as_ref().map(|verification| {
-        let mut verdict = if verification.verified { text.verified } else { text.not_verified }.to_owned();
-        if let Some(confidence) = verification.confidence {
-            let _ = write!(verdict, " · {}", fill(text.confidence, percent(confidence)));
-        }
-        VerificationModel {
-            is_verified: verification.verified,
-            text: verdict,
-            issues: verification.issues.clone(),
-        }
-    });
     StepDetails {
         depends_on: step.depends_on.iter().take(40).map(link).collect(),
         input: step.arguments.shown().map(shortened),
         output: pretty_json_text(&step.output).map(shortened),
         error: step.error.clone().map(shortened),
         hint: step.hint.clone(),
-        attempts: attempts.collect(),
-        verification,
+        attempts: step.attempts.clone(),
+        verification: step.verification.clone(),
         notes: step.notes.clone(),
     }
 }

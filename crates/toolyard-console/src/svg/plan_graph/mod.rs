@@ -28,8 +28,8 @@ pub(crate) struct PlanGraph {
     pub(crate) hidden_dependencies: usize,
 }
 
-/// Draws the steps of a plan, whose texts may come from a model or a server, for a container of about `available_width` pixels. Positions depend on the steps and their dependencies
-/// only, so that drawings of the same plan in other states are alike.
+/// Draws the steps of a plan for a container of about `available_width` pixels. Positions depend on the steps and their
+/// dependencies only, so that drawings of the same plan in other states are alike.
 ///
 /// Each node is a link to [`step_anchor`](super::svg_text::step_anchor) with `data-step` and `data-state`; a script
 /// updates the state by `data-state`, the `href` of its shape (`#pg-n-STATE`) and the text of the class `pg-r`. The link
