@@ -9,12 +9,13 @@ use super::{
     svg_text::{Font, shorten_to_width, step_anchor},
 };
 use crate::{
+    api::StepView,
     format::{duration, shorten},
     text::{DrawingText, fill},
 };
 
 /// Rows that are drawn.
-pub(crate) const MAX_TIMELINE_ROWS: usize = 100;
+const MAX_ROWS: usize = 100;
 /// Attempts that are drawn of one step.
 const MAX_ATTEMPTS: usize = 20;
 const ROW_HEIGHT: usize = 26;
@@ -23,31 +24,14 @@ const LABEL_WIDTH: f64 = 176.0;
 /// The rest of the width has the durations of bars that end at the right.
 const PLOT_WIDTH: f64 = 874.0;
 
-/// A period in Unix milliseconds; without an end it lasts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Period {
-    pub(crate) started_at: i64,
-    pub(crate) duration_ms: Option<u64>,
-}
-
-impl Period {
-    fn end(self, now: i64) -> i64 {
-        let end = self.duration_ms.map_or(now, |length| self.started_at.saturating_add_unsigned(length));
-        end.max(self.started_at)
-    }
-}
-
-/// A step that was started.
-#[derive(Debug, Clone)]
-pub(crate) struct TimelineRow {
-    pub(crate) id: String,
+/// A step that was started. Times are Unix milliseconds.
+struct Row<'a> {
+    step: &'a StepView,
+    state: StepState,
     /// The query of the page that has the details of the step; empty for the same page.
-    pub(crate) page: String,
-    pub(crate) state: StepState,
-    /// From its start to its end.
-    pub(crate) period: Period,
-    /// Its attempts, if there were several.
-    pub(crate) attempts: Vec<Period>,
+    page: String,
+    start: i64,
+    end: i64,
 }
 
 #[derive(Template)]
@@ -78,28 +62,37 @@ struct Bar {
     title: String,
 }
 
-/// Draws the first [`MAX_TIMELINE_ROWS`] rows on a common time axis, in the given order. `now` (Unix milliseconds) is the end
-/// of what still runs. Each row links to the details of its step.
-pub(crate) fn draw_timeline(rows: &[TimelineRow], now: i64, text: &DrawingText) -> String {
-    let rows = rows.get(..MAX_TIMELINE_ROWS).unwrap_or(rows);
-    let origin = rows.iter().map(|row| row.period.started_at).min().unwrap_or(now);
-    let end = rows.iter().map(|row| row.period.end(now)).max().unwrap_or(now);
+/// Draws the steps that were started on a common time axis, and returns how many are not drawn; `None` if none was started.
+/// `now` is the end of what still runs. Each row links to the details of its step, on the page that `page_of` returns for the
+/// position of the step.
+pub(crate) fn draw_timeline(
+    steps: &[StepView],
+    now: i64,
+    text: &DrawingText,
+    page_of: &dyn Fn(usize) -> String,
+) -> Option<(String, usize)> {
+    let rows = steps.iter().enumerate();
+    let mut rows: Vec<Row<'_>> =
+        rows.filter_map(|(position, step)| Row::of(step, now, page_of(position))).collect();
+    rows.sort_by_key(|row| row.start);
+    let hidden = rows.len().saturating_sub(MAX_ROWS);
+    rows.truncate(MAX_ROWS);
+    let origin = rows.first()?.start;
+    let end = rows.iter().map(|row| row.end).max().unwrap_or(now);
     let axis = Axis { origin, span_ms: end.saturating_sub(origin).max(1) };
     let tick = |quarter: i64| {
         let offset = axis.span_ms.saturating_mul(quarter) / 4;
         (format!("{:.1}", axis.x(origin.saturating_add(offset))), duration(offset.unsigned_abs()))
     };
-    let drawn = rows
-        .iter()
-        .enumerate()
-        .map(|(index, row)| RowDrawing::of(row, AXIS_HEIGHT + index * ROW_HEIGHT, &axis, now, text));
+    let drawn = rows.iter().enumerate();
+    let drawn = drawn.map(|(index, row)| row.draw(AXIS_HEIGHT + index * ROW_HEIGHT, &axis, text));
     let timeline = Timeline {
         text,
         height: AXIS_HEIGHT + rows.len() * ROW_HEIGHT + 4,
         ticks: (0..=4).map(tick).collect(),
         rows: drawn.collect(),
     };
-    timeline.render().unwrap_or_default()
+    Some((timeline.render().unwrap_or_default(), hidden))
 }
 
 struct Axis {
@@ -119,27 +112,43 @@ impl Axis {
     }
 }
 
-impl RowDrawing {
-    fn of(row: &TimelineRow, top: usize, axis: &Axis, now: i64, text: &DrawingText) -> Self {
-        let (start, end) = (row.period.started_at, row.period.end(now));
+/// The end of what took `duration_ms`.
+fn end_of(started_at: i64, duration_ms: Option<u64>) -> Option<i64> {
+    duration_ms.map(|length| started_at.saturating_add_unsigned(length))
+}
+
+impl<'a> Row<'a> {
+    fn of(step: &'a StepView, now: i64, page: String) -> Option<Self> {
+        let start = step.attempts.first().map(|first| first.started_at).or(step.started_at)?;
+        let state = StepState::of_api(&step.state);
+        let attempts = step.attempts.iter().map(|attempt| end_of(attempt.started_at, attempt.duration_ms));
+        let latest = step.started_at.map(|started_at| end_of(started_at, step.duration_ms));
+        let end = attempts.chain(latest).flatten().max().unwrap_or(start);
+        let end = if state == StepState::Running { now } else { end };
+        Some(Self { step, state, page, start, end: end.max(start) })
+    }
+
+    fn draw(&self, top: usize, axis: &Axis, text: &DrawingText) -> RowDrawing {
+        let Self { step, state, start, end, .. } = *self;
         let duration = duration(end.saturating_sub(start).unsigned_abs());
-        let bars = if row.attempts.len() > 1 {
-            let attempts = row.attempts.iter().take(MAX_ATTEMPTS).enumerate().map(|(index, attempt)| {
-                let is_last = index + 1 == row.attempts.len();
+        let bars = if step.attempts.len() > 1 {
+            let attempts = step.attempts.iter().take(MAX_ATTEMPTS).enumerate().map(|(index, attempt)| {
+                let is_last = index + 1 == step.attempts.len();
                 let class = if is_last { "tl-bar" } else { "tl-bar tl-retried" };
                 // An attempt without an end was replaced with its step, at the latest when the step ended.
-                axis.bar(class, attempt.started_at, attempt.end(end), fill(text.attempt, index + 1))
+                let attempt_end = end_of(attempt.started_at, attempt.duration_ms).unwrap_or(end);
+                axis.bar(class, attempt.started_at, attempt_end, fill(text.attempt, index + 1))
             });
             iter::once(axis.bar("tl-span", start, end, String::new())).chain(attempts).collect()
         } else {
             vec![axis.bar("tl-bar", start, end, String::new())]
         };
-        Self {
-            link: format!("{}#{}", row.page, step_anchor(&row.id)),
-            state: row.state,
+        RowDrawing {
+            link: format!("{}#{}", self.page, step_anchor(&step.id)),
+            state,
             top,
-            title: format!("{}: {} · {duration}", text.state(row.state), shorten(&row.id, 80)),
-            name: shorten_to_width(&row.id, 160, Font { size_tenths: 120, is_monospace: false }),
+            title: format!("{}: {} · {duration}", text.state(state), shorten(&step.id, 80)),
+            name: shorten_to_width(&step.id, 160, Font { size_tenths: 120, is_monospace: false }),
             bars,
             end_x: format!("{:.1}", axis.x(end).max(axis.x(start) + 3.0) + 6.0),
             duration,
@@ -150,56 +159,61 @@ impl RowDrawing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::Language;
+    use crate::{api::AttemptView, text::Language};
 
-    fn row(id: &str, started_at: i64, duration_ms: Option<u64>) -> TimelineRow {
-        let state = if duration_ms.is_some() { StepState::Done } else { StepState::Running };
-        let period = Period { started_at, duration_ms };
-        TimelineRow { id: id.to_owned(), page: String::new(), state, period, attempts: Vec::new() }
+    fn step(id: &str, started_at: i64, duration_ms: Option<u64>) -> StepView {
+        let state = if duration_ms.is_some() { "done" } else { "running" };
+        StepView {
+            id: id.to_owned(),
+            state: state.to_owned(),
+            started_at: Some(started_at),
+            duration_ms,
+            ..StepView::default()
+        }
     }
 
-    fn draw(rows: &[TimelineRow], now: i64) -> String {
-        draw_timeline(rows, now, DrawingText::of(Language::English))
+    fn draw(steps: &[StepView], now: i64) -> String {
+        let page_of = |_: usize| "?view=timeline&from=10".to_owned();
+        draw_timeline(steps, now, DrawingText::of(Language::English), &page_of).unwrap().0
     }
 
     #[test]
     fn bars_are_placed_by_time_and_name_their_duration() {
-        let svg =
-            draw(&[row("a", 1_000, Some(1_000)), row("b", 2_000, Some(3_000)), row("c", 3_000, None)], 4_500);
+        let steps = [step("b", 2_000, Some(3_000)), step("a", 1_000, Some(1_000)), step("c", 3_000, None)];
+        let svg = draw(&steps, 4_500);
         assert!(svg.contains(r#"<rect class="tl-bar" x="176.0" y="6" width="218.5""#), "{svg}");
         assert!(svg.contains(r#"<rect class="tl-bar" x="394.5" y="6" width="655.5""#), "{svg}");
         assert!(svg.contains("<title>Running: c · 1.5 s</title>"), "{svg}");
         assert!(svg.contains(r#"x="613.0" y="15">2.0 s</text>"#), "the axis has times: {svg}");
+        assert!(svg.contains(r#"href="?view=timeline&#38;from=10#step-a""#), "{svg}");
     }
 
     #[test]
     fn attempts_are_parts_of_a_row_and_end_with_it() {
-        let attempts = vec![
-            Period { started_at: 0, duration_ms: None },
-            Period { started_at: 50, duration_ms: Some(50) },
-        ];
-        let rows = [TimelineRow { attempts, ..row("a", 0, Some(100)) }, row("b", 100, Some(300))];
-        let svg = draw(&rows, 1_000_000);
+        let attempt = |started_at, duration_ms| AttemptView { started_at, duration_ms, error: None };
+        let attempts = vec![attempt(0, None), attempt(50, Some(50))];
+        let steps = [StepView { attempts, ..step("a", 50, Some(50)) }, step("b", 100, Some(300))];
+        let svg = draw(&steps, 1_000_000);
         assert_eq!(svg.matches("tl-retried").count(), 1);
         assert!(svg.contains("<title>attempt 2</title>"));
         assert!(svg.contains(r#"<rect class="tl-bar tl-retried" x="176.0" y="6" width="218.5""#), "{svg}");
     }
 
     #[test]
-    fn rows_link_to_the_page_of_their_step() {
-        let linked = TimelineRow { page: "?view=timeline&from=10".to_owned(), ..row("a", 0, Some(1)) };
-        assert!(draw(&[linked], 1).contains(r#"href="?view=timeline&#38;from=10#step-a""#));
+    fn steps_that_were_not_started_are_not_drawn() {
+        let waiting = StepView { started_at: None, ..step("a", 0, None) };
+        let text = DrawingText::of(Language::English);
+        assert!(draw_timeline(&[waiting], 0, text, &|_| String::new()).is_none());
     }
 
     #[test]
     fn hostile_rows_are_bounded_and_escaped() {
         let started_at = |number: i64| if number % 2 == 0 { i64::MIN } else { i64::MAX };
-        let rows: Vec<TimelineRow> =
-            (0..500).map(|number| row("<script>\"'\u{202e}", started_at(number), Some(u64::MAX))).collect();
-        let svg = draw(&rows, i64::MAX);
+        let steps: Vec<StepView> =
+            (0..500).map(|number| step("<script>\"'", started_at(number), Some(u64::MAX))).collect();
+        let svg = draw(&steps, i64::MAX);
         assert!(!svg.contains("<script") && !svg.contains("NaN"));
-        assert_eq!(svg.matches("tl-row").count(), MAX_TIMELINE_ROWS);
+        assert_eq!(svg.matches("tl-row").count(), MAX_ROWS);
         assert!(svg.len() < 60_000, "{} bytes", svg.len());
-        draw(&[], 0);
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     svg::{
         plan_graph::draw_plan,
         step_state::{STEP_STATES, StepState},
-        timeline::{MAX_TIMELINE_ROWS, Period, TimelineRow, draw_timeline},
+        timeline::draw_timeline,
     },
     text::{DrawingText, Language, RunsText, fill},
 };
@@ -209,43 +209,9 @@ pub(crate) fn timeline_of(
     language: Language,
     page_of: &dyn Fn(usize) -> String,
 ) -> Option<TimelineModel> {
-    let mut rows: Vec<TimelineRow> = steps
-        .iter()
-        .enumerate()
-        .filter_map(|(position, step)| {
-            let attempts: Vec<Period> = step
-                .attempts
-                .iter()
-                .map(|attempt| Period { started_at: attempt.started_at, duration_ms: attempt.duration_ms })
-                .collect();
-            let started_at = attempts.first().map(|first| first.started_at).or(step.started_at)?;
-            let state = StepState::of_api(&step.state);
-            let ended_at = |period: &Period| {
-                period.duration_ms.map(|length| period.started_at.saturating_add_unsigned(length))
-            };
-            let latest =
-                step.started_at.map(|started_at| Period { started_at, duration_ms: step.duration_ms });
-            let end = attempts.iter().chain(&latest).filter_map(ended_at).max();
-            let is_open = state == StepState::Running;
-            let end = if is_open { None } else { Some(end.unwrap_or(started_at)) };
-            let duration_ms =
-                end.map(|end| u64::try_from(end.saturating_sub(started_at)).unwrap_or_default());
-            Some(TimelineRow {
-                id: step.id.clone(),
-                page: page_of(position),
-                state,
-                period: Period { started_at, duration_ms },
-                attempts,
-            })
-        })
-        .collect();
-    rows.sort_by_key(|row| row.period.started_at);
-    if rows.is_empty() {
-        return None;
-    }
-    let hidden = rows.len().saturating_sub(MAX_TIMELINE_ROWS);
+    let (svg, hidden) = draw_timeline(steps, now, DrawingText::of(language), page_of)?;
     let note = (hidden > 0).then(|| fill(RunsText::of(language).hidden_rows, hidden));
-    Some(TimelineModel { svg: draw_timeline(&rows, now, DrawingText::of(language)), note })
+    Some(TimelineModel { svg, note })
 }
 
 /// One page of the list of steps.
