@@ -23,10 +23,6 @@ fix:
 test *ARGS:
     scripts/with-postgres cargo nextest run {{ ARGS }}
 
-# Regenerate docs/reference/errors.md from the code, or say which error lacks a remedy
-errors:
-    scripts/error-reference --update
-
 # Regenerate schema/toolyard.schema.json and docs/reference/run-events.schema.json
 schema:
     UPDATE_SCHEMA=1 cargo nextest run -p toolyard -p toolyard-gateway the_schema_file_is_up_to_date

@@ -1,10 +1,12 @@
-//! Every command line that a hint, a help text or the guide mentions exists, with its flags.
+//! Every command line that a hint, a help text or the guide mentions exists, with its flags; so do the documented kinds of failed calls.
 
 use std::path::{Path, PathBuf};
 
 use clap::CommandFactory as _;
+use toolyard_core::{ErrorKind, ToolError};
 
 use super::Cli;
+use crate::error::CliError;
 
 /// Texts that begin like a command line and are none.
 const OTHER_TEXTS: [&str; 4] = ["mcp session", "mcp state", "tool definition", "guard"];
@@ -106,5 +108,27 @@ fn wrong_commands_and_flags_are_noticed() {
         ["servers show NAME", "runs approve|deny RUN", "call x --args y --json", "serve --http", "ask"]
     {
         assert_eq!(problem(right), None, "{right}");
+    }
+}
+
+#[test]
+fn the_page_of_error_codes_has_every_kind_with_its_exit_code() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/errors.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let table = page.split("\n## ").find(|part| part.starts_with("Failed tool calls")).unwrap();
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .map(|line| line.split('|').map(|cell| cell.trim_matches([' ', '`'])).collect())
+        .collect();
+    let documented: Vec<&str> = rows.iter().map(|row| row[1]).collect();
+    // The message of serde names all kinds: "unknown variant ``, expected one of `unknown_tool`, …".
+    let message = serde_json::from_str::<ErrorKind>("\"\"").unwrap_err().to_string();
+    let kinds: Vec<&str> = message.split('`').skip(3).step_by(2).collect();
+    assert_eq!(documented, kinds);
+    for row in rows {
+        let kind: ErrorKind = serde_json::from_value(row[1].into()).unwrap();
+        let status = CliError::from(ToolError::new(kind, "message")).status();
+        assert_eq!(row[4], (status as u8).to_string(), "{kind:?}");
     }
 }
