@@ -38,7 +38,7 @@ def main():
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(prog="scripts/attacks", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="just attacks", description=__doc__.splitlines()[0])
     parser.add_argument("--only", action="append", metavar="NAME", help="only attacks whose name contains NAME; repeatable")
     parser.add_argument("--quick", action="store_true", help="the subset for CI")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

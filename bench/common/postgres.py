@@ -53,6 +53,11 @@ class Postgres:
             await self.start()
 
 
+def started_server():
+    """The address of the PostgreSQL that scripts/with-postgres started, without a database."""
+    return os.environ.get("TOOLYARD_TEST_POSTGRES") or sys.exit("no PostgreSQL\nhint: start this command with scripts/with-postgres")
+
+
 def query(url, sql):
     """The columns of each row as text."""
     output = subprocess.run(["psql", url, "-qAt", "-F", "\t", "-c", sql], check=True, capture_output=True, text=True)

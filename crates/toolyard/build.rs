@@ -1,5 +1,5 @@
 //! Links the release binary smaller: identical functions are folded into one (generic code leaves many), and a static
-//! binary has its relocations packed. Links an object file of `scripts/build-release` into static binaries.
+//! binary has its relocations packed. Links an object file of `scripts/release/build-release` into static binaries.
 
 /// The path of an object file to link into the program.
 const OBJECT_VARIABLE: &str = "TOOLYARD_LINK_OBJECT";

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Installs, starts and removes each package that `scripts/packages build` made, and checks the files beside them.
+"""Installs, starts and removes each package that `scripts/release/packages build` made, and checks the files beside them.
 
 usage: python3 -B packaging/tests FOLDER VERSION TARGET [CHECK…]
 """

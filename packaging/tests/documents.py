@@ -76,7 +76,7 @@ def check_refused_folder(context) -> None:
     folder = context.folder("not-packages")
     (folder / "notes.txt").write_text("not a package")
     environment = os.environ | {"TOOLYARD_PACKAGES": str(folder), "TOOLYARD_BIN": str(context.out / ".stage/toolyard"), "TOOLYARD_TARGET": context.target}
-    refused = subprocess.run([ROOT / "scripts/packages", "build"], env=environment, capture_output=True, text=True)
+    refused = subprocess.run([ROOT / "scripts/release/packages", "build"], env=environment, capture_output=True, text=True)
     expect(refused.returncode == 1 and "is not empty" in refused.stderr, f"build into a used folder: {refused}")
     expect([file.name for file in folder.iterdir()] == ["notes.txt"], "build changed a folder that it refused")
 
@@ -84,11 +84,11 @@ def check_refused_folder(context) -> None:
 def check_release_notes(context) -> None:
     """In a copy of the script, with a changelog whose last section is that of the version."""
     folder = context.folder("release")
-    (folder / "scripts").mkdir()
-    shutil.copy(ROOT / "scripts/packages", folder / "scripts")
+    (folder / "scripts/release").mkdir(parents=True)
+    shutil.copy(ROOT / "scripts/release/packages", folder / "scripts/release")
     (folder / "Cargo.toml").write_text('[workspace.package]\nversion = "1.2.3"\n')
     (folder / "CHANGELOG.md").write_text("# Changelog\n\n## [Unreleased]\n\n- later\n\n## [1.2.3] - 2026-01-02\n\n- first\n- last\n")
-    script, environment = folder / "scripts/packages", os.environ | {"TOOLYARD_TARGET": context.target}
+    script, environment = folder / "scripts/release/packages", os.environ | {"TOOLYARD_TARGET": context.target}
     notes = run(script, "release-notes", "v1.2.3", env=environment).stdout
     expect(notes.strip() == "- first\n- last", f"release notes: {notes!r}")
     for tag in ["v1.2.4", "v1.2.3-rc1", "1.2.3", ""]:

@@ -57,7 +57,7 @@ def component(name: str, version: str, license_: str, checksum: str | None) -> d
 
 
 def glibc() -> dict:
-    """The C library of this machine, which scripts/build-release links statically."""
+    """The C library of this machine, which scripts/release/build-release links statically."""
     try:
         name, version = os.confstr("CS_GNU_LIBC_VERSION").split()
     except (AttributeError, ValueError):

@@ -1,4 +1,4 @@
-//! One operation at one catalogue size, whose instructions callgrind counts: `scripts/instructions`.
+//! One operation at one catalogue size, whose instructions callgrind counts: `bench/load/instructions/hub`.
 //!
 //! Only what runs inside a function named `measured_…` is counted; everything else prepares it.
 

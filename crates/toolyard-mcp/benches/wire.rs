@@ -1,6 +1,6 @@
 //! The cost of decoding one message, compared with rmcp.
 //!
-//! `scripts/wire-instructions` counts instructions inside `measured` with callgrind.
+//! `bench/load/instructions/wire` counts instructions inside `measured` with callgrind.
 //! `cargo bench -p toolyard-mcp --bench wire` prints times, which are comparable within one run only.
 
 mod messages;
@@ -14,7 +14,7 @@ use rmcp::model::{JsonRpcMessage, ServerJsonRpcMessage, ServerResult};
 use toolyard_core::{RawJson, ToolOutput, ToolSpec};
 use toolyard_mcp::{CallResult, ListPage, Message, WireLimits};
 
-/// The function whose instructions `scripts/wire-instructions` counts.
+/// The function whose instructions `bench/load/instructions/wire` counts.
 #[inline(never)]
 fn measured<T>(read: impl Fn(Vec<u8>) -> T, bytes: Vec<u8>) -> T {
     read(bytes)

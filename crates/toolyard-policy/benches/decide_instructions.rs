@@ -1,4 +1,4 @@
-//! Decides about one call, for callgrind: `decide_instructions none|100|arguments|first`. See `scripts/policy-instructions`.
+//! Decides about one call, for callgrind: `decide_instructions none|100|arguments|first`. See `bench/load/instructions/policies`.
 
 use std::{fmt::Write as _, sync::Arc};
 

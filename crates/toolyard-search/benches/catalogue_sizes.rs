@@ -1,6 +1,6 @@
 //! Time and memory of the index at several sizes: `catalogue_sizes [count] [SIZE…]`.
 //!
-//! Tools and requests are worded as those of `bench/sizes/catalogue.py`, whose lists of words it reads. Prints the processor time
+//! Tools and requests are worded as those of `bench/load/sizes/catalogue.py`, whose lists of words it reads. Prints the processor time
 //! of a request, bytes per tool, and a hash of all hits and scores, which two versions of the index must agree on. `count`
 //! searches once, to be run under an instruction counter that collects in `measured_searches`.
 
@@ -20,7 +20,7 @@ use std::{
 
 use toolyard_search::{ParamText, SearchIndex, SourceText, ToolText};
 
-const WORD_LISTS: &str = include_str!("../../../bench/sizes/catalogue.py");
+const WORD_LISTS: &str = include_str!("../../../bench/load/sizes/catalogue.py");
 const TOOLS_PER_SERVER: usize = 100;
 const REQUEST_COUNT: usize = 200;
 const ROUNDS: usize = 5;

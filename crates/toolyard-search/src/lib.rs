@@ -33,7 +33,7 @@
 //! 4. Past requests ([`SearchIndex::record_use`]) and embeddings, if there are any ([`SearchIndex::with_embeddings`]), add
 //!    bounded scores of their own.
 //!
-//! docs/search.md describes how the quality is measured; `bench/search-eval` measures it.
+//! docs/search.md describes how the quality is measured; `bench/search/eval` measures it.
 
 mod accumulator;
 mod analysis;

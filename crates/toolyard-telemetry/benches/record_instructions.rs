@@ -1,5 +1,5 @@
 //! Counts one operation, for callgrind: `record_instructions tool_call|client_request|server_request`. See
-//! `scripts/metrics-instructions`.
+//! `bench/load/instructions/metrics`.
 
 use std::time::{Duration, SystemTime};
 

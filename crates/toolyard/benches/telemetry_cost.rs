@@ -1,4 +1,4 @@
-//! A program for scripts/telemetry-cost: calls a tool of an upstream server through the gateway, with and without telemetry.
+//! A program for `just telemetry-cost`: calls a tool of an upstream server through the gateway, with and without telemetry.
 //!
 //! `telemetry_cost MODE CALLS` with MODE `off` (no telemetry), `metrics` (as `toolyard serve` counts by default), `unsampled` (and
 //! traces that are not sampled) or `exported` (and all traces exported). `untraced` is `exported` with a client that sends no

@@ -1,11 +1,11 @@
-//! Callers of one gateway receive no words of others: a small leak trial (`bench/leaks`; in full: `scripts/leak-trial`), and a check
+//! Callers of one gateway receive no words of others: a small leak trial (`bench/faults/leaks`; in full: `just leak-trial`), and a check
 //! that the trial finds leaks that are planted.
 
 use std::{path::Path, process::Command};
 
 /// Runs the trial with this binary; returns its exit code and what it printed.
 fn trial(arguments: &[&str]) -> (Option<i32>, String) {
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/leaks/trial.py");
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/faults/leaks/trial.py");
     let mut command = Command::new("python3");
     command.arg("-B").arg(program).args(["--binary", env!("CARGO_BIN_EXE_toolyard")]).args(arguments);
     match command.output() {

@@ -1,7 +1,7 @@
 //! Restores the `=` of formulas: the one repair that changes an argument which fits.
 //!
 //! Small models drop the `=`, or write the call once with it and once without. Measured on 2026-11-19 with Qwen2.5-Coder-1.5B:
-//! without this repair, the smoke test of `scripts/agent-quality` fails.
+//! without this repair, the smoke test of `just agent-quality` fails.
 
 use serde_json::Value;
 

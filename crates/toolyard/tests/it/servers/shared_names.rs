@@ -12,7 +12,7 @@ fn file_server() -> String {
     let cache = || std::env::var_os("XDG_CACHE_HOME").map_or_else(|| home().join(".cache"), PathBuf::from);
     let parts =
         std::env::var_os("TOOLYARD_PARTS").map_or_else(|| cache().join("toolyard-parts"), PathBuf::from);
-    let program = parts.join("servers/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js");
+    let program = parts.join("node/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js");
     assert!(program.exists(), "{} is missing: run scripts/parts", program.display());
     program.to_str().unwrap().to_owned()
 }

@@ -1,1 +1,0 @@
-"""Browser tests of the web console; see scripts/console-tests."""
