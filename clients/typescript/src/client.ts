@@ -1,6 +1,7 @@
-// The client: `Toolyard`, its groups of requests, and `Run`.
-import { ApiError, RunIsSuspended, TimedOut, answerOrError } from "./errors.js";
-import { type EventOptions, readEvents } from "./events.js";
+// The client: `Toolyard` and its groups of requests.
+import { ApiError, TimedOut } from "./errors.js";
+import { Run } from "./run.js";
+import { RunIsSuspended, answerOrError } from "./run_errors.js";
 import { Transport, type TransportOptions } from "./transport.js";
 import type {
   Agent, Approval, ApprovalRequested, CreatedRun, ResultPart, RunDetails, RunEvent, RunRequest, RunSummary, Scope, Server, Tool,
@@ -273,47 +274,6 @@ export class Audit extends Group {
   /** Verifies the hash chain of the log. */
   async verify(): Promise<Record<string, unknown>> {
     return (await this.http.request("GET", "/audit/verify")) as Record<string, unknown>;
-  }
-}
-
-/** A run of an agent. */
-export class Run {
-  readonly #http: Transport;
-
-  constructor(
-    http: Transport,
-    readonly id: string,
-  ) {
-    this.#http = http;
-  }
-
-  /** The run as it is now. */
-  async get(): Promise<RunDetails> {
-    return (await this.#http.request("GET", "/runs/{run}", { path: { run: this.id } })) as RunDetails;
-  }
-
-  /**
-   * The events of the run, from the first (or the one after number `after`) to `run_ended`. A broken connection is restored, and the stream
-   * continues after the last numbered event. Events without a number, such as pieces of the answer, may be lost then; `run_ended` has the
-   * whole answer. A suspended run sends `run_suspended`, and the stream waits for it to continue.
-   */
-  events(options: EventOptions = {}): AsyncGenerator<RunEvent, void, undefined> {
-    return readEvents(this.#http, this.id, options);
-  }
-
-  /** Waits until the run is over, also through suspensions, and returns it. */
-  async wait(options: Omit<EventOptions, "after"> = {}): Promise<RunDetails> {
-    for await (const _ of this.events(options));
-    return await this.get();
-  }
-
-  async cancel(): Promise<unknown> {
-    return await this.#http.request("POST", "/runs/{run}/cancel", { path: { run: this.id }, body: {} });
-  }
-
-  /** Records whether a step with an unknown outcome took effect (`done`) or not (`not_done`), and resumes the run. */
-  async resolve(step: string, outcome: "done" | "not_done"): Promise<unknown> {
-    return await this.#http.request("POST", "/unknown-steps", { body: { run: this.id, step, outcome } });
   }
 }
 

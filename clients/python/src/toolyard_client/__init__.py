@@ -1,9 +1,9 @@
 """Client for the HTTP API of Toolyard. Start with `Toolyard`; README.md has an example."""
 
-from .client import Decision, Page, Run, Toolyard
-from .errors import (
-    ApiError, ConnectionFailed, LimitReached, PartialAnswer, RunCancelled, RunError, RunFailed, RunIsSuspended, ToolyardError,
-)
+from .client import Decision, Page, Toolyard
+from .errors import ApiError, ConnectionFailed, ToolyardError
+from .run import Run
+from .run_errors import LimitReached, PartialAnswer, RunCancelled, RunError, RunFailed, RunIsSuspended
 from .types import Agent, Approval, ApprovalRequested, Event, RunDetails, RunState, RunSummary, Server, Tool, ToolDetails, ToolMatch, ToolStatistics
 
 __version__ = "0.1.0"

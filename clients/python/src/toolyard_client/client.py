@@ -1,15 +1,15 @@
-"""The client: `Toolyard`, its groups of requests, and `Run`."""
+"""The client: `Toolyard` and its groups of requests."""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-import threading
 import uuid
-from typing import Any, AsyncGenerator, Awaitable, Callable, Dict, Generic, Iterator, List, Optional, Sequence, TypeVar, Union, cast
+from typing import Any, Awaitable, Callable, Dict, Generic, Iterator, List, Optional, Sequence, TypeVar, Union, cast
 
-from .errors import ApiError, ConnectionFailed, RunIsSuspended, error_of_end
-from .events import EventReader
+from .errors import ApiError, ConnectionFailed
+from .run import Run
+from .run_errors import RunIsSuspended, error_of_end
 from .transport import Transport
 from .types import (
     Agent, Approval, ApprovalRequested, CreatedRun, Event, Message, ResultPart, RunDetails, RunEnded, RunSummary, RunSuspended, Scope,
@@ -30,9 +30,8 @@ class Page(List[T], Generic[T]):
 
 
 class _Group:
-    def __init__(self, client: "Toolyard") -> None:
-        self._client = client
-        self._http = client._http
+    def __init__(self, http: Transport) -> None:
+        self._http = http
 
 
 class Tools(_Group):
@@ -130,7 +129,7 @@ class Runs(_Group):
         plan_only: Optional[bool] = None,
         dry_run: Optional[bool] = None,
         idempotency_key: Optional[str] = None,
-    ) -> "Run":
+    ) -> Run:
         """Starts a run, which continues if this client disconnects. The request is executed once even if it has to be repeated."""
         fields = {"agent": agent, "history": history, "conversation": conversation, "plan_only": plan_only, "dry_run": dry_run}
         body = {"question": question, **{name: value for name, value in fields.items() if value is not None}}
@@ -138,9 +137,9 @@ class Runs(_Group):
         created = cast(CreatedRun, self._http.request("POST", "/runs", body=body, headers=headers))
         return self.open(created["run"])
 
-    def open(self, run: str) -> "Run":
+    def open(self, run: str) -> Run:
         """A run by its id, without a request."""
-        return Run(self._client, run)
+        return Run(self._http, run)
 
     def get(self, run: str) -> RunDetails:
         return cast(RunDetails, self._http.request("GET", "/runs/{run}", path={"run": run}))
@@ -191,76 +190,6 @@ class Audit(_Group):
         return cast(Dict[str, Any], self._http.request("GET", "/audit/verify"))
 
 
-class Run:
-    """A run of an agent."""
-
-    def __init__(self, client: "Toolyard", run: str) -> None:
-        self.id = run
-        self._client = client
-        self._http = client._http
-
-    def __repr__(self) -> str:
-        return f"Run({self.id!r})"
-
-    def get(self) -> RunDetails:
-        """The run as it is now."""
-        return self._client.runs.get(self.id)
-
-    def events(self, *, after: Optional[int] = None, timeout: Optional[float] = None) -> Iterator[Event]:
-        """The events of the run, from the first (or the one after number `after`) to `run_ended`.
-
-        A broken connection is restored, and the stream continues after the last numbered event. Events without a number, such as pieces of
-        the answer, may be lost then; `run_ended` has the whole answer. A suspended run sends `run_suspended`, and the stream waits for it to
-        continue. Raises `TimeoutError` after `timeout` seconds.
-        """
-        return EventReader(self._http, self.id, after, timeout).read()
-
-    async def events_async(self, *, after: Optional[int] = None, timeout: Optional[float] = None) -> AsyncGenerator[Event, None]:
-        """The same as `events` for asyncio. A thread reads the stream."""
-        reader = EventReader(self._http, self.id, after, timeout)
-        loop = asyncio.get_running_loop()
-        received: asyncio.Queue[Any] = asyncio.Queue()
-
-        def deliver(item: Any) -> None:
-            try:
-                loop.call_soon_threadsafe(received.put_nowait, item)
-            except RuntimeError:
-                reader.stop()  # The loop is closed.
-
-        def pump() -> None:
-            try:
-                for event in reader.read():
-                    deliver(event)
-                deliver(None)
-            except BaseException as error:
-                deliver(error)
-
-        threading.Thread(target=pump, name=f"events of run {self.id}", daemon=True).start()
-        try:
-            while True:
-                item = await received.get()
-                if item is None:
-                    return
-                if isinstance(item, BaseException):
-                    raise item
-                yield item
-        finally:
-            reader.stop()
-
-    def wait(self, *, timeout: Optional[float] = None) -> RunDetails:
-        """Waits until the run is over, also through suspensions, and returns it. Raises `TimeoutError` after `timeout` seconds."""
-        for _ in self.events(timeout=timeout):
-            pass
-        return self.get()
-
-    def cancel(self) -> Any:
-        return self._http.request("POST", "/runs/{run}/cancel", path={"run": self.id}, body={})
-
-    def resolve(self, step: str, outcome: str) -> Any:
-        """Records whether a step with an unknown outcome took effect (`done`) or not (`not_done`), and resumes the run."""
-        return self._http.request("POST", "/unknown-steps", body={"run": self.id, "step": step, "outcome": outcome})
-
-
 class Toolyard:
     """A client of a gateway. It has no connection of its own and may be shared by threads.
 
@@ -271,12 +200,12 @@ class Toolyard:
         self, base_url: str = DEFAULT_URL, token: Optional[str] = None, *, timeout: float = 60.0, tls: Optional[ssl.SSLContext] = None
     ) -> None:
         self._http = Transport(base_url, token, timeout, tls)
-        self.tools = Tools(self)
-        self.servers = Servers(self)
-        self.agents = Agents(self)
-        self.runs = Runs(self)
-        self.approvals = Approvals(self)
-        self.audit = Audit(self)
+        self.tools = Tools(self._http)
+        self.servers = Servers(self._http)
+        self.agents = Agents(self._http)
+        self.runs = Runs(self._http)
+        self.approvals = Approvals(self._http)
+        self.audit = Audit(self._http)
 
     def statistics(self) -> Page[ToolStatistics]:
         """Calls, failures and latencies by tool and source."""
