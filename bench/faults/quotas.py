@@ -22,6 +22,11 @@ import uuid
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "bench/common"))
+
+from postgres import query, started_server  # noqa: E402
+from processes import free_port  # noqa: E402
+
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
 TOOLYARD = os.environ.get("TOOLYARD_BIN") or str(TARGET / "release/toolyard")
 WINDOW_SECONDS = 60
@@ -34,19 +39,11 @@ calls = { limit = LIMIT, window = "60s" }
 """
 
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
 def new_database():
     """A database of its own on the test server."""
-    server = os.environ.get("TOOLYARD_TEST_POSTGRES") or sys.exit("no PostgreSQL: run it by scripts/with-postgres")
     name = f"quota_{uuid.uuid4().hex}"
-    psql = sorted(Path("/usr/lib/postgresql").glob("*/bin/psql"))[-1]
-    subprocess.run([psql, f"{server}/postgres", "-qc", f"CREATE DATABASE {name}"], check=True)
-    return f"{server}/{name}"
+    query(f"{started_server()}/postgres", f"CREATE DATABASE {name}")
+    return f"{started_server()}/{name}"
 
 
 class Client(threading.Thread):
