@@ -6,9 +6,12 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::{Method, StatusCode};
 use toolyard_core::{BoxFuture, CallerIdentity};
-use toolyard_mcp_server::{HttpRoutes, RouteBody, RouteRequest, RouteResponse};
+use toolyard_mcp_server::{Endpoint, HttpRoutes, RouteBody, RouteRequest, RouteResponse};
 
-use crate::test_server::{ServerBuilder, TestServer};
+use crate::{
+    test_server::{ServerBuilder, TestServer},
+    tools::TestTools,
+};
 
 /// Echoes requests, and opens a stream without events at `/events`.
 #[derive(Debug)]
@@ -94,6 +97,20 @@ async fn routes_need_authentication() {
     assert_eq!(with_foreign_host.send().await.unwrap().status(), 403);
     let with_foreign_origin = request().bearer_auth("s3cret").header("Origin", "https://evil.example");
     assert_eq!(with_foreign_origin.send().await.unwrap().status(), 403);
+    server.close().await;
+}
+
+#[tokio::test]
+async fn the_endpoint_of_a_removed_profile_says_that_the_profile_does_not_exist() {
+    let server = server(None).await;
+    let url = format!("http://{}/mcp/cursor", server.address);
+    server.server.set_endpoint("cursor", Endpoint::new(Arc::new(TestTools::default())));
+    assert_eq!(reqwest::get(&url).await.unwrap().status(), 400, "a GET without a session");
+    server.server.remove_endpoint("cursor");
+    let answer = reqwest::get(&url).await.unwrap();
+    assert_eq!(answer.status(), 404);
+    let text = answer.text().await.unwrap();
+    assert!(text.contains("there is no profile `cursor`; the main endpoint is /mcp"), "{text}");
     server.close().await;
 }
 
