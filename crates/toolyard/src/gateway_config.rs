@@ -84,6 +84,7 @@ impl Toolyard {
     }
 
     /// What the HTTP API of a gateway serves, without agents and tool calls ([`GatewayConfig::main_tools`]).
+    #[doc(hidden)]
     pub fn http_api_config(&self, approval: RemoteApproval) -> HttpApiConfig {
         HttpApiConfig {
             hub: Some(Arc::clone(self.hub())),

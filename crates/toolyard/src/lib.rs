@@ -146,7 +146,7 @@ pub mod core {
 /// The HTTP API and the MCP endpoint that a program serves.
 #[cfg(feature = "gateway")]
 pub mod gateway {
-    pub use toolyard_gateway::{AuthenticatedCaller, HttpApi, HttpApiConfig, OperatorAccess};
+    pub use toolyard_gateway::{AuthenticatedCaller, HttpApi, OperatorAccess};
     pub use toolyard_mcp_server::{Access, AccessToken, ServeError, SessionKeyError};
 }
 
