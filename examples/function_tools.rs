@@ -34,7 +34,7 @@ async fn main() -> Result<(), Error> {
         .await?;
     println!("{}", toolyard.call("to_dollars", json!({"amount": 25})).await?.to_text());
     println!("{}", toolyard.call("to_price", json!({"amount": 25})).await?.to_text());
-    if let Err(error) = toolyard.call("to_price", json!({"amount": -1})).await {
+    if let Err(Error::Call(error)) = toolyard.call("to_price", json!({"amount": -1})).await {
         println!("error: {}", error.message());
     }
     Ok(())

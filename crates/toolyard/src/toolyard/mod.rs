@@ -10,8 +10,8 @@ mod skills;
 use std::sync::Arc;
 
 #[cfg(feature = "mcp")]
-use toolyard_core::{ErrorKind, SourceId};
-use toolyard_core::{RawJson, ToolCallRequest, ToolError, ToolOutput};
+use toolyard_core::{ErrorKind, SourceId, ToolError};
+use toolyard_core::{RawJson, ToolCallRequest, ToolOutput};
 use toolyard_hub::{CallOptions, ToolHub};
 #[cfg(feature = "mcp")]
 use toolyard_mcp_client::{ManagedServer, ServerState};
@@ -49,8 +49,8 @@ impl Toolyard {
     }
 
     /// Calls a tool by name. The tools of a server that was never started before are found by the first call of a name that
-    /// is unknown: all such servers are started then.
-    pub async fn call(&self, tool: &str, arguments: impl Into<RawJson>) -> Result<ToolOutput, ToolError> {
+    /// is unknown: all such servers are started then. The error is [`Error::Call`].
+    pub async fn call(&self, tool: &str, arguments: impl Into<RawJson>) -> Result<ToolOutput, Error> {
         let request = ToolCallRequest::new(tool, arguments);
         #[cfg(feature = "mcp")]
         if self.hub.snapshot().find(tool).is_none() {
@@ -59,7 +59,7 @@ impl Toolyard {
         let outcome = self.hub.execute(&request, &self.options).await;
         #[cfg(feature = "mcp")]
         let outcome = outcome.map_err(|error| self.with_server_problems(error));
-        outcome
+        outcome.map_err(Error::Call)
     }
 
     /// Stops all servers and flushes the store. Dropping a `Toolyard` without this may lose the last second of statistics

@@ -86,6 +86,7 @@ async fn an_unknown_tool_is_explained_by_a_server_that_failed() {
         .await
         .unwrap();
     let error = toolyard.call("get_weather", json!({})).await.unwrap_err();
+    let Error::Call(error) = error else { panic!("{error:?}") };
     assert!(error.hint().is_some_and(|hint| hint.contains("server `gone` failed")), "{error:?}");
     assert_eq!(toolyard.server_problems().len(), 1);
 }
