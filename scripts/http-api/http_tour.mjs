@@ -47,7 +47,7 @@ await check("errors", async () => {
 });
 
 await check("servers and tools", async () => {
-  assert.deepEqual((await client.servers.list()).map(({ name }) => name), ["time"]);
+  assert.deepEqual((await client.servers.list()).items.map(({ name }) => name), ["time"]);
   const tools = await collect(client.tools.iterate());
   assert.ok(tools.some(({ name }) => name === "calculate"));
   const found = await client.tools.search("current time in a timezone");
@@ -98,7 +98,7 @@ await check("suspended run", async () => {
 });
 
 await check("statistics and audit", async () => {
-  assert.ok((await client.statistics()).some(({ tool }) => tool === "get_current_time"));
+  assert.ok((await client.statistics()).items.some(({ tool }) => tool === "get_current_time"));
   const records = await collect(client.audit.iterate());
   assert.ok(records.length > 0);
   await client.audit.verify();

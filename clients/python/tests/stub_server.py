@@ -103,10 +103,10 @@ class Handler(BaseHTTPRequestHandler):
         self._json(200, first if query["offset"] == "0" else second)
 
     def _servers(self, *_: Any) -> None:
-        self._json(200, {"servers": [{"name": "time", "state": "stopped", "tools": 2}]})
+        self._json(200, {"servers": [{"name": "time", "state": "stopped", "tools": 2}], "next": None})
 
     def _statistics(self, *_: Any) -> None:
-        self._json(200, {"statistics": [{"tool": "tool_0", "weighted_calls": 3}]})
+        self._json(200, {"statistics": [{"tool": "tool_0", "weighted_calls": 3}], "next": None})
 
     def _audit(self, rest: List[str], *_: Any) -> None:
         self._json(200, {"valid": True} if rest == ["verify"] else {"records": [{"record": 1}], "next": None})
@@ -114,7 +114,7 @@ class Handler(BaseHTTPRequestHandler):
     def _agents(self, rest: List[str], _: Any, body: Any) -> None:
         if self.command == "GET":
             agent = {"name": "assistant", "origin": "built_in", "config": {}}
-            return self._json(200, agent if rest else {"agents": [agent]})
+            return self._json(200, agent if rest else {"agents": [agent], "next": None})
         if rest == ["assistant"]:
             return self._error(409, "agent_read_only", "agent `assistant` is built in")
         if self.command == "DELETE":

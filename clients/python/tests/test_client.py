@@ -70,7 +70,8 @@ class RequestTest(ClientTest):
         self.assertEqual((raised.exception.status, raised.exception.code), (409, "agent_read_only"))
 
     def test_other_lists(self) -> None:
-        self.assertEqual(self.client.servers.list()[0]["name"], "time")
+        servers = self.client.servers.list()
+        self.assertEqual((servers[0]["name"], servers.next), ("time", None))
         self.assertEqual(self.client.statistics()[0]["weighted_calls"], 3)
         self.assertEqual(list(self.client.audit.iterate()), [{"record": 1}])
         self.assertTrue(self.client.audit.verify()["valid"])

@@ -67,8 +67,8 @@ export class Toolyard {
   }
 
   /** Calls, failures and latencies by tool and source. */
-  async statistics(): Promise<ToolStatistics[]> {
-    return page<ToolStatistics>(await this.#http.request("GET", "/statistics"), "statistics").items;
+  async statistics(): Promise<Page<ToolStatistics>> {
+    return page(await this.#http.request("GET", "/statistics"), "statistics");
   }
 
   /**
@@ -173,8 +173,8 @@ export class Tools extends Group {
 
 /** The upstream MCP servers. */
 export class Servers extends Group {
-  async list(): Promise<Server[]> {
-    return page<Server>(await this.http.request("GET", "/servers"), "servers").items;
+  async list(): Promise<Page<Server>> {
+    return page(await this.http.request("GET", "/servers"), "servers");
   }
 
   async get(name: string): Promise<Server> {
@@ -184,8 +184,8 @@ export class Servers extends Group {
 
 /** The agents. Only those kept in the store can be changed; the others are in the settings file (409 `agent_read_only`). */
 export class Agents extends Group {
-  async list(): Promise<Agent[]> {
-    return page<Agent>(await this.http.request("GET", "/agents"), "agents").items;
+  async list(): Promise<Page<Agent>> {
+    return page(await this.http.request("GET", "/agents"), "agents");
   }
 
   async get(name: string): Promise<Agent> {

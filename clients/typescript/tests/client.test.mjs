@@ -59,7 +59,7 @@ test("a tool call whose response was lost is repeated only with a key", async ()
 });
 
 test("agents are created, replaced and deleted", async () => {
-  assert.equal((await client.agents.list())[0].origin, "built_in");
+  assert.equal((await client.agents.list()).items[0].origin, "built_in");
   assert.equal((await client.agents.get("assistant")).name, "assistant");
   assert.equal((await client.agents.create("writer", { instructions: "Be brief." })).name, "writer");
   assert.equal((await client.agents.replace("writer", { instructions: "Be long." })).name, "writer");
@@ -68,8 +68,9 @@ test("agents are created, replaced and deleted", async () => {
 });
 
 test("other lists", async () => {
-  assert.equal((await client.servers.list())[0].name, "time");
-  assert.equal((await client.statistics())[0].weighted_calls, 3);
+  const servers = await client.servers.list();
+  assert.deepEqual([servers.items[0].name, servers.next], ["time", null]);
+  assert.equal((await client.statistics()).items[0].weighted_calls, 3);
   assert.deepEqual(await collect(client.audit.iterate()), [{ record: 1 }]);
   assert.equal((await client.audit.verify()).valid, true);
   assert.equal((await client.approvals.list())[0].approval, 7);

@@ -68,12 +68,12 @@ export class StubServer {
         return json(200, { tools: TOOLS.slice(start, start + 2), next: start + 2 < TOOLS.length ? String(start + 2) : null });
       },
       results: () => json(200, url.searchParams.get("offset") === "0" ? { text: "12", offset: 0, next: 2, total: 3 } : { text: "3", offset: 2, next: null, total: 3 }),
-      servers: () => json(200, { servers: [{ name: "time", state: "stopped", tools: 2 }] }),
-      statistics: () => json(200, { statistics: [{ tool: "tool_0", weighted_calls: 3 }] }),
+      servers: () => json(200, { servers: [{ name: "time", state: "stopped", tools: 2 }], next: null }),
+      statistics: () => json(200, { statistics: [{ tool: "tool_0", weighted_calls: 3 }], next: null }),
       audit: () => json(200, rest[0] === "verify" ? { valid: true } : { records: [{ record: 1 }], next: null }),
       agents: () => {
         const agent = { name: "assistant", origin: "built_in", config: {} };
-        if (request.method === "GET") return json(200, rest.length > 0 ? agent : { agents: [agent] });
+        if (request.method === "GET") return json(200, rest.length > 0 ? agent : { agents: [agent], next: null });
         if (rest[0] === "assistant") return error(409, "agent_read_only", "agent `assistant` is built in");
         if (request.method === "DELETE") return response.writeHead(204).end();
         return json(request.method === "POST" ? 201 : 200, { name: rest[0] ?? body.name, origin: "store", config: body });

@@ -23,6 +23,8 @@ use crate::{
 pub struct AgentList {
     /// By name.
     pub agents: Vec<AgentDefinition>,
+    /// Always null: the list is whole.
+    pub next: Option<String>,
 }
 
 /// A new agent.
@@ -61,7 +63,7 @@ pub(in crate::api) fn routes() -> OpenApiRouter<ApiState> {
 /// Lists all agents.
 #[utoipa::path(get, path = "/agents", tag = "agents", responses((status = 200, body = AgentList)))]
 async fn list_agents(Admin(admin): Admin) -> ApiResult {
-    Ok(json_of(StatusCode::OK, &AgentList { agents: admin.agents().await? }))
+    Ok(json_of(StatusCode::OK, &AgentList { agents: admin.agents().await?, next: None }))
 }
 
 /// Shows an agent.

@@ -32,6 +32,8 @@ pub struct AuditPage {
 pub struct StatisticsList {
     /// By tool and source.
     pub statistics: Vec<CallStatistics>,
+    /// Always null: the list is whole.
+    pub next: Option<String>,
 }
 
 pub(in crate::api) fn routes() -> OpenApiRouter<ApiState> {
@@ -64,5 +66,5 @@ async fn verify_audit(Admin(admin): Admin) -> ApiResult {
 #[utoipa::path(get, path = "/statistics", tag = "tools", responses((status = 200, body = StatisticsList)))]
 async fn list_statistics(State(state): State<ApiState>) -> ApiResult {
     let statistics = state.admin.as_ref().map(|admin| admin.statistics()).unwrap_or_default();
-    Ok(json_of(StatusCode::OK, &StatisticsList { statistics }))
+    Ok(json_of(StatusCode::OK, &StatisticsList { statistics, next: None }))
 }

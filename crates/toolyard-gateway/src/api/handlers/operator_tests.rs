@@ -185,6 +185,15 @@ async fn the_operator_may_change_agents_that_clients_may_not() {
     assert_eq!((status, error["error"]["code"].as_str()), (409, Some("agent_exists")), "{error}");
 }
 
+#[tokio::test]
+async fn lists_without_pages_have_a_cursor_that_is_null() {
+    let api = HttpApi::new(HttpApiConfig { admin: Some(Arc::new(FakeAdmin)), ..HttpApiConfig::default() });
+    for list in ["agents", "servers", "statistics"] {
+        let (status, body) = send(&api, Method::GET, &format!("/api/v1/{list}"), json!(null), true).await;
+        assert_eq!((status, body), (200, json!({list: [], "next": null})));
+    }
+}
+
 /// Has every agent already.
 #[derive(Debug)]
 struct FakeAdmin;

@@ -66,6 +66,8 @@ struct SignInPage {
 pub struct ServerList {
     /// By name.
     pub servers: Vec<ServerView>,
+    /// Always null: the list is whole.
+    pub next: Option<String>,
 }
 
 pub(in crate::api) fn routes() -> OpenApiRouter<ApiState> {
@@ -81,7 +83,7 @@ async fn list_servers(State(state): State<ApiState>) -> ApiResult {
     let servers = state.servers.iter().flat_map(|manager| manager.servers());
     let mut servers: Vec<ServerView> = servers.map(|server| ServerView::of(&server)).collect();
     servers.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(json_of(StatusCode::OK, &ServerList { servers }))
+    Ok(json_of(StatusCode::OK, &ServerList { servers, next: None }))
 }
 
 /// Shows an upstream MCP server.
