@@ -36,6 +36,7 @@ fn operation(kind: &str, number: usize) -> Operation {
             tool: tool.into(),
             source: Some(server.into()),
             attempts: 1,
+            call: None,
             content: None,
         },
     };

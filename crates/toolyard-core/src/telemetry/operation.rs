@@ -85,6 +85,8 @@ pub enum OperationKind {
         source: Option<SourceId>,
         /// How often a source was called.
         attempts: u32,
+        /// The id of the call, as in the audit record and the log; only if the span is sampled.
+        call: Option<String>,
         /// Arguments and result, if they are captured.
         content: Option<Box<CallContent>>,
     },

@@ -33,6 +33,7 @@ fn call(tool: &str, source: &str, error_type: Option<&'static str>) -> Operation
             tool: tool.into(),
             source: Some(source.into()),
             attempts: 1,
+            call: None,
             content: None,
         },
         span: None,

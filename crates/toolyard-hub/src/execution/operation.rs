@@ -17,7 +17,7 @@ use crate::{
 
 /// The `error.type` of a tool that reports an error.
 const TOOL_ERROR: &str = "tool_error";
-/// Longer names are truncated: clients choose them.
+/// Longer names and ids are truncated: clients choose them.
 const MAX_NAME_BYTES: usize = 256;
 
 /// The operation of a call: started, and ended at most once.
@@ -40,12 +40,15 @@ impl CallOperation {
     ) -> Self {
         let caller_span = || options.caller.as_ref().filter(|_| telemetry.records_spans())?.span();
         let parent = options.span.or_else(caller_span);
-        let name = &request.tool_name;
-        let tool = name.get(..name.floor_char_boundary(MAX_NAME_BYTES)).unwrap_or_default().into();
-        let kind = OperationKind::ToolCall { tool, source: None, attempts: 0, content: None };
-        let running = RunningOperation::start(telemetry, parent, kind);
+        let tool = bounded(&request.tool_name).into();
+        let kind = OperationKind::ToolCall { tool, source: None, attempts: 0, call: None, content: None };
+        let mut running = RunningOperation::start(telemetry, parent, kind);
         let span = running.context();
-        let captures_content = span.is_some_and(|span| span.is_sampled) && telemetry.captures_content();
+        let is_sampled = span.is_some_and(|span| span.is_sampled);
+        if is_sampled && let Some(OperationKind::ToolCall { call, .. }) = running.kind_mut() {
+            *call = Some(bounded(&request.id).to_owned());
+        }
+        let captures_content = is_sampled && telemetry.captures_content();
         Self { running: Mutex::new(Some(running)), called_before: Mutex::default(), captures_content, span }
     }
 
@@ -84,7 +87,7 @@ impl CallOperation {
         outcome: &Result<ToolOutput, ToolError>,
     ) {
         let Some(mut running) = self.take() else { return };
-        if let Some(OperationKind::ToolCall { tool, source, attempts, content }) = running.kind_mut() {
+        if let Some(OperationKind::ToolCall { tool, source, attempts, content, .. }) = running.kind_mut() {
             let answered = match outcome {
                 Ok(output) => output.meta.source.as_ref(),
                 Err(error) => error.source_id(),
@@ -120,6 +123,10 @@ impl CallOperation {
             running.discard();
         }
     }
+}
+
+fn bounded(name: &str) -> &str {
+    name.get(..name.floor_char_boundary(MAX_NAME_BYTES)).unwrap_or_default()
 }
 
 fn call_content(request: &ToolCallRequest, outcome: &Result<ToolOutput, ToolError>) -> CallContent {

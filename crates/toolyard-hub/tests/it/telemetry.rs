@@ -43,7 +43,7 @@ fn recording_hub() -> (ToolHub, Arc<RecordingTelemetry>) {
 }
 
 fn describe(operation: &Operation) -> (String, Option<String>, u32, Option<String>) {
-    let OperationKind::ToolCall { tool, source, attempts, content } = &operation.kind else {
+    let OperationKind::ToolCall { tool, source, attempts, content, .. } = &operation.kind else {
         panic!("{operation:?}")
     };
     assert_eq!(*content, None, "content is not captured unless it is asked for");
@@ -114,6 +114,22 @@ impl Telemetry for CapturingTelemetry {
     fn captures_content(&self) -> bool {
         true
     }
+}
+
+#[tokio::test]
+async fn the_span_of_a_call_has_its_id_if_the_trace_is_sampled() {
+    let (hub, telemetry) = recording_hub();
+    let request = ToolCallRequest::new("echo", json!({}));
+    let sampled = SpanContext::root();
+    for parent in [sampled, SpanContext { is_sampled: false, ..sampled }] {
+        let options = CallOptions::default().caused_by(Some(parent));
+        let _: Result<ToolOutput, ToolError> = hub.execute(&request, &options).await;
+    }
+    let ids = telemetry.take().into_iter().map(|operation| match operation.kind {
+        OperationKind::ToolCall { call, .. } => call,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(ids.collect::<Vec<_>>(), [Some(request.id.clone()), None]);
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ fn operation(kind: OperationKind, millis: u64, error_type: Option<&'static str>)
 
 fn call(tool: &str, source: Option<&str>, millis: u64, error_type: Option<&'static str>) -> Operation {
     let source = source.map(SourceId::from);
-    let kind = OperationKind::ToolCall { tool: tool.into(), source, attempts: 1, content: None };
+    let kind = OperationKind::ToolCall { tool: tool.into(), source, attempts: 1, call: None, content: None };
     operation(kind, millis, error_type)
 }
 

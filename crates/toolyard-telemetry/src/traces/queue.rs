@@ -144,7 +144,13 @@ mod tests {
         let call = || {
             let content = CallContent { arguments: Some("{}".to_owned()), result: "x".repeat(48) };
             let content = Some(Box::new(content));
-            operation(OperationKind::ToolCall { tool: "t".into(), source: None, attempts: 1, content })
+            operation(OperationKind::ToolCall {
+                tool: "t".into(),
+                source: None,
+                attempts: 1,
+                call: None,
+                content,
+            })
         };
         let queue = OperationQueue::new(LIMITS);
         (0..3).for_each(|_| queue.push(call()));

@@ -158,8 +158,11 @@ fn add_details(kind: &OperationKind, span: &mut Span) {
         OperationKind::ClientRequest { request_id: Some(id), .. } => {
             add(span, "jsonrpc.request.id", &id.to_string());
         }
-        OperationKind::ToolCall { attempts, content, .. } => {
+        OperationKind::ToolCall { attempts, call, content, .. } => {
             add_integer(span, "toolyard.attempts", *attempts);
+            if let Some(call) = call {
+                add(span, "toolyard.call.id", &redacted_id(call));
+            }
             if let Some(CallContent { arguments, result }) = content.as_deref() {
                 let arguments = arguments.clone().and_then(|arguments| RawJson::parse(arguments).ok());
                 if let Some(arguments) = arguments {
@@ -280,7 +283,7 @@ fn token_count(tokens: u64) -> i64 {
     i64::try_from(tokens).unwrap_or(i64::MAX)
 }
 
-/// The id of a request, which clients choose. A number is no secret.
+/// The id of a request or call, which clients choose. A number is no secret.
 fn redacted_id(id: &str) -> Cow<'_, str> {
     if id.len() < MIN_SECRET_BYTES { Cow::Borrowed(id) } else { redact(id) }
 }

@@ -136,7 +136,14 @@ fn agents_models_and_tools_have_the_names_of_the_conventions() {
     assert_eq!(named(planning), expect("plan main", SpanKind::Internal, "plan"));
     let step = OperationKind::Step { tool: Some("add".into()), is_known_tool: true, step: "s1".into() };
     assert_eq!(named(step), expect("step s1", SpanKind::Internal, ""));
-    let call = OperationKind::ToolCall { tool: "add".into(), source: None, attempts: 1, content: None };
+    let call = OperationKind::ToolCall {
+        tool: "add".into(),
+        source: None,
+        attempts: 1,
+        call: Some("call_a_1".to_owned()),
+        content: None,
+    };
+    assert_eq!(attribute_of(&map(call.clone(), None), "toolyard.call.id"), "call_a_1");
     assert_eq!(named(call), expect("execute_tool add", SpanKind::Internal, "execute_tool"));
     let model = OperationKind::ModelCall {
         provider: "openai".into(),
@@ -178,6 +185,7 @@ fn secrets_are_redacted_wherever_a_client_writes() {
         tool: "add".into(),
         source: None,
         attempts: 1,
+        call: Some(TOKEN.to_owned()),
         content: Some(Box::new(content)),
     };
     // In a part of this JSON text, the value would not be recognized as a secret.
@@ -188,10 +196,12 @@ fn secrets_are_redacted_wherever_a_client_writes() {
         tool: "add".into(),
         source: None,
         attempts: 1,
+        call: None,
         content: Some(Box::new(cut)),
     };
     let uri = format!("https://example.org/?token={TOKEN}");
-    let named = OperationKind::ToolCall { tool: TOKEN.into(), source: None, attempts: 1, content: None };
+    let named =
+        OperationKind::ToolCall { tool: TOKEN.into(), source: None, attempts: 1, call: None, content: None };
     let step = OperationKind::Step { tool: Some(TOKEN.into()), is_known_tool: true, step: TOKEN.into() };
     let mut identified = server_request("tools/list", None, None);
     if let OperationKind::ServerRequest { request_id, .. } = &mut identified {
