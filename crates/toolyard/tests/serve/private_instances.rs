@@ -50,14 +50,20 @@ fn processes(home: &TestHome) -> BTreeSet<u32> {
 
 /// A request of a caller; without a name, the gateway's own token is used.
 async fn request(gateway: &HttpGateway, user: Option<&str>, method: &str, params: Value) -> Value {
-    let mut request = gateway.build_request("", method, &modern_params(params));
-    if let Some(user) = user {
-        let mut built = request.build().unwrap();
-        built.headers_mut().remove("authorization");
-        request = reqwest::RequestBuilder::from_parts(gateway.http.clone(), built);
-        request = request.header("X-Forwarded-User", user);
-    }
+    let request = gateway.build_request("", method, &modern_params(params));
+    let request = match user {
+        Some(user) => of_user(gateway, user, request),
+        None => request,
+    };
     send(request).await.body
+}
+
+/// The request as that of a user, in place of the gateway's own token.
+fn of_user(gateway: &HttpGateway, user: &str, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+    let mut built = request.build().unwrap();
+    built.headers_mut().remove("authorization");
+    let request = reqwest::RequestBuilder::from_parts(gateway.http.clone(), built);
+    request.header("X-Forwarded-User", user)
 }
 
 /// The text of a result, or the error.
@@ -325,10 +331,7 @@ async fn a_server_may_be_shared_or_have_an_instance_for_each_session() {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
     });
     let legacy = async |session: Option<&str>, method: &str, params: &Value| {
-        let mut request = gateway.build_request("", method, params).build().unwrap();
-        request.headers_mut().remove("authorization");
-        let request = reqwest::RequestBuilder::from_parts(gateway.http.clone(), request);
-        let request = request.header("X-Forwarded-User", "ada");
+        let request = of_user(&gateway, "ada", gateway.build_request("", method, params));
         match session {
             Some(session) => send(request.header("Mcp-Session-Id", session)).await,
             None => send(request).await,
@@ -349,6 +352,111 @@ async fn a_server_may_be_shared_or_have_an_instance_for_each_session() {
         assert_eq!(text, format!("nobody {count}"), "modern clients have no sessions");
     }
     assert_eq!(instance_count(&gateway).await, 3);
+}
+
+/// Its tool `ask` waits until `together` calls are in flight, asks its caller for a name, and answers once all of them have
+/// an answer.
+const ASKING_SERVER: &str = r#"
+import json, sys, threading
+changed, calls, answers = threading.Condition(), [], {}
+question = {"message": "Who are you?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
+def send(message):
+    with changed:
+        print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+def ask(together):
+    with changed:
+        calls.append(None)
+        number = len(calls)
+        changed.notify_all()
+        changed.wait_for(lambda: len(calls) >= together, 20)
+    send({"id": number, "method": "elicitation/create", "params": question})
+    with changed:
+        changed.wait_for(lambda: len(answers) >= together, 20)
+    answer = answers[number]
+    return answer["error"]["message"] if "error" in answer else answer["result"]["content"]["name"]
+def handle(request):
+    method, params = request["method"], request.get("params") or {}
+    if method == "initialize":
+        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "asking", "version": "1"}}
+    elif method == "tools/list":
+        result = {"tools": [{"name": "ask", "inputSchema": {"type": "object"}}]}
+    elif method == "tools/call":
+        result = {"content": [{"type": "text", "text": ask(params["arguments"]["together"])}]}
+    else:
+        return send({"id": request["id"], "error": {"code": -32601, "message": "no"}})
+    send({"id": request["id"], "result": result})
+for line in sys.stdin:
+    message = json.loads(line)
+    if "method" not in message:
+        with changed:
+            answers[message["id"]] = message
+            changed.notify_all()
+    elif "id" in message:
+        threading.Thread(target=handle, args=(message,), daemon=True).start()
+"#;
+
+/// Calls `ask` in a new legacy session of ada, answers its question with this name, and returns the text of the result.
+async fn ask_in_new_session(gateway: &HttpGateway, together: u32, name: &str) -> String {
+    let initialize = json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": {"elicitation": {}},
+        "clientInfo": {"name": "test", "version": "1"},
+    });
+    let opened = send(of_user(gateway, "ada", gateway.build_request("", "initialize", &initialize))).await;
+    let session = opened.session.unwrap();
+    let call = json!({"name": "ask", "arguments": {"together": together}});
+    let call = of_user(gateway, "ada", gateway.build_request("", "tools/call", &call));
+    let mut response = call.header("Mcp-Session-Id", &session).send().await.unwrap();
+    let (mut received, mut last) = (String::new(), String::new());
+    while let Some(chunk) = response.chunk().await.unwrap() {
+        received.push_str(std::str::from_utf8(&chunk).unwrap());
+        while let Some((line, rest)) = received.split_once('\n') {
+            if let Some(event) = line.strip_prefix("data: ") {
+                last = event.to_owned();
+            }
+            received = rest.to_owned();
+            let message: Value = serde_json::from_str(&last).unwrap_or_default();
+            if message["method"] == "elicitation/create" {
+                let result = json!({"action": "accept", "content": {"name": name}});
+                let reply = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+                let reply = gateway.http.post(&gateway.url).json(&reply).header("X-Forwarded-User", "ada");
+                let reply = reply.header("Accept", "application/json, text/event-stream");
+                let status = reply.header("Mcp-Session-Id", &session).send().await.unwrap().status();
+                assert_eq!(status, 202);
+                last.clear();
+            }
+        }
+    }
+    // Without a question, the response is no stream.
+    let body: Value = serde_json::from_str(if last.is_empty() { &received } else { &last }).unwrap();
+    body["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{body}")).to_owned()
+}
+
+#[tokio::test]
+async fn sessions_of_one_caller_that_are_asked_at_once_need_an_instance_each() {
+    for (server_lines, together) in [("", 2), ("isolation = \"session\"", 1)] {
+        let home = TestHome::new();
+        home.write("asking.py", ASKING_SERVER);
+        let file = home.path("asking.py").to_str().unwrap().to_owned();
+        home.write(
+            "config/toolyard/toolyard.toml",
+            &format!("{PROXY}[servers.asking]\ncommand = \"python3\"\nargs = [{file:?}]\n{server_lines}\n"),
+        );
+        home.run(&["servers", "test"]);
+        let gateway = HttpGateway::start(&home, &[]);
+        let (one, two) = tokio::join!(
+            ask_in_new_session(&gateway, together, "one"),
+            ask_in_new_session(&gateway, together, "two")
+        );
+        if together == 1 {
+            assert_eq!([one, two], ["one", "two"]);
+        } else {
+            for refused in [one, two] {
+                assert!(refused.contains("several clients use this server at once"), "{refused}");
+                assert!(refused.contains("`isolation = \"session\"`"), "{refused}");
+            }
+        }
+    }
 }
 
 #[tokio::test]
