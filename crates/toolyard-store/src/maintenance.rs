@@ -1,10 +1,10 @@
 //! Health check, vacuum and backup.
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, pin::pin, time::Duration};
 
 use serde::Serialize;
 use sqlx::{Executor as _, Row as _};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::{
     audit::verify::AuditVerification,
@@ -36,12 +36,24 @@ impl HealthReport {
 impl Store {
     /// Fails if the store does not answer within this time. [`Self::is_reachable`] tells the last outcome.
     pub async fn ping(&self, limit: Duration) -> Result<(), StoreError> {
-        let answer = match timeout(limit, sqlx::query("SELECT 1").execute(self.pool())).await {
-            Ok(answer) => answer.map(|_result| ()).map_err(StoreError::from),
-            Err(_elapsed) => Err(StoreError::Database(no_answer(limit))),
+        self.ping_patiently(limit, limit).await.map(|_took| ())
+    }
+
+    /// Waits up to `patience` for the answer of the store, and returns how long it took. A store that takes longer than `limit`
+    /// is not reachable for [`Self::is_reachable`].
+    pub async fn ping_patiently(&self, limit: Duration, patience: Duration) -> Result<Duration, StoreError> {
+        let started = Instant::now();
+        let mut ping = pin!(sqlx::query("SELECT 1").execute(self.pool()));
+        let in_time = timeout(limit, &mut ping).await;
+        self.note_reachable(matches!(in_time, Ok(Ok(_))));
+        let answer = match in_time {
+            Ok(answer) => answer,
+            Err(_elapsed) => timeout(patience.saturating_sub(limit), ping)
+                .await
+                .map_err(|_elapsed| StoreError::Database(no_answer(patience)))?,
         };
-        self.note_reachable(answer.is_ok());
-        answer
+        answer?;
+        Ok(started.elapsed())
     }
 
     /// Checks the engine's files, the audit log and all tables.

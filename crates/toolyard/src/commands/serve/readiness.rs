@@ -14,12 +14,17 @@ use toolyard_mcp_client::{McpManager, ServerState, config::McpServerConfig};
 use toolyard_mcp_server::{ReadinessCheck, ReadinessProbe};
 use toolyard_store::Store;
 
-use crate::error::CliError;
+use crate::{
+    error::CliError,
+    terminal::{logging::STORE_TARGET, run_view::format_duration},
+};
 
 /// How long one outcome is reused, because anybody may ask at any rate.
 const CACHE_TIME: Duration = Duration::from_secs(1);
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 const STORE_CHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// How long the watch of the store waits for an answer, to say how slow it is.
+const MAX_PING_DURATION: Duration = Duration::from_secs(10);
 
 /// The readiness of a gateway.
 pub(super) struct GatewayReadiness {
@@ -104,10 +109,62 @@ impl ReadinessProbe for GatewayReadiness {
 /// Asks the store from time to time, so that it is known whether it answers even if nobody calls. Never completes.
 pub(super) async fn watch_store(toolyard: &Toolyard) {
     let Some(store) = toolyard.store() else { return std::future::pending().await };
+    let mut latency = StoreLatency::default();
     loop {
+        let started = Instant::now();
         // The store keeps the outcome for metrics.
-        let _ = store.ping(STORE_TIMEOUT).await;
+        let answer = store.ping_patiently(STORE_TIMEOUT, MAX_PING_DURATION).await;
+        let took = started.elapsed();
+        match latency.observe(started, took, answer.is_ok()) {
+            Some(LatencyChange::BecameSlow) => {
+                let ping = format_duration(u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
+                let error = answer.err().map(|error| error.to_string());
+                tracing::warn!(
+                    target: STORE_TARGET,
+                    error = error.as_deref(),
+                    hint = "check the load of the database and its disk, and the network to it",
+                    "the store is slow: {ping} for a ping"
+                );
+            }
+            Some(LatencyChange::Recovered { seconds }) => {
+                tracing::info!(target: STORE_TARGET, seconds, "the store is no longer slow");
+            }
+            None => {}
+        }
         sleep(STORE_CHECK_INTERVAL).await;
+    }
+}
+
+/// Whether the store is slow, so that the log says once when that begins and when it ends.
+#[derive(Debug, Default)]
+struct StoreLatency {
+    slow_since: Option<Instant>,
+}
+
+/// A change that is logged.
+#[derive(Debug, PartialEq, Eq)]
+enum LatencyChange {
+    BecameSlow,
+    /// The store was slow for this time.
+    Recovered {
+        seconds: u64,
+    },
+}
+
+impl StoreLatency {
+    /// Notes a ping. One that fails at once does not tell how slow the store is.
+    fn observe(&mut self, started: Instant, took: Duration, is_answered: bool) -> Option<LatencyChange> {
+        match self.slow_since {
+            None if took > STORE_TIMEOUT => {
+                self.slow_since = Some(started);
+                Some(LatencyChange::BecameSlow)
+            }
+            Some(since) if took <= STORE_TIMEOUT && is_answered => {
+                self.slow_since = None;
+                Some(LatencyChange::Recovered { seconds: started.duration_since(since).as_secs() })
+            }
+            _ => None,
+        }
     }
 }
 
@@ -143,6 +200,23 @@ pub(super) fn check_required_servers(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slow_store_is_reported_once_and_once_that_it_is_over() {
+        let (start, mut latency) = (Instant::now(), StoreLatency::default());
+        let mut observe = |second: u64, milliseconds: u64, is_answered: bool| {
+            let started = start + Duration::from_secs(second);
+            latency.observe(started, Duration::from_millis(milliseconds), is_answered)
+        };
+        assert_eq!(observe(0, 3, true), None);
+        assert_eq!(observe(5, 1, false), None, "refused, not slow");
+        assert_eq!(observe(10, 4_600, true), Some(LatencyChange::BecameSlow));
+        assert_eq!(observe(20, 10_000, false), None);
+        assert_eq!(observe(35, 1, false), None, "a failure is not the end");
+        assert_eq!(observe(40, 2_000, true), Some(LatencyChange::Recovered { seconds: 30 }));
+        assert_eq!(observe(45, 3, true), None);
+        assert_eq!(observe(50, 10_000, false), Some(LatencyChange::BecameSlow), "without an answer");
+    }
 
     #[test]
     fn a_required_server_is_ready_if_a_call_can_reach_it() {

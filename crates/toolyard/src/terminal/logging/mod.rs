@@ -35,6 +35,8 @@ const REPETITION_WINDOW: Duration = Duration::from_secs(10);
 pub(crate) const SERVERS_TARGET: &str = "toolyard::servers";
 /// The target of reloaded settings.
 pub(crate) const SETTINGS_TARGET: &str = "toolyard::settings";
+/// The target of changes of the store's latency.
+pub(crate) const STORE_TARGET: &str = "toolyard::store";
 
 static LOG: OnceLock<Arc<Log>> = OnceLock::new();
 
@@ -68,7 +70,7 @@ fn filter(verbosity: u8, is_serving: bool, directives: Option<&str>) -> EnvFilte
         (0, false) => "warn,toolyard_mcp=error,toolyard_hub::upstream=off,sqlx=error",
         // `serve` logs the states of servers itself.
         (0, true) => {
-            "warn,toolyard_mcp_client::lifecycle=error,toolyard::servers=info,toolyard::settings=info,sqlx=error"
+            "warn,toolyard_mcp_client::lifecycle=error,toolyard::servers=info,toolyard::settings=info,toolyard::store=info,sqlx=error"
         }
         (1, _) => "toolyard=debug,toolyard_hub=debug,toolyard_mcp=debug,toolyard_tools=debug,warn",
         _ => "trace",
