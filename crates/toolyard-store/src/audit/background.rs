@@ -79,6 +79,10 @@ pub struct AuditQueueStatus {
     pub lost: u64,
     /// Calls that were refused since the start because their records could not be kept.
     pub refused_calls: u64,
+    /// How long the store has taken no records; `None` while it takes them.
+    pub outage: Option<Duration>,
+    /// Writes that failed since the start. Their records are written again.
+    pub failed_writes: u64,
 }
 
 impl StoredAudit {
@@ -112,6 +116,8 @@ impl StoredAudit {
             spill_bytes: state.spill_bytes,
             lost: state.lost_total,
             refused_calls: state.refused_total,
+            outage: state.outage_since.map(|since| since.elapsed()),
+            failed_writes: state.failed_writes,
         }
     }
 
@@ -214,7 +220,6 @@ struct BackgroundWriter {
 /// A time in which the store does not take records.
 #[derive(Debug)]
 struct Outage {
-    since: Instant,
     retry_delay: Duration,
     /// Why the store failed, until that is logged.
     reason: Option<String>,
@@ -279,6 +284,7 @@ impl BackgroundWriter {
             match written {
                 Some(Ok(())) => self.acknowledge(count).await,
                 Some(Err(error)) => {
+                    self.queue.lock().failed_writes += 1;
                     let outage = self.begin_outage(&error.to_string());
                     let delay = outage.retry_delay;
                     outage.retry_delay = (delay * 2).min(MAX_RETRY_DELAY);
@@ -380,16 +386,15 @@ impl BackgroundWriter {
 
     /// Notes that the store does not take records.
     fn begin_outage(&mut self, error: &str) -> &mut Outage {
-        self.failing.get_or_insert_with(|| Outage {
-            since: Instant::now(),
-            retry_delay: MIN_RETRY_DELAY,
-            reason: Some(error.to_owned()),
-        })
+        self.queue.lock().outage_since.get_or_insert_with(Instant::now);
+        self.failing
+            .get_or_insert_with(|| Outage { retry_delay: MIN_RETRY_DELAY, reason: Some(error.to_owned()) })
     }
 
     fn end_outage(&mut self) {
-        if let Some(outage) = self.failing.take() {
-            let seconds = outage.since.elapsed().as_secs();
+        if self.failing.take().is_some() {
+            let since = self.queue.lock().outage_since.take();
+            let seconds = since.map_or(0, |since| since.elapsed().as_secs());
             tracing::warn!(seconds, "writing audit records to the store works again");
         }
     }

@@ -7,7 +7,7 @@ use std::{
 
 use tokio::{
     sync::{Notify, oneshot},
-    time::timeout,
+    time::{Instant, timeout},
 };
 use toolyard_core::{AuditRecord, unix_millis};
 
@@ -43,6 +43,10 @@ pub(super) struct QueueState {
     /// The same since the start, for metrics: the two above are reset when they are recorded.
     pub(super) lost_total: u64,
     pub(super) refused_total: u64,
+    /// Since when the store takes no records, while that is so.
+    pub(super) outage_since: Option<Instant>,
+    /// Writes that the store refused since the start.
+    pub(super) failed_writes: u64,
     /// Why neither the store nor the spill file takes records, while that is so.
     pub(super) unavailable: Option<String>,
     pub(super) flushes: Flushes,

@@ -152,11 +152,14 @@ async fn records_of_an_outage_are_replayed_in_order() {
     let audit = Arc::new(StoredAudit::start(&store, &config()));
     let load = Load::start(&[Arc::clone(&audit)]);
     sleep(Duration::from_millis(300)).await;
+    assert_eq!(audit.queue_status().outage, None);
     set_disk_full(&test_store, true).await;
     sleep(Duration::from_millis(700)).await;
     let [spilled] = spill_files(&folder_of(&test_store)).try_into().unwrap();
     assert_eq!(std::fs::metadata(&spilled).unwrap().permissions().mode() & 0o777, 0o600);
-    assert!(audit.queue_status().spill_bytes > 0);
+    let during = audit.queue_status();
+    assert!(during.spill_bytes > 0 && during.failed_writes > 0, "{during:?}");
+    assert!(during.outage.is_some_and(|age| age < Duration::from_secs(30)), "{during:?}");
     set_disk_full(&test_store, false).await;
     sleep(Duration::from_millis(300)).await;
     let calls = load.stop().await;
@@ -164,7 +167,7 @@ async fn records_of_an_outage_are_replayed_in_order() {
     assert_eq!(wait_until_complete(&store, calls).await, 0);
     assert_in_order(&store).await;
     assert_eq!(spill_files(&folder_of(&test_store)), [] as [PathBuf; 0]);
-    while audit.queue_status().spill_bytes > 0 {
+    while audit.queue_status().spill_bytes > 0 || audit.queue_status().outage.is_some() {
         sleep(Duration::from_millis(5)).await;
     }
     let marks = AnyPool::connect(&test_store.url()).await.unwrap();

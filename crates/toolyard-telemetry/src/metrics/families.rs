@@ -301,9 +301,10 @@ fn instance_families(gauges: &Gauges) -> impl Iterator<Item = Family> {
     active.into_iter().chain(displaced)
 }
 
-fn store_families(store: &StoreGauges) -> [Family; 6] {
+fn store_families(store: &StoreGauges) -> [Family; 8] {
     let StoreGauges { is_reachable, queued_writes, queued_audit_records, spill_bytes, .. } = *store;
-    let StoreGauges { lost_audit_records, refused_calls, .. } = *store;
+    let StoreGauges { lost_audit_records, refused_calls, audit_outage_seconds, failed_audit_writes, .. } =
+        *store;
     [
         Family::gauge("toolyard_store_up", "1 if the store answered when it was last asked")
             .with(&[], Value::Integer(is_reachable.into())),
@@ -326,6 +327,16 @@ fn store_families(store: &StoreGauges) -> [Family; 6] {
             "Calls refused because their audit record could not be kept",
         )
         .with(&[], Value::Integer(refused_calls)),
+        Family::gauge(
+            "toolyard_audit_outage_seconds",
+            "How long the store has taken no audit records; 0 while it takes them",
+        )
+        .with(&[], Value::Integer(audit_outage_seconds)),
+        Family::counter(
+            "toolyard_audit_write_failures",
+            "Writes of audit records that failed; they are repeated",
+        )
+        .with(&[], Value::Integer(failed_audit_writes)),
     ]
 }
 

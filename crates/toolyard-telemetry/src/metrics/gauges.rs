@@ -87,6 +87,10 @@ pub struct StoreGauges {
     pub lost_audit_records: u64,
     /// Calls that were refused since the start because their audit record could not be kept.
     pub refused_calls: u64,
+    /// How long the store has taken no audit records; 0 while it takes them.
+    pub audit_outage_seconds: u64,
+    /// Writes of audit records that failed since the start.
+    pub failed_audit_writes: u64,
 }
 
 /// The cluster, as this gateway sees it.

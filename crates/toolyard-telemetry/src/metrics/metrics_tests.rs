@@ -46,6 +46,8 @@ fn exposition(metrics: &Metrics, detail: LabelDetail) -> String {
             is_reachable: true,
             spill_bytes: 512,
             lost_audit_records: 4,
+            audit_outage_seconds: 35,
+            failed_audit_writes: 6,
             ..StoreGauges::default()
         }),
         ..Gauges::default()
@@ -114,6 +116,8 @@ fn a_scrape_has_calls_tokens_cost_and_gauges() {
         "toolyard_store_up 1",
         "toolyard_audit_spill_bytes 512",
         "toolyard_audit_records_lost_total 4",
+        "toolyard_audit_outage_seconds 35",
+        "toolyard_audit_write_failures_total 6",
         r#"toolyard_build_info{version="1.2"} 1"#,
     ] {
         assert!(text.lines().any(|known| known == line), "{line} is missing in\n{text}");

@@ -23,7 +23,8 @@ impl StoredRecords {
     }
 
     pub(super) fn gauges(&self) -> StoreGauges {
-        let AuditQueueStatus { queued, spill_bytes, lost, refused_calls } = self.audit.queue_status();
+        let AuditQueueStatus { queued, spill_bytes, lost, refused_calls, outage, failed_writes } =
+            self.audit.queue_status();
         StoreGauges {
             is_reachable: self.store.is_reachable(),
             queued_writes: self.store.queued_writes() as u64,
@@ -31,6 +32,8 @@ impl StoredRecords {
             spill_bytes,
             lost_audit_records: lost,
             refused_calls,
+            audit_outage_seconds: outage.map_or(0, |age| age.as_secs()),
+            failed_audit_writes: failed_writes,
         }
     }
 
