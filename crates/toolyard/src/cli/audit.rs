@@ -36,6 +36,9 @@ pub(crate) enum AuditCommand {
         /// Only records from this time on, such as 2026-11-19T08:00:00Z
         #[arg(long, value_name = "TIME", value_parser = unix_millis)]
         since: Option<i64>,
+        /// After the last record, wait for further ones and export them, until Ctrl-C
+        #[arg(long)]
+        follow: bool,
     },
 }
 

@@ -3,9 +3,12 @@
 use std::{
     io::{IsTerminal as _, Write as _},
     path::Path,
+    pin::pin,
+    time::Duration,
 };
 
 use serde_json::json;
+use tokio::time::sleep;
 use toolyard_core::ContentHash;
 use toolyard_store::{AuditEntry, AuditQuery, AuditVerification, Store};
 
@@ -17,6 +20,8 @@ use crate::{
 };
 
 const RECORDS_PER_PAGE: i64 = 10_000;
+/// How often an export that follows the log looks for further records.
+const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
 /// What no check of the log can find.
 const NOT_DETECTABLE: &str = "not detectable: calls that a killed process made but did not record (with `audit = \"required\"`, it returned no result of them)";
 
@@ -31,7 +36,7 @@ pub(super) async fn run(command: AuditCommand, store: &Store, output: &Output) -
             Ok(())
         }
         AuditCommand::Verify { expect } => verify(expect.as_deref(), store, output).await,
-        AuditCommand::Export { file, after, since } => {
+        AuditCommand::Export { file, after, since, follow } => {
             let selection = AuditQuery {
                 after,
                 since,
@@ -39,15 +44,16 @@ pub(super) async fn run(command: AuditCommand, store: &Store, output: &Output) -
                 limit: RECORDS_PER_PAGE,
                 ..AuditQuery::default()
             };
-            export(&file, selection, store, output).await
+            export(&file, selection, follow, store, output).await
         }
     }
 }
 
-/// Writes records to a file, or to stdout if it is called `-`.
+/// Writes records to a file, or to stdout if it is called `-`; with `follow` also those that come later, until Ctrl-C.
 async fn export(
     file: &Path,
     mut selection: AuditQuery,
+    follow: bool,
     store: &Store,
     output: &Output,
 ) -> Result<(), CliError> {
@@ -60,6 +66,8 @@ async fn export(
         true => Some(Box::new(std::io::BufWriter::new(std::io::stdout()))),
         false => Some(Box::new(std::io::BufWriter::new(create_private(file).map_err(write_error)?))),
     };
+    // One future for all waits: a signal that comes while records are written is not lost.
+    let mut interrupt = pin!(tokio::signal::ctrl_c());
     let mut count = 0;
     loop {
         let page = store.query_audit(&selection).await?;
@@ -74,13 +82,19 @@ async fn export(
         }
         count += page.len();
         selection.after = page.last().map_or(selection.after, |last| Some(last.number));
-        // Later records belong to the next export.
         if i64::try_from(page.len()).is_ok_and(|length| length < selection.limit) {
-            break;
+            if let Some(target) = &mut target {
+                target.flush().map_err(write_error)?;
+            }
+            if !follow {
+                // Later records belong to the next export.
+                break;
+            }
+            tokio::select! {
+                _ = &mut interrupt => break,
+                () = sleep(FOLLOW_INTERVAL) => {}
+            }
         }
-    }
-    if let Some(target) = &mut target {
-        target.flush().map_err(write_error)?;
     }
     let next =
         selection.after.map(|last| format!("; continue later with --after {last}")).unwrap_or_default();

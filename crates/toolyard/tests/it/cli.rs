@@ -2,7 +2,7 @@
 
 use std::{
     fmt::Write as _,
-    io::Write as _,
+    io::{BufRead as _, BufReader, Write as _},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -294,6 +294,29 @@ fn calls_are_audited_and_the_log_is_verified() {
     assert_eq!(later.trim(), "[]");
     let earlier = home.run(&["audit", "search", "--until", "2100-01-01T00:00:00Z", "--json"]);
     assert_eq!(serde_json::from_str::<serde_json::Value>(&earlier).unwrap().as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn an_export_that_follows_the_audit_log_has_later_records() {
+    let home = TestHome::new();
+    let call = || home.run(&["call", "calculate", "--args", r#"{"expression":"1+1"}"#]);
+    call();
+    let mut command = home.command(&["audit", "export", "-", "--after", "0", "--follow"]);
+    let mut export = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(export.stdout.take().unwrap()).lines();
+    let mut next_number = || {
+        let line = lines.next().unwrap().unwrap();
+        serde_json::from_str::<serde_json::Value>(&line).unwrap()["number"].clone()
+    };
+    assert_eq!(next_number(), 1);
+    call();
+    assert_eq!(next_number(), 2);
+    let process = rustix::process::Pid::from_raw(export.id().try_into().unwrap()).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    let ended = export.wait_with_output().unwrap();
+    let message = String::from_utf8(ended.stderr).unwrap();
+    assert!(ended.status.success(), "{message}");
+    assert!(message.contains("exported 2 records; continue later with --after 2"), "{message}");
 }
 
 #[test]
