@@ -119,6 +119,26 @@ async fn the_document_marks_what_only_the_operator_may_do() {
 }
 
 #[tokio::test]
+async fn the_document_lists_the_codes_of_errors_without_closing_the_list() {
+    let api = HttpApi::new(HttpApiConfig::default());
+    let (_, document) = send(&api, "GET", "/api/openapi.json").await;
+    let described = &document["components"]["schemas"]["ErrorDetail"]["properties"]["code"];
+    let examples = described["examples"].as_array().unwrap_or_else(|| panic!("{described}"));
+    let description = described["description"].as_str().unwrap();
+    assert!(described.get("enum").is_none(), "{described}");
+    let unknown = ["GET /api/v1/nothing", "PROPFIND /api/v1/runs"];
+    for route in ROUTES.iter().chain(&unknown) {
+        let (method, path) = route.split_once(' ').unwrap();
+        let path = path.replace("{approval}", "1").replace(['{', '}'], "");
+        let (_, answer) = send(&api, method, &path).await;
+        let Some(code) = answer["error"]["code"].as_str() else { continue };
+        assert!(examples.iter().any(|example| example == code), "{route}: {answer}");
+        assert!(description.contains(&format!("`{code}`")), "{route}: {description}");
+    }
+    assert!(examples.contains(&Value::from("too_many_tickets")), "{described}");
+}
+
+#[tokio::test]
 async fn every_operation_is_described() {
     let api = HttpApi::new(HttpApiConfig::default());
     let (_, document) = send(&api, "GET", "/api/openapi.json").await;

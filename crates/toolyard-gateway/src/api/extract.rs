@@ -14,7 +14,7 @@ use serde_path_to_error::Segment;
 use toolyard_core::{CallerIdentity, RESERVED_CALLER_NAMES};
 use toolyard_mcp_server::RouteRequest;
 
-use super::ApiState;
+use super::{ApiState, error_code::ErrorCode};
 use crate::{
     admin::{AdminProvider, SettingsProvider},
     agents::{AgentApi, ApiError},
@@ -96,7 +96,7 @@ impl FromRequestParts<ApiState> for OperatorOnly {
         }
         // A model may read this, so it does not say how the operator does it.
         let error = ApiError::bad_request("this operation is reserved for the operator of this gateway");
-        Err(ApiError { status: StatusCode::FORBIDDEN, code: Some("operator_only"), ..error })
+        Err(ApiError { status: StatusCode::FORBIDDEN, code: Some(ErrorCode::OperatorOnly), ..error })
     }
 }
 
@@ -221,7 +221,7 @@ impl FromRequestParts<ApiState> for Agents {
         }
         agents.map(Self).ok_or_else(|| {
             ApiError::not_found(
-                "agents_not_offered",
+                ErrorCode::AgentsNotOffered,
                 "this gateway offers no agents: it had no model when it started, or its operator turned them off",
             )
         })
@@ -238,7 +238,7 @@ impl FromRequestParts<ApiState> for Admin {
         let admin = state.admin.clone().map(Self);
         admin.ok_or_else(|| {
             ApiError::not_found(
-                "not_offered",
+                ErrorCode::NotOffered,
                 "this gateway offers neither statistics, the audit log nor definitions of agents",
             )
         })
@@ -253,7 +253,9 @@ impl FromRequestParts<ApiState> for Settings {
 
     async fn from_request_parts(_: &mut Parts, state: &ApiState) -> Result<Self, ApiError> {
         let settings = state.settings.clone().map(Self);
-        settings.ok_or_else(|| ApiError::not_found("not_offered", "this gateway does not show its settings"))
+        settings.ok_or_else(|| {
+            ApiError::not_found(ErrorCode::NotOffered, "this gateway does not show its settings")
+        })
     }
 }
 

@@ -21,7 +21,7 @@ use toolyard_telemetry::metrics::{
     BreakerGauge, ExpositionFormat, Gauges, LabelDetail, Metrics, ResultsGauges, SourceGauges,
 };
 
-use super::{ApiState, extract::AuthenticatedCaller};
+use super::{ApiState, error_code::ErrorCode, extract::AuthenticatedCaller};
 use crate::agents::ApiError;
 
 /// The path, which Prometheus uses by default.
@@ -54,7 +54,7 @@ pub(super) async fn serve(
 ) -> Response {
     // Names are of all callers; one of several callers gets what everybody gets.
     let has_token = !caller.0.is_anonymous() && !caller.0.is_distinguished();
-    let not_offered = || ApiError::not_found("not_offered", "this gateway does not offer metrics");
+    let not_offered = || ApiError::not_found(ErrorCode::NotOffered, "this gateway does not offer metrics");
     let Some(metrics) = &state.metrics else { return not_offered().into_response() };
     let detail = match state.metrics_access {
         MetricsAccess::Off => return not_offered().into_response(),

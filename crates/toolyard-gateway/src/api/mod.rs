@@ -8,12 +8,13 @@
 //! http_caller.rs the caller of a tool over the API; caller_access.rs what callers with credentials of their own may do
 //! request_id.rs  numbers requests for logs; trace.rs reports them to telemetry
 //! pagination.rs  pages of long lists; queries.rs has the parameters in queries
-//! openapi.rs     the OpenAPI document
+//! openapi.rs     the OpenAPI document; error_code.rs has the codes of errors
 //! handlers/      the handlers of /api/v1, besides those of runs and approvals
 //! metrics.rs     /metrics for Prometheus
 //! ```
 
 mod caller_access;
+pub(crate) mod error_code;
 pub(crate) mod extract;
 mod handlers;
 mod http_caller;

@@ -7,14 +7,17 @@ use toolyard_mcp_server::RouteResponse;
 use utoipa::{
     OpenApi, ToSchema,
     openapi::{
-        ContentBuilder, ObjectBuilder, OpenApi as OpenApiDocument, Ref, RefOr, Type,
+        ContentBuilder, ObjectBuilder, OpenApi as OpenApiDocument, Ref, RefOr, Schema, Type,
         path::{HttpMethod, Operation, OperationBuilder, PathItem},
         response::{Response, ResponseBuilder},
         security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
     },
 };
 
-use super::response::{ApiResponse, ApiResult};
+use super::{
+    error_code::ErrorCode,
+    response::{ApiResponse, ApiResult},
+};
 
 /// The path of the document.
 pub(super) const DOCUMENT_PATH: &str = "/api/openapi.json";
@@ -107,6 +110,7 @@ pub(super) fn complete(document: &mut OpenApiDocument) {
         operation.responses.responses.remove("401");
     }
     describe_event_stream(document);
+    describe_error_codes(document);
     let object = ObjectBuilder::new().build();
     let content = ContentBuilder::new().schema(Some(object)).build();
     let response =
@@ -182,6 +186,17 @@ fn describe_event_stream(document: &mut OpenApiDocument) {
         let content = ContentBuilder::new().schema(Some(events)).build();
         response.content.insert("text/event-stream".to_owned(), content);
     }
+}
+
+/// Lists the codes of errors, as examples: a closed list would break clients when a code is added.
+fn describe_error_codes(document: &mut OpenApiDocument) {
+    let components = document.components.get_or_insert_default();
+    let Some(RefOr::T(Schema::Object(detail))) = components.schemas.get_mut("ErrorDetail") else { return };
+    let Some(RefOr::T(Schema::Object(code))) = detail.properties.get_mut("code") else { return };
+    let codes = ErrorCode::all();
+    let words: Vec<String> = codes.iter().filter_map(|code| Some(format!("`{}`", code.as_str()?))).collect();
+    code.description = Some(format!("A stable word. Others may be added to these: {}.", words.join(", ")));
+    code.examples = codes;
 }
 
 fn error_response(description: &str) -> Response {

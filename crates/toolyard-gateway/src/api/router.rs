@@ -22,6 +22,7 @@ use utoipa_axum::router::OpenApiRouter;
 use super::{
     ApiState,
     caller_access::check_caller,
+    error_code::ErrorCode,
     handlers::{
         agents, audit, cluster, import, overview, results, server_changes, servers, settings, tool_calls,
         tools,
@@ -82,12 +83,12 @@ pub(super) fn observe(routes: Router, telemetry: Option<Arc<dyn Telemetry>>) -> 
 }
 
 async fn unknown_path() -> ApiError {
-    ApiError::not_found("route_not_found", "unknown path; GET /api/openapi.json describes all paths")
+    ApiError::not_found(ErrorCode::RouteNotFound, "unknown path; GET /api/openapi.json describes all paths")
 }
 
 async fn unknown_method(method: Method) -> ApiError {
     let error = ApiError::bad_request(format!("{method} is not supported for this path"));
-    ApiError { status: StatusCode::METHOD_NOT_ALLOWED, code: Some("method_not_allowed"), ..error }
+    ApiError { status: StatusCode::METHOD_NOT_ALLOWED, code: Some(ErrorCode::MethodNotAllowed), ..error }
 }
 
 /// Logs how a request was answered. Queries are left out: they may have private text.

@@ -16,7 +16,7 @@ use tower::ServiceExt as _;
 
 use super::{openai::handlers::resolve_suspended_notices, *};
 use crate::agents::{ask_agent::AskAgent, run_text::suspended_notice, testing::TestAgents};
-use crate::{HttpApi, OperatorAccess};
+use crate::{HttpApi, OperatorAccess, api::error_code::ErrorCode};
 
 fn api(agents: &TestAgents) -> HttpApi {
     HttpApi::of_agents(agents.service())
@@ -560,7 +560,7 @@ fn responses_have_no_hidden_text() {
     let value = json!({"question": hidden, "end": {"answer": [hidden]}});
     let (_, value) = parse(error::json_response(StatusCode::OK, &value));
     assert_eq!(value, json!({"question": "ab", "end": {"answer": ["ab"]}}));
-    let (_, value) = parse(ApiError::failed("run_failed", hidden).into());
+    let (_, value) = parse(ApiError::failed(ErrorCode::RunFailed, hidden).into());
     assert_eq!(value["error"]["message"], "ab");
 }
 

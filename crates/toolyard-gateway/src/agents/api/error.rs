@@ -14,9 +14,8 @@ use toolyard_mcp_server::RouteResponse;
 use crate::{
     admin::AdminError,
     agents::{active_runs::StartError, config::AgentLookupError, idempotency::IdempotencyError},
+    api::error_code::ErrorCode,
 };
-
-const STORE_UNAVAILABLE: &str = "store_unavailable";
 
 /// Tells OpenAI clients whether to repeat the request. Only a request that changed nothing may be repeated.
 static SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
@@ -31,7 +30,7 @@ pub(crate) struct ApiError {
     pub(crate) kind: &'static str,
     pub(crate) message: String,
     pub(crate) param: Option<Box<str>>,
-    pub(crate) code: Option<&'static str>,
+    pub(crate) code: Option<ErrorCode>,
     /// What the client can do about it.
     pub(crate) hint: Option<String>,
     /// When the same request may be repeated, if that is safe although the status does not say so, or after another time.
@@ -45,7 +44,7 @@ impl ApiError {
             kind: "invalid_request_error",
             message: message.into(),
             param: None,
-            code: Some("invalid_request"),
+            code: Some(ErrorCode::InvalidRequest),
             hint: None,
             retry_after: None,
         }
@@ -55,23 +54,23 @@ impl ApiError {
         Self { param: Some(param.into()), ..Self::bad_request(message) }
     }
 
-    pub(crate) fn not_found(code: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn not_found(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { status: StatusCode::NOT_FOUND, code: Some(code), ..Self::bad_request(message) }
     }
 
     /// A request that was refused before it got to a handler, with OpenAI's code.
     pub(crate) fn refused(status: StatusCode, message: &str) -> Self {
         let code = match status {
-            StatusCode::UNAUTHORIZED => "invalid_api_key",
-            StatusCode::FORBIDDEN => "forbidden",
-            StatusCode::PAYLOAD_TOO_LARGE => "request_too_large",
-            _ => "invalid_request",
+            StatusCode::UNAUTHORIZED => ErrorCode::InvalidApiKey,
+            StatusCode::FORBIDDEN => ErrorCode::Forbidden,
+            StatusCode::PAYLOAD_TOO_LARGE => ErrorCode::RequestTooLarge,
+            _ => ErrorCode::InvalidRequest,
         };
         Self { status, code: Some(code), ..Self::bad_request(message) }
     }
 
     /// A failure of Toolyard, with a status that does not make clients repeat the request.
-    pub(crate) fn failed(code: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn failed(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             status: StatusCode::UNPROCESSABLE_ENTITY,
             kind: "server_error",
@@ -81,17 +80,17 @@ impl ApiError {
     }
 
     /// A conflict with the state of what the request is about.
-    pub(crate) fn conflict(code: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn conflict(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { status: StatusCode::CONFLICT, code: Some(code), ..Self::bad_request(message) }
     }
 
     /// A defect of Toolyard.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
-        Self { status: StatusCode::INTERNAL_SERVER_ERROR, ..Self::failed("internal_error", message) }
+        Self { status: StatusCode::INTERNAL_SERVER_ERROR, ..Self::failed(ErrorCode::InternalError, message) }
     }
 
     /// A failure after which the client may repeat the request, because nothing was started or changed.
-    pub(crate) fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn unavailable(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { status: StatusCode::SERVICE_UNAVAILABLE, ..Self::failed(code, message) }
     }
 
@@ -100,7 +99,7 @@ impl ApiError {
         Self {
             status: StatusCode::TOO_MANY_REQUESTS,
             kind: "rate_limit_error",
-            code: Some("quota_exceeded"),
+            code: Some(ErrorCode::QuotaExceeded),
             retry_after: Some(retry_after),
             ..Self::bad_request(message)
         }
@@ -109,19 +108,19 @@ impl ApiError {
     /// The model of an agent cannot be reached or is overloaded. The request may be repeated if nothing was changed.
     pub(super) fn model_unavailable(message: impl Into<String>, may_repeat: bool) -> Self {
         let status = if may_repeat { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::BAD_GATEWAY };
-        Self { status, ..Self::failed("model_unavailable", message) }
+        Self { status, ..Self::failed(ErrorCode::ModelUnavailable, message) }
     }
 
     /// The store does not answer.
     pub(crate) fn store_unavailable(detail: impl std::fmt::Display) -> Self {
-        Self::unavailable(STORE_UNAVAILABLE, format!("{detail}; retry"))
+        Self::unavailable(ErrorCode::StoreUnavailable, format!("{detail}; retry"))
     }
 
     /// Whether the same request may succeed later. Of conflicts, only that with a request in progress goes away.
     pub(crate) fn is_retryable(&self) -> bool {
         self.retry_after.is_some()
             || self.status == StatusCode::SERVICE_UNAVAILABLE
-            || (self.status == StatusCode::CONFLICT && self.code == Some("already_started"))
+            || (self.status == StatusCode::CONFLICT && self.code == Some(ErrorCode::AlreadyStarted))
     }
 
     pub(crate) fn to_json(&self) -> Value {
@@ -154,17 +153,21 @@ impl From<ApiError> for RouteResponse {
 impl From<AgentLookupError> for ApiError {
     fn from(error: AgentLookupError) -> Self {
         match error {
-            AgentLookupError::Unknown { .. } => {
-                Self { param: Some("model".into()), ..Self::not_found("model_not_found", error.to_string()) }
-            }
+            AgentLookupError::Unknown { .. } => Self {
+                param: Some("model".into()),
+                ..Self::not_found(ErrorCode::ModelNotFound, error.to_string())
+            },
             AgentLookupError::NoDefaultModel => {
                 let hint = "the operator sets `default_model`, or `model` of the agent, in toolyard.toml";
-                Self { hint: Some(hint.to_owned()), ..Self::failed("agent_unavailable", error.to_string()) }
+                Self {
+                    hint: Some(hint.to_owned()),
+                    ..Self::failed(ErrorCode::AgentUnavailable, error.to_string())
+                }
             }
             AgentLookupError::Model(_) => {
                 // The reason names settings, files and environment variables of the operator.
                 tracing::warn!(%error, "the model of an agent is not available");
-                Self::failed("agent_unavailable", "the model of this agent is not available")
+                Self::failed(ErrorCode::AgentUnavailable, "the model of this agent is not available")
             }
         }
     }
@@ -174,14 +177,14 @@ impl From<AgentError> for ApiError {
     fn from(error: AgentError) -> Self {
         match error {
             AgentError::Journal(JournalError::UnknownRun(_)) | AgentError::OtherKind { .. } => {
-                Self::not_found("run_not_found", error.to_string())
+                Self::not_found(ErrorCode::RunNotFound, error.to_string())
             }
-            AgentError::Finished(_) => Self::conflict("run_finished", error.to_string()),
+            AgentError::Finished(_) => Self::conflict(ErrorCode::RunFinished, error.to_string()),
             AgentError::Journal(JournalError::Leased { .. }) => {
-                Self::conflict("run_active", error.to_string())
+                Self::conflict(ErrorCode::RunActive, error.to_string())
             }
             AgentError::Journal(error @ JournalError::Storage(_)) => error.into(),
-            other => Self::failed("run_interrupted", other.to_string()),
+            other => Self::failed(ErrorCode::RunInterrupted, other.to_string()),
         }
     }
 }
@@ -200,20 +203,20 @@ impl From<AdminError> for ApiError {
         let message = error.to_string();
         let conflict = |code| Self::conflict(code, message.clone());
         match error {
-            AdminError::NoStore => Self::not_found("no_store", message),
+            AdminError::NoStore => Self::not_found(ErrorCode::NoStore, message),
             AdminError::Storage(_) => Self::store_unavailable(message),
-            AdminError::UnknownAgent(_) => Self::not_found("agent_not_found", message),
-            AdminError::AgentExists(_) => conflict("agent_exists"),
-            AdminError::ReadOnlyAgent(_) => conflict("agent_read_only"),
+            AdminError::UnknownAgent(_) => Self::not_found(ErrorCode::AgentNotFound, message),
+            AdminError::AgentExists(_) => conflict(ErrorCode::AgentExists),
+            AdminError::ReadOnlyAgent(_) => conflict(ErrorCode::AgentReadOnly),
             AdminError::InvalidAgent(_) => Self::bad_request(message),
-            AdminError::UnknownServer(_) => Self::not_found("server_not_found", message),
-            AdminError::ServerExists(_) => conflict("server_exists"),
-            AdminError::ServerConflicts(_) => conflict("server_conflicts"),
+            AdminError::UnknownServer(_) => Self::not_found(ErrorCode::ServerNotFound, message),
+            AdminError::ServerExists(_) => conflict(ErrorCode::ServerExists),
+            AdminError::ServerConflicts(_) => conflict(ErrorCode::ServerConflicts),
             AdminError::Unreadable { hint, .. } => {
-                Self { hint, ..Self::failed("settings_unreadable", message) }
+                Self { hint, ..Self::failed(ErrorCode::SettingsUnreadable, message) }
             }
             AdminError::NotChanged { hint, .. } => {
-                Self { hint, ..Self::failed("settings_not_changed", message) }
+                Self { hint, ..Self::failed(ErrorCode::SettingsNotChanged, message) }
             }
         }
     }
@@ -229,8 +232,8 @@ impl From<StartError> for ApiError {
                 Self::quota_exceeded(exceeded.to_string(), exceeded.retry_after)
             }
             StartError::Agent(error) => error.into(),
-            StartError::ShuttingDown => Self::unavailable("shutting_down", error.to_string()),
-            StartError::OutcomeUnknown => Self::failed("run_interrupted", error.to_string()),
+            StartError::ShuttingDown => Self::unavailable(ErrorCode::ShuttingDown, error.to_string()),
+            StartError::OutcomeUnknown => Self::failed(ErrorCode::RunInterrupted, error.to_string()),
         }
     }
 }
@@ -242,15 +245,16 @@ impl From<IdempotencyError> for ApiError {
             IdempotencyError::KeyTooLong => return Self::bad_request(error.to_string()),
             IdempotencyError::KeyReused => {
                 let error = Self::bad_request(error.to_string());
-                let (status, code) = (StatusCode::UNPROCESSABLE_ENTITY, Some("idempotency_key_reused"));
+                let (status, code) =
+                    (StatusCode::UNPROCESSABLE_ENTITY, Some(ErrorCode::IdempotencyKeyReused));
                 return Self { status, code, ..error };
             }
             // The repeated request finds the run, or starts it if the first one did not.
             IdempotencyError::InProgress => {
-                let error = Self::failed("already_started", error.to_string());
+                let error = Self::failed(ErrorCode::AlreadyStarted, error.to_string());
                 return Self { status: StatusCode::CONFLICT, ..error };
             }
-            IdempotencyError::AlreadyStarted(_) => "already_started",
+            IdempotencyError::AlreadyStarted(_) => ErrorCode::AlreadyStarted,
         };
         Self::failed(code, error.to_string())
     }
@@ -299,14 +303,18 @@ mod tests {
 
     #[test]
     fn only_requests_that_may_be_repeated_say_when() {
-        let after = |retry_after| ApiError { retry_after, ..ApiError::failed("tool_timeout", "late") };
+        let after =
+            |retry_after| ApiError { retry_after, ..ApiError::failed(ErrorCode::ToolTimeout, "late") };
         let delay = |milliseconds| Some(Duration::from_millis(milliseconds));
         for (error, expected) in [
             (ApiError::bad_request("x"), None),
-            (ApiError::failed("x", "x"), None),
-            (ApiError::conflict("run_finished", "x"), None),
+            (ApiError::failed(ErrorCode::RunFailed, "x"), None),
+            (ApiError::conflict(ErrorCode::RunFinished, "x"), None),
             (ApiError::store_unavailable("x"), Some("2")),
-            (ApiError { retry_after: delay(8_100), ..ApiError::unavailable("circuit_open", "x") }, Some("9")),
+            (
+                ApiError { retry_after: delay(8_100), ..ApiError::unavailable(ErrorCode::CircuitOpen, "x") },
+                Some("9"),
+            ),
             (after(None), None),
             (after(delay(7_000)), Some("7")),
             (after(delay(0)), Some("0")),
@@ -326,10 +334,16 @@ mod tests {
             StartError::from(Box::new(QuotaExceeded { quota, limit, retry_after, store_error }))
         };
         let used_up = ApiError::from(exceeded(None));
-        assert_eq!((used_up.status, used_up.code), (StatusCode::TOO_MANY_REQUESTS, Some("quota_exceeded")));
+        assert_eq!(
+            (used_up.status, used_up.code),
+            (StatusCode::TOO_MANY_REQUESTS, Some(ErrorCode::QuotaExceeded))
+        );
         assert_eq!(exceeded(None).kind(), ErrorKind::QuotaExceeded);
         let outage = ApiError::from(exceeded(Some("timed out")));
-        assert_eq!((outage.status, outage.code), (StatusCode::SERVICE_UNAVAILABLE, Some(STORE_UNAVAILABLE)));
+        assert_eq!(
+            (outage.status, outage.code),
+            (StatusCode::SERVICE_UNAVAILABLE, Some(ErrorCode::StoreUnavailable))
+        );
         assert!(outage.is_retryable());
         assert_eq!(exceeded(Some("timed out")).kind(), ErrorKind::Unavailable);
     }

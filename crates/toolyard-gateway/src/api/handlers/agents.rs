@@ -12,6 +12,7 @@ use crate::{
     agents::ApiError,
     api::{
         ApiState,
+        error_code::ErrorCode,
         extract::{Admin, ApiPath, JsonBody, Requester},
         openapi::ErrorBody,
         response::{ApiResult, json_of, no_content},
@@ -71,7 +72,7 @@ async fn list_agents(Admin(admin): Admin) -> ApiResult {
     responses((status = 200, body = AgentDefinition), (status = 404, body = ErrorBody)))]
 async fn show_agent(Admin(admin): Admin, ApiPath(name): ApiPath<String>) -> ApiResult {
     let agent = admin.agents().await?.into_iter().find(|agent| agent.name == name);
-    let unknown = || ApiError::not_found("agent_not_found", format!("agent `{name}` does not exist"));
+    let unknown = || ApiError::not_found(ErrorCode::AgentNotFound, format!("agent `{name}` does not exist"));
     Ok(json_of(StatusCode::OK, &agent.ok_or_else(unknown)?))
 }
 
@@ -131,6 +132,6 @@ fn check_permission(state: &ApiState, requester: &Requester) -> Result<(), ApiEr
     }
     // A model may read this, so it does not say how the operator permits it.
     let message = "HTTP clients may not change agents; the operator of this gateway does";
-    let error = ApiError { code: Some("change_not_permitted"), ..ApiError::bad_request(message) };
+    let error = ApiError { code: Some(ErrorCode::ChangeNotPermitted), ..ApiError::bad_request(message) };
     Err(ApiError { status: StatusCode::FORBIDDEN, ..error })
 }

@@ -9,6 +9,7 @@ use crate::{
     agents::ApiError,
     api::{
         ApiState,
+        error_code::ErrorCode,
         extract::ApiQuery,
         openapi::ErrorBody,
         queries::ClusterQuery,
@@ -27,7 +28,7 @@ pub(in crate::api) fn routes() -> OpenApiRouter<ApiState> {
 async fn show_cluster(State(state): State<ApiState>, ApiQuery(query): ApiQuery<ClusterQuery>) -> ApiResult {
     let not_offered = || ApiError {
         hint: Some("a cluster needs PostgreSQL, NATS and [cluster] in the settings".to_owned()),
-        ..ApiError::not_found("not_offered", "this gateway is in no cluster")
+        ..ApiError::not_found(ErrorCode::NotOffered, "this gateway is in no cluster")
     };
     let cluster = state.cluster.as_ref().ok_or_else(not_offered)?;
     Ok(json_of(StatusCode::OK, &cluster.cluster(query.sessions.unwrap_or(true)).await))

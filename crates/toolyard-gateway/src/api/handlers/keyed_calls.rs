@@ -18,7 +18,10 @@ use toolyard_core::{ContentHash, ErrorKind, ToolError};
 use toolyard_hub::PendingEffect;
 use toolyard_mcp_server::{RouteBody, RouteRequest, RouteResponse};
 
-use crate::agents::{ApiError, IdempotencyError, RequestIdentity};
+use crate::{
+    agents::{ApiError, IdempotencyError, RequestIdentity},
+    api::error_code::ErrorCode,
+};
 
 /// How long a repeated call is recognized.
 const RETENTION: Duration = Duration::from_hours(24);
@@ -176,12 +179,12 @@ impl KeyedCall {
         match &self.state {
             CallState::Answered(answer) => Ok(answer.to_response()),
             CallState::Running => Err(ApiError::conflict(
-                "already_started",
+                ErrorCode::AlreadyStarted,
                 "the call with this Idempotency-Key is still running, and is not made again",
             )),
             CallState::Executed => {
                 let error = ApiError::conflict(
-                    "already_executed",
+                    ErrorCode::AlreadyExecuted,
                     "the tool call with this Idempotency-Key was executed, but its answer is not stored; it was not repeated",
                 );
                 let hint = "look up what the call did; use a new key to call the tool once more";
@@ -242,13 +245,15 @@ impl Drop for CallReservation {
 fn too_many_keys() -> ApiError {
     let message = "too many Idempotency-Keys are in use; nothing was called";
     let error = ApiError::quota_exceeded(message, NO_ROOM_RETRY_AFTER);
-    ApiError { code: Some("too_many_keys"), ..error }
+    ApiError { code: Some(ErrorCode::TooManyKeys), ..error }
 }
 
 /// The answer to repetitions of a call that was cancelled: its client disconnected, or the gateway stops.
 fn interrupted() -> ApiError {
-    let error =
-        ApiError::failed("outcome_unknown", "the call was interrupted; whether it took effect is not known");
+    let error = ApiError::failed(
+        ErrorCode::OutcomeUnknown,
+        "the call was interrupted; whether it took effect is not known",
+    );
     ApiError { status: StatusCode::BAD_GATEWAY, ..error }
 }
 

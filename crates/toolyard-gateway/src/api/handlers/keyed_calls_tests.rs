@@ -39,7 +39,7 @@ fn repeat(calls: &KeyedCalls, request: &RouteRequest) -> String {
             String::from_utf8(text.to_vec()).unwrap()
         }
         Ok(CallLookup::Repeated(answer)) => panic!("{answer:?}"),
-        Err(error) => error.code.unwrap().to_owned(),
+        Err(error) => error.to_json()["error"]["code"].as_str().unwrap().to_owned(),
     }
 }
 

@@ -14,6 +14,7 @@ use crate::{
     agents::ApiError,
     api::{
         ApiState,
+        error_code::ErrorCode,
         openapi::ErrorBody,
         response::{ApiResult, json_of},
     },
@@ -122,7 +123,8 @@ pub(in crate::api) fn routes() -> OpenApiRouter<ApiState> {
     responses((status = 200, body = Overview),
         (status = 404, body = ErrorBody, description = "this gateway does not count its operations")))]
 async fn show_overview(State(state): State<ApiState>) -> ApiResult {
-    let not_counted = || ApiError::not_found("not_offered", "this gateway does not count its operations");
+    let not_counted =
+        || ApiError::not_found(ErrorCode::NotOffered, "this gateway does not count its operations");
     let activity = state.metrics.as_ref().ok_or_else(not_counted)?.activity();
     let (active, waiting) = match &state.agents {
         Some(agents) => (agents.active_runs(), agents.waiting_for_approval().await.ok()),

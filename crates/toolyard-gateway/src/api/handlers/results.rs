@@ -11,6 +11,7 @@ use crate::{
     agents::ApiError,
     api::{
         ApiState,
+        error_code::ErrorCode,
         extract::{ApiPath, ApiQuery, AuthenticatedCaller},
         openapi::ErrorBody,
         queries::ResultQuery,
@@ -46,7 +47,7 @@ async fn read_result(
     ApiPath(result): ApiPath<String>,
     ApiQuery(query): ApiQuery<ResultQuery>,
 ) -> ApiResult {
-    let unknown = || ApiError::not_found("result_not_found", format!("there is no result `{result}`"));
+    let unknown = || ApiError::not_found(ErrorCode::ResultNotFound, format!("there is no result `{result}`"));
     let hub = state.hub.as_ref().ok_or_else(unknown)?;
     let limit = query.limit.unwrap_or(DEFAULT_PART_BYTES).clamp(1, MAX_PART_BYTES);
     let owner = DataOwner::of(Some(&caller.0));

@@ -20,6 +20,7 @@ use crate::{
     agents::ApiError,
     api::{
         ApiState,
+        error_code::ErrorCode,
         extract::{ApiPath, JsonBody, OperatorOnly, Settings},
         openapi::ErrorBody,
         response::{ApiResult, json_of, no_content},
@@ -140,7 +141,7 @@ async fn connect_server(
     // The operator does not wait until a failed server would be tried again.
     let connected = manager.connect(&name).await;
     connected.map_err(|error| {
-        ApiError::failed("server_unreachable", format!("failed to connect server `{name}`: {error}"))
+        ApiError::failed(ErrorCode::ServerUnreachable, format!("failed to connect server `{name}`: {error}"))
     })?;
     Ok(json_of(StatusCode::OK, &ServerView::of(&server)))
 }
@@ -192,7 +193,7 @@ async fn approve_tools(
             "tool `{tool}` of server `{name}` does not await approval with definition {definition}; nothing was approved"
         );
         let hint = Some("read the definition again: it has changed, or is approved by now".to_owned());
-        ApiError { hint, ..ApiError::conflict("definition_changed", message) }
+        ApiError { hint, ..ApiError::conflict(ErrorCode::DefinitionChanged, message) }
     };
     let tools: Result<Vec<_>, ApiError> =
         body.tools.iter().map(|seen| held(seen).ok_or_else(|| changed(seen))).collect();
@@ -219,7 +220,7 @@ async fn approve(
     }
     server.approve(tools).await.map_err(|error| match error {
         CacheError::Store { .. } => ApiError::store_unavailable(error),
-        error => ApiError::conflict("definition_changed", error.to_string()),
+        error => ApiError::conflict(ErrorCode::DefinitionChanged, error.to_string()),
     })
 }
 

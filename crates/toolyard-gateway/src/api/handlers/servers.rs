@@ -17,6 +17,7 @@ use crate::{
     agents::ApiError,
     api::{
         ApiState,
+        error_code::ErrorCode,
         extract::{ApiPath, OperatorOnly},
         openapi::ErrorBody,
         response::{ApiResult, json_of},
@@ -95,7 +96,9 @@ async fn show_server(State(state): State<ApiState>, ApiPath(name): ApiPath<Strin
 
 pub(super) fn find_server(state: &ApiState, name: &str) -> Result<Arc<ManagedServer>, ApiError> {
     let server = state.servers.as_ref().and_then(|manager| manager.server(name));
-    server.ok_or_else(|| ApiError::not_found("server_not_found", format!("server `{name}` does not exist")))
+    server.ok_or_else(|| {
+        ApiError::not_found(ErrorCode::ServerNotFound, format!("server `{name}` does not exist"))
+    })
 }
 
 /// Begins a sign-in of the operator at a server, whose tokens all callers share. Operator only.
@@ -112,7 +115,7 @@ async fn sign_in_to_server(
         let message = format!("server `{name}` has no sign-in here");
         ApiError {
             hint: Some(SIGN_IN_HINT.to_owned()),
-            ..ApiError::not_found("sign_in_not_offered", message)
+            ..ApiError::not_found(ErrorCode::SignInNotOffered, message)
         }
     };
     let sign_ins = state.operator_sign_ins.clone().ok_or_else(not_offered)?;

@@ -19,6 +19,7 @@ use crate::{
     agents::{ApiError, DEFAULT_RETRY_AFTER, json_of},
     api::{
         ApiState,
+        error_code::ErrorCode,
         extract::{ApiPath, Requester, parse_body},
         http_caller::HttpCaller,
         openapi::ErrorBody,
@@ -96,7 +97,10 @@ async fn call_tool(
     request: RouteRequest,
 ) -> ApiResult {
     let not_offered = || {
-        ApiError::not_found("tool_calls_not_offered", "this gateway offers no tool calls over its HTTP API")
+        ApiError::not_found(
+            ErrorCode::ToolCallsNotOffered,
+            "this gateway offers no tool calls over its HTTP API",
+        )
     };
     let service = state.main_tools.as_ref().ok_or_else(not_offered)?.service();
     let body: ToolCallBody = parse_body(&request.body)?;
@@ -188,7 +192,7 @@ impl ToolCallResult {
 fn input_required(tool: &str) -> ApiError {
     let message = format!("tool `{tool}` asks its user for input, and a call over HTTP has no user");
     let hint = "call it with an MCP client that supports elicitation, or let an agent call it";
-    ApiError { hint: Some(hint.to_owned()), ..ApiError::failed("input_required", message) }
+    ApiError { hint: Some(hint.to_owned()), ..ApiError::failed(ErrorCode::InputRequired, message) }
 }
 
 /// Why there is no result, with the hint for clients.
@@ -201,35 +205,36 @@ fn call_error(error: &ToolError, request: &ToolCallRequest, service: &HubService
         |status, code| ApiError { status, code: Some(code), ..ApiError::bad_request(message.clone()) };
     let upstream = |status, code| ApiError { status, ..ApiError::failed(code, message.clone()) };
     let answer = match error.kind() {
-        K::UnknownTool | K::UnknownCapability => client(StatusCode::NOT_FOUND, "tool_not_found"),
-        K::UnknownSource => client(StatusCode::NOT_FOUND, "source_not_found"),
+        K::UnknownTool | K::UnknownCapability => client(StatusCode::NOT_FOUND, ErrorCode::ToolNotFound),
+        K::UnknownSource => client(StatusCode::NOT_FOUND, ErrorCode::SourceNotFound),
         K::InvalidArguments => ApiError {
             param: Some("arguments".into()),
-            ..client(StatusCode::BAD_REQUEST, "invalid_arguments")
+            ..client(StatusCode::BAD_REQUEST, ErrorCode::InvalidArguments)
         },
-        K::Refused if is_ambiguous => {
-            ApiError { param: Some("source".into()), ..client(StatusCode::CONFLICT, "tool_ambiguous") }
-        }
-        K::Refused => client(StatusCode::FORBIDDEN, "call_denied"),
-        K::Quarantined => client(StatusCode::FORBIDDEN, "tool_not_approved"),
+        K::Refused if is_ambiguous => ApiError {
+            param: Some("source".into()),
+            ..client(StatusCode::CONFLICT, ErrorCode::ToolAmbiguous)
+        },
+        K::Refused => client(StatusCode::FORBIDDEN, ErrorCode::CallDenied),
+        K::Quarantined => client(StatusCode::FORBIDDEN, ErrorCode::ToolNotApproved),
         K::AuditUnavailable => ApiError::store_unavailable(&message),
         // Nothing was sent.
-        K::Unavailable => ApiError::unavailable("source_unavailable", message.clone()),
+        K::Unavailable => ApiError::unavailable(ErrorCode::SourceUnavailable, message.clone()),
         K::QuotaExceeded => ApiError::quota_exceeded(message.clone(), DEFAULT_RETRY_AFTER),
-        K::SignInRequired => client(StatusCode::FORBIDDEN, "sign_in_required"),
-        K::SessionLost => client(StatusCode::CONFLICT, "session_lost"),
-        K::CircuitOpen => ApiError::unavailable("circuit_open", message.clone()),
+        K::SignInRequired => client(StatusCode::FORBIDDEN, ErrorCode::SignInRequired),
+        K::SessionLost => client(StatusCode::CONFLICT, ErrorCode::SessionLost),
+        K::CircuitOpen => ApiError::unavailable(ErrorCode::CircuitOpen, message.clone()),
         // If the call might have had an effect, its outcome would be unknown.
         K::Timeout => ApiError {
             retry_after: Some(DEFAULT_RETRY_AFTER),
-            ..upstream(StatusCode::GATEWAY_TIMEOUT, "tool_timeout")
+            ..upstream(StatusCode::GATEWAY_TIMEOUT, ErrorCode::ToolTimeout)
         },
-        K::ResponseLost => upstream(StatusCode::BAD_GATEWAY, "response_lost"),
-        K::OutcomeUnknown => upstream(StatusCode::BAD_GATEWAY, "outcome_unknown"),
-        K::Failed => upstream(StatusCode::BAD_GATEWAY, "tool_failed"),
+        K::ResponseLost => upstream(StatusCode::BAD_GATEWAY, ErrorCode::ResponseLost),
+        K::OutcomeUnknown => upstream(StatusCode::BAD_GATEWAY, ErrorCode::OutcomeUnknown),
+        K::Failed => upstream(StatusCode::BAD_GATEWAY, ErrorCode::ToolFailed),
         K::Internal => ApiError::internal(message.clone()),
         // Kinds that are added later.
-        _ => upstream(StatusCode::BAD_GATEWAY, "tool_failed"),
+        _ => upstream(StatusCode::BAD_GATEWAY, ErrorCode::ToolFailed),
     };
     let hint = error.caller_hint().map(str::to_owned);
     let retry_after = error.retry_after().filter(|_| answer.is_retryable()).or(answer.retry_after);

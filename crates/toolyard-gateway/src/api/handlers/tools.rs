@@ -16,6 +16,7 @@ use crate::{
     agents::ApiError,
     api::{
         ApiState,
+        error_code::ErrorCode,
         extract::{ApiPath, ApiQuery, AuthenticatedCaller},
         openapi::ErrorBody,
         pagination::{cut_page, page_limit},
@@ -103,7 +104,10 @@ async fn list_tools(
     if let Some(source) = &query.source
         && !shown.has_source(source)
     {
-        return Err(ApiError::not_found("source_not_found", format!("source `{source}` does not exist")));
+        return Err(ApiError::not_found(
+            ErrorCode::SourceNotFound,
+            format!("source `{source}` does not exist"),
+        ));
     }
     let source = query.source.as_deref();
     let list = match &query.query {
@@ -163,7 +167,7 @@ async fn show_tool(
     ApiPath(name): ApiPath<String>,
     ApiQuery(query): ApiQuery<SourceQuery>,
 ) -> ApiResult {
-    let unknown = || ApiError::not_found("tool_not_found", format!("tool `{name}` does not exist"));
+    let unknown = || ApiError::not_found(ErrorCode::ToolNotFound, format!("tool `{name}` does not exist"));
     let shown = ShownTools::new(&state, state.hub.as_ref().ok_or_else(unknown)?, &caller.0);
     let snapshot = &shown.snapshot;
     let tool = match &query.source {
@@ -181,8 +185,10 @@ async fn show_tool(
                 let sources: Vec<&str> = tools.iter().map(|tool| tool.source_id().as_str()).collect();
                 let message =
                     format!("tool `{name}` is ambiguous: set `source` to one of {}", sources.join(", "));
-                let error =
-                    ApiError { code: Some("tool_ambiguous"), ..ApiError::invalid_param("source", message) };
+                let error = ApiError {
+                    code: Some(ErrorCode::ToolAmbiguous),
+                    ..ApiError::invalid_param("source", message)
+                };
                 return Err(ApiError { status: StatusCode::CONFLICT, ..error });
             }
             NameTarget::Unknown => snapshot

@@ -6,9 +6,12 @@ use toolyard_agent::{Effect, O200k, Review, RunEnd, TokenCounter as _};
 use toolyard_core::{RunId, SignInLink};
 use toolyard_model::{ModelErrorKind, ModelMessage, Usage};
 
-use crate::agents::{
-    api::{error::ApiError, runs::state::RunTally},
-    run_text::suspended_notice,
+use crate::{
+    agents::{
+        api::{error::ApiError, runs::state::RunTally},
+        run_text::suspended_notice,
+    },
+    api::error_code::ErrorCode,
 };
 
 /// Characters of a word at most, where tokens are counted.
@@ -122,16 +125,19 @@ fn answer_text(run: &RunId, end: &RunEnd, tally: &RunTally) -> Result<(String, b
             tracing::warn!(%run, message = %SignInLink::redact(message), hint, "run failed");
             let message = format!("{message} (run {run})");
             Err(match model_error {
-                Some(ModelErrorKind::ContextOverflow) => {
-                    ApiError { code: Some("context_length_exceeded"), ..ApiError::bad_request(message) }
-                }
+                Some(ModelErrorKind::ContextOverflow) => ApiError {
+                    code: Some(ErrorCode::ContextLengthExceeded),
+                    ..ApiError::bad_request(message)
+                },
                 Some(kind) if kind.is_outage() => {
                     ApiError::model_unavailable(message, !tally.calls.may_have_effect)
                 }
-                _ => ApiError::failed("run_failed", message),
+                _ => ApiError::failed(ErrorCode::RunFailed, message),
             })
         }
-        RunEnd::Cancelled => Err(ApiError::failed("run_cancelled", format!("run {run} was cancelled"))),
-        other => Err(ApiError::failed("run_failed", format!("{other} (run {run})"))),
+        RunEnd::Cancelled => {
+            Err(ApiError::failed(ErrorCode::RunCancelled, format!("run {run} was cancelled")))
+        }
+        other => Err(ApiError::failed(ErrorCode::RunFailed, format!("{other} (run {run})"))),
     }
 }

@@ -10,10 +10,13 @@ use toolyard_agent::{AgentError, CancelToken, RunEnd, RunUpdate};
 use toolyard_core::text::ChunkSanitizer;
 
 use super::answer::{AnswerFormat, AnsweringRun, FinishedAnswer, first_tokens};
-use crate::agents::{
-    api::{error::ApiError, runs::state::RunTally},
-    run_observer::RunMessage,
-    run_text::progress_line,
+use crate::{
+    agents::{
+        api::{error::ApiError, runs::state::RunTally},
+        run_observer::RunMessage,
+        run_text::progress_line,
+    },
+    api::error_code::ErrorCode,
 };
 
 /// Text of up to this length may be what a model says before its tool calls, which is not part of the answer.
@@ -43,7 +46,10 @@ impl PendingAnswer {
                 RunMessage::Ended(ended) => return run.finish(ended?, &tally),
             }
         }
-        Err(ApiError::failed("run_interrupted", format!("run {} stopped before it finished", run.run)))
+        Err(ApiError::failed(
+            ErrorCode::RunInterrupted,
+            format!("run {} stopped before it finished", run.run),
+        ))
     }
 
     /// The answer as server-sent events.

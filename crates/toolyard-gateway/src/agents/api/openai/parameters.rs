@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::agents::api::error::ApiError;
+use crate::{agents::api::error::ApiError, api::error_code::ErrorCode};
 
 /// Largest temperature of OpenAI's API.
 const MAX_TEMPERATURE: f32 = 2.0;
@@ -48,7 +48,7 @@ pub(super) struct ResponseParameters {
 }
 
 fn refuse(parameter: &'static str, reason: &str) -> Result<(), ApiError> {
-    let code = Some("unsupported_parameter");
+    let code = Some(ErrorCode::UnsupportedParameter);
     Err(ApiError { code, ..ApiError::invalid_param(parameter, reason) })
 }
 

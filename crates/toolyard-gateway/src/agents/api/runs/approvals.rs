@@ -25,6 +25,7 @@ use crate::{
         api::error::{ApiError, before, json_of},
     },
     api::{
+        error_code::ErrorCode,
         extract::Requester,
         pagination::{cut_page, long_page_limit},
     },
@@ -136,7 +137,7 @@ pub(in crate::agents::api) async fn check_access(
 }
 
 fn approval_not_found(approval: i64) -> ApiError {
-    ApiError::not_found("approval_not_found", format!("no pending approval has the id {approval}"))
+    ApiError::not_found(ErrorCode::ApprovalNotFound, format!("no pending approval has the id {approval}"))
 }
 
 /// The calls of a run that wait for approval.
@@ -229,7 +230,7 @@ pub(in crate::agents::api) async fn decide(
         let message = "HTTP clients may only deny tool calls; the operator of this gateway approves them";
         return Err(ApiError {
             status: StatusCode::FORBIDDEN,
-            code: Some("approval_not_permitted"),
+            code: Some(ErrorCode::ApprovalNotPermitted),
             ..ApiError::invalid_param("allow", message)
         });
     }

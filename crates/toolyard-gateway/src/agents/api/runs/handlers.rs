@@ -38,6 +38,7 @@ use crate::{
         idempotency::{RequestCache, RequestIdentity, RequestLookup},
     },
     api::{
+        error_code::ErrorCode,
         extract::{Requester, parse_body},
         pagination::{cut_page, long_page_limit},
         traceparent,
@@ -267,7 +268,7 @@ pub(in crate::agents::api) async fn resolve(
         let message = "HTTP clients may only resolve steps as `done`; the operator of this gateway may permit a call to be repeated";
         return Err(ApiError {
             status: StatusCode::FORBIDDEN,
-            code: Some("approval_not_permitted"),
+            code: Some(ErrorCode::ApprovalNotPermitted),
             ..ApiError::invalid_param("outcome", message)
         });
     }
@@ -280,7 +281,7 @@ pub(in crate::agents::api) async fn resolve(
     };
     log.resolve(run, &step, outcome, &requester.audit_name()).await.map_err(|error| match error {
         JournalError::NotResolvable { .. } => {
-            ApiError::not_found("unknown_step_not_found", error.to_string())
+            ApiError::not_found(ErrorCode::UnknownStepNotFound, error.to_string())
         }
         error => error.into(),
     })?;
@@ -365,7 +366,7 @@ pub(in crate::agents::api) async fn pending_approvals(
         .approvals
         .approvals_of_run(run)
         .await
-        .map_err(|error| ApiError::failed("approvals_unavailable", error.to_string()))?;
+        .map_err(|error| ApiError::failed(ErrorCode::ApprovalsUnavailable, error.to_string()))?;
     approvals.retain(|approval| approval.outcome.is_none());
     Ok(approvals)
 }

@@ -16,7 +16,7 @@ use crate::{
         active_runs::{ActiveRuns, StartError},
         api::error::{ApiError, before},
     },
-    api::extract::Requester,
+    api::{error_code::ErrorCode, extract::Requester},
 };
 
 /// Resumes a run under the rules that it was started with. A run that this process drives already goes on.
@@ -33,10 +33,10 @@ pub(in crate::agents::api) async fn resume(
     let record = before(deadline, log.run(run)).await?;
     let (state, events) = before(deadline, load_run(log, run)).await?;
     if events.is_empty() {
-        return Err(ApiError::not_found("run_not_found", format!("agent run {run} does not exist")));
+        return Err(ApiError::not_found(ErrorCode::RunNotFound, format!("agent run {run} does not exist")));
     }
     if state.is_finished() {
-        return Err(ApiError::conflict("run_finished", format!("run {run} is over")));
+        return Err(ApiError::conflict(ErrorCode::RunFinished, format!("run {run} is over")));
     }
     let agent = agent_of(runs, &state).map_err(|reason| not_resumable(run, &reason, requester))?;
     if matches!(state.end(), Some(RunEnd::Suspended { .. }))
@@ -44,12 +44,12 @@ pub(in crate::agents::api) async fn resume(
     {
         let message = format!("run {run} waits for an approval, or for an unknown outcome to be resolved");
         let hint = "decide first; the decision resumes the run".to_owned();
-        return Err(ApiError { hint: Some(hint), ..ApiError::conflict("run_waits", message) });
+        return Err(ApiError { hint: Some(hint), ..ApiError::conflict(ErrorCode::RunWaits, message) });
     }
     if runs.find(run).is_none() {
         if record.leased {
             let message = format!("another process drives run {run}, or did until a moment ago");
-            return Err(ApiError::conflict("run_active", message));
+            return Err(ApiError::conflict(ErrorCode::RunActive, message));
         }
         runs.spawn(agent, run);
     }
@@ -73,5 +73,5 @@ fn not_resumable(run: &RunId, reason: &str, requester: &Requester) -> ApiError {
             "resume it under your own settings, in a terminal of this machine: toolyard runs resume {run}"
         )
     });
-    ApiError { hint, ..ApiError::conflict("run_not_resumable", message) }
+    ApiError { hint, ..ApiError::conflict(ErrorCode::RunNotResumable, message) }
 }

@@ -11,9 +11,12 @@ use toolyard_model::Usage;
 use utoipa::ToSchema;
 
 use super::events::{ApiPlannedStep, client_hint, planned_steps};
-use crate::agents::{
-    api::error::{ApiError, before},
-    call_effects::CallEffects,
+use crate::{
+    agents::{
+        api::error::{ApiError, before},
+        call_effects::CallEffects,
+    },
+    api::error_code::ErrorCode,
 };
 
 /// How long the store may take to answer before the client gets a retryable error.
@@ -26,7 +29,7 @@ pub(in crate::agents::api) async fn logged_events(
 ) -> Result<Vec<LoggedEvent>, ApiError> {
     let events = before(Instant::now() + READ_TIMEOUT, log.events(run, 0)).await?;
     if events.is_empty() {
-        return Err(ApiError::not_found("run_not_found", format!("agent run {run} does not exist")));
+        return Err(ApiError::not_found(ErrorCode::RunNotFound, format!("agent run {run} does not exist")));
     }
     Ok(events)
 }

@@ -17,9 +17,12 @@ use toolyard_mcp_server::RouteResponse;
 use utoipa::ToSchema;
 
 use super::state::READ_TIMEOUT;
-use crate::agents::{
-    active_runs::ActiveRuns,
-    api::error::{ApiError, before, json_of},
+use crate::{
+    agents::{
+        active_runs::ActiveRuns,
+        api::error::{ApiError, before, json_of},
+    },
+    api::error_code::ErrorCode,
 };
 
 const TICKET_LIFETIME: Duration = Duration::from_secs(60);
@@ -111,7 +114,7 @@ fn remove_expired(tickets: &mut VecDeque<StreamTicket>, now: Instant) {
 
 fn too_many_tickets(retry_after: Duration) -> ApiError {
     let message = "too many unexpired stream tickets; retry later";
-    ApiError { code: Some("too_many_tickets"), ..ApiError::quota_exceeded(message, retry_after) }
+    ApiError { code: Some(ErrorCode::TooManyTickets), ..ApiError::quota_exceeded(message, retry_after) }
 }
 
 /// `POST /runs/ID/stream-ticket`.

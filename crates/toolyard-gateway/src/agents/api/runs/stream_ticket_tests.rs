@@ -61,7 +61,10 @@ async fn a_caller_gets_a_limited_number_of_tickets_and_expired_ones_are_removed(
     tokio::time::advance(Duration::from_secs(20)).await;
     (1..MAX_TICKETS_PER_CALLER).for_each(|_| drop(issue(&ada).unwrap()));
     let refused = issue(&ada).unwrap_err();
-    assert_eq!((refused.status, refused.code), (StatusCode::TOO_MANY_REQUESTS, Some("too_many_tickets")));
+    assert_eq!(
+        (refused.status, refused.code),
+        (StatusCode::TOO_MANY_REQUESTS, Some(ErrorCode::TooManyTickets))
+    );
     assert_eq!(refused.retry_after, Some(Duration::from_secs(40)), "then the first one expires");
     let of_eve = issue(&eve).unwrap();
     assert_eq!(holder_of(&tickets, "01A", &first), Some(Arc::clone(&ada)), "no ticket makes room");
@@ -80,7 +83,7 @@ async fn the_number_of_tickets_of_all_callers_is_limited() {
         tickets.lock().push_back(StreamTicket { hash, run, identity: Arc::clone(&ada), expires_at });
     }
     let refused = tickets.issue(&"01A".into(), &caller("eve")).unwrap_err();
-    assert_eq!((refused.code, refused.retry_after), (Some("too_many_tickets"), Some(TICKET_LIFETIME)));
+    assert_eq!((refused.code, refused.retry_after), (Some(ErrorCode::TooManyTickets), Some(TICKET_LIFETIME)));
 }
 
 #[test]
