@@ -38,9 +38,10 @@ impl EmbeddingClient {
         let embed_tools = async move {
             let Ok(_guard) = client.embeds_tools.try_lock() else { return };
             loop {
-                let index = client.index.read().unwrap_or_else(PoisonError::into_inner);
-                let texts = index.texts_to_embed(MAX_BATCH_TEXTS);
-                drop(index);
+                let texts = {
+                    let index = client.index.read().unwrap_or_else(PoisonError::into_inner);
+                    index.texts_to_embed(MAX_BATCH_TEXTS)
+                };
                 if texts.is_empty() || !client.embed(texts).await {
                     return;
                 }

@@ -42,7 +42,7 @@ pub(crate) fn script(shell: Shell) -> Result<String, CliError> {
 }
 
 /// Commands, their arguments that are completed, and with what.
-const NAMED_ARGUMENTS: [(&[&str], &str, NameKind); 26] = [
+const NAMED_ARGUMENTS: [(&[&str], &str, NameKind); 25] = [
     (&["call"], "name", NameKind::Tool),
     (&["call"], "source", NameKind::Source),
     (&["tools", "show"], "name", NameKind::Tool),

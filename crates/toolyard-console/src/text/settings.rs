@@ -29,7 +29,6 @@ impl SettingsText {
         match origin {
             SettingOrigin::Default => self.origin_default,
             SettingOrigin::File => self.origin_file,
-            SettingOrigin::Store => self.origin_store,
             SettingOrigin::CommandLine => self.origin_command_line,
         }
     }

@@ -11,7 +11,6 @@ use crate::{
         vocabulary::{TermId, Vocabulary},
     },
     owned_history::OwnedHistory,
-    query::semantic::embedded_text,
 };
 
 /// Free document ids are reclaimed once there are more than this many plus one per tool.
@@ -172,6 +171,11 @@ impl SearchIndex {
         self.tool_count = 0;
         documents.into_iter().flatten().for_each(|document| self.push_document(document));
     }
+}
+
+/// The text of a tool that is embedded. Parameters are left out: they would make all tools similar ("the id of the …").
+fn embedded_text(source: &str, tool: &ToolText) -> String {
+    format!("{source}: {}. {}", tool.name, tool.description).replace(['_', '-'], " ")
 }
 
 /// The lowercase name of a tool, which often is its key.

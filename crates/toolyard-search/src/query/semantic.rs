@@ -1,8 +1,9 @@
 //! Semantic search: tools whose text is near in meaning to the request, by embeddings that the caller computes.
 
+use std::collections::HashMap;
+
 use crate::{
     accumulator::DocumentId,
-    document::ToolText,
     index::search_index::{Document, SearchIndex},
     query::{parsed_query::Query, scoring::ScoredDocument},
 };
@@ -19,7 +20,9 @@ const MIN_WEIGHT: f32 = 0.8;
 impl SearchIndex {
     /// An index that also finds tools by embeddings. It finds by words what has no embedding yet.
     pub fn with_embeddings() -> Self {
-        Self { embeddings: Some(std::collections::HashMap::new()), ..Self::default() }
+        let mut index = Self::default();
+        index.embeddings = Some(HashMap::new());
+        index
     }
 
     /// The texts of at most `limit` tools that have no embedding.
@@ -67,11 +70,6 @@ impl SearchIndex {
         let sentences = query.sentence_count.max(1) as f32;
         (MAX_WEIGHT - (MAX_WEIGHT - MIN_WEIGHT) * name_coverage) / sentences
     }
-}
-
-/// The text of a tool that is embedded. Parameters are left out: they would make all tools similar ("the id of the …").
-pub(crate) fn embedded_text(source: &str, tool: &ToolText) -> String {
-    format!("{source}: {}. {}", tool.name, tool.description).replace(['_', '-'], " ")
 }
 
 /// A vector that cannot be normalized is near to nothing: its similarity to others is no positive number.

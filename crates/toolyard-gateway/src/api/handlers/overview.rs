@@ -52,6 +52,7 @@ pub struct Overview {
     pub top_tools: Vec<ToolOverview>,
 }
 
+/// Tokens of model calls.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Tokens {
     /// Sent to models.
@@ -60,6 +61,7 @@ pub struct Tokens {
     pub output: u64,
 }
 
+/// Runs of agents.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Runs {
     /// Runs that this gateway drives.
@@ -100,6 +102,7 @@ pub struct SourceOverview {
     pub p95_ms: Option<f64>,
 }
 
+/// The calls of one tool.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct ToolOverview {
     /// Its name.

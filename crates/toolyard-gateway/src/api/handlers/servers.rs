@@ -63,6 +63,7 @@ struct SignInPage {
     url: String,
 }
 
+/// All servers.
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct ServerList {
     /// By name.

@@ -59,6 +59,7 @@ pub struct ToolView {
     pub score: Option<f32>,
 }
 
+/// A page of tools.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct ToolList {
     /// By name and source, or the most relevant one first.
