@@ -14,7 +14,6 @@ fn account(issuer: &str, token: &str) -> Account {
         lifetime: Some(3600),
         requested_scopes: vec!["read".to_owned()],
         granted_scopes: vec!["read".to_owned()],
-        proof_key: None,
     }
 }
 

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::json;
+use url::Url;
 
 use super::{super::*, test_servers::*};
 use crate::{Authorizer, SecretText, transport::http::test_server::ReceivedRequest};
