@@ -172,8 +172,8 @@ pub mod model {
     pub use toolyard_model::{
         ANTHROPIC_URL, AnthropicModel, FinishReason, Model, ModelError, ModelErrorKind, ModelEvent,
         ModelMessage, ModelReply, ModelRequest, ModelServerConfig, ModelStream, ModelTool, ModelToolCall,
-        OpenAiModel, Prices, ResponseLimits, ResponseSchema, Role, ScriptedModel,
-        ToolCallDelta, ToolCalling, Usage, collect_reply,
+        OpenAiModel, Prices, ResponseLimits, ResponseSchema, Role, ScriptedModel, ToolCallDelta, ToolCalling,
+        Usage, collect_reply,
     };
 }
 

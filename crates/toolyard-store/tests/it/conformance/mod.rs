@@ -23,11 +23,10 @@ use sqlx::{Connection as _, Executor as _};
 use toolyard_core::{
     AgentDefinitions as _, ApprovalId, ApprovalKind, ApprovalOutcome, Approvals, ArgumentExample,
     ArgumentExamples as _, Audit, AuditRecord, CallRecord, CallerStore as _, ContentHash, ConversationId,
-    ConversationMessage, Conversations, DataOwner, ErrorKind, FinishedStep, History,
-    Journal, JournalError, PastRequest, PastRequests, RawJson, Resolution, ResultRef, ResultShape,
-    ResultShapes as _, Results, ResultsError, RevisionFamily, RunId, RunLog, RunState, ServerRecord, Servers,
-    SkillDescriptionCache, SourceId, StepStart, StepState, StoredCaller, StoredDefinition, StoredKey,
-    TrustDecision,
+    ConversationMessage, Conversations, DataOwner, ErrorKind, FinishedStep, History, Journal, JournalError,
+    PastRequest, PastRequests, RawJson, Resolution, ResultRef, ResultShape, ResultShapes as _, Results,
+    ResultsError, RevisionFamily, RunId, RunLog, RunState, ServerRecord, Servers, SkillDescriptionCache,
+    SourceId, StepStart, StepState, StoredCaller, StoredDefinition, StoredKey, TrustDecision,
 };
 use toolyard_store::{
     AuditConfig, AuditQuery, AuditVerification, Engine, Location, ResultRetention, Retention, Store,
