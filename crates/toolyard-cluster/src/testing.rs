@@ -1,10 +1,11 @@
 //! [`MemoryCluster`]: several processes of a cluster within one test.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::HashMap,
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -100,7 +101,7 @@ impl MemoryCluster {
     }
 
     fn state(&self) -> MutexGuard<'_, ClusterState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn arrival(&self) -> Instant {

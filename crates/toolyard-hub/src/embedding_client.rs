@@ -1,9 +1,7 @@
 //! Asks for the embeddings of tools in the background, and of requests just before they are searched for.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError, RwLock},
-    time::Duration,
-};
+use parking_lot::{Mutex, RwLock};
+use std::{sync::Arc, time::Duration};
 
 use tokio::{
     runtime::Handle,
@@ -39,7 +37,7 @@ impl EmbeddingClient {
             let Ok(_guard) = client.embeds_tools.try_lock() else { return };
             loop {
                 let texts = {
-                    let index = client.index.read().unwrap_or_else(PoisonError::into_inner);
+                    let index = client.index.read();
                     index.texts_to_embed(MAX_BATCH_TEXTS)
                 };
                 if texts.is_empty() || !client.embed(texts).await {
@@ -54,7 +52,7 @@ impl EmbeddingClient {
     pub(crate) async fn embed_requests(self: &Arc<Self>, requests: &[&str]) {
         self.start();
         let texts: Vec<String> = {
-            let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+            let index = self.index.read();
             let unknown = requests.iter().filter(|request| index.lacks_embedding(request));
             unknown.map(|request| (*request).to_owned()).collect()
         };
@@ -65,7 +63,7 @@ impl EmbeddingClient {
 
     /// Adds the embeddings of texts to the index. Returns false if the embedder fails, or did a moment ago.
     async fn embed(&self, texts: Vec<String>) -> bool {
-        let failed_at = || self.failed_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed_at = || self.failed_at.lock();
         if failed_at().is_some_and(|at| at.elapsed() < RETRY_DELAY) {
             return false;
         }
@@ -74,7 +72,7 @@ impl EmbeddingClient {
         match self.embedder.embed(&truncated).await {
             Ok(vectors) => {
                 *failed_at() = None;
-                let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+                let mut index = self.index.write();
                 index.add_embeddings(texts, vectors);
                 true
             }

@@ -1,7 +1,8 @@
 //! [`ToolHub`]: registers sources and executes calls, by tool name or by capability.
 
+use parking_lot::{Mutex, RwLockReadGuard};
 use std::{
-    sync::{Arc, Mutex, PoisonError, RwLockReadGuard, atomic::AtomicU32},
+    sync::{Arc, atomic::AtomicU32},
     time::Duration,
 };
 
@@ -501,7 +502,7 @@ impl ToolHub {
     fn record_past_request(&self, call: &Call<'_>, request: &str) {
         let Some(past_requests) = &self.config.past_requests else { return };
         let Some(succeeded) = &call.succeeded_tools else { return };
-        let succeeded = succeeded.lock().unwrap_or_else(PoisonError::into_inner);
+        let succeeded = succeeded.lock();
         for (tool, source) in succeeded.iter() {
             if let Some(past) = PastRequest::new(call.data_owner(), &**tool, source.clone(), request) {
                 self.search.add_past_request(&past);

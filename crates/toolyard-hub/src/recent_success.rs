@@ -1,9 +1,10 @@
 //! In-memory [`History`]: which source of a tool succeeded last.
 
+use parking_lot::RwLock;
 use std::{
     collections::HashMap,
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -22,7 +23,7 @@ type LastSuccesses = RwLock<HashMap<String, AtomicU64>>;
 
 impl RecentSuccess {
     fn successes_of(&self, source: &SourceId) -> Option<Arc<LastSuccesses>> {
-        self.sources.read().unwrap_or_else(PoisonError::into_inner).get(source).map(Arc::clone)
+        self.sources.read().get(source).map(Arc::clone)
     }
 }
 
@@ -33,20 +34,20 @@ impl History for RecentSuccess {
             Some(_) => 0,
         };
         let last_successes = self.successes_of(call.source).unwrap_or_else(|| {
-            let mut sources = self.sources.write().unwrap_or_else(PoisonError::into_inner);
+            let mut sources = self.sources.write();
             Arc::clone(sources.entry(call.source.clone()).or_default())
         });
-        if let Some(known) = last_successes.read().unwrap_or_else(PoisonError::into_inner).get(call.tool) {
+        if let Some(known) = last_successes.read().get(call.tool) {
             known.store(number, Ordering::Relaxed);
             return;
         }
-        let mut last_successes = last_successes.write().unwrap_or_else(PoisonError::into_inner);
+        let mut last_successes = last_successes.write();
         last_successes.insert(call.tool.to_owned(), AtomicU64::new(number));
     }
 
     fn last_success(&self, tool: &str, source: &SourceId) -> Option<u64> {
         let last_successes = self.successes_of(source)?;
-        let last_successes = last_successes.read().unwrap_or_else(PoisonError::into_inner);
+        let last_successes = last_successes.read();
         Some(last_successes.get(tool)?.load(Ordering::Relaxed)).filter(|number| *number > 0)
     }
 }

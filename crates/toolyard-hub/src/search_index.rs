@@ -1,9 +1,7 @@
 //! Search index of the registered tools, updated lazily: a process that never searches never indexes.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard},
-};
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
+use std::{collections::BTreeSet, sync::Arc};
 
 use toolyard_core::{Capability, Embedder, Param, PastRequest, SourceId, ToolSpec};
 
@@ -76,7 +74,7 @@ impl LazySearchIndex {
         past: impl FnOnce() -> Vec<PastRequest>,
     ) -> RwLockReadGuard<'_, SearchIndex> {
         if self.is_outdated() {
-            let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+            let mut index = self.index.write();
             let next = Pending { sources: Some(BTreeSet::new()), requests: Vec::new() };
             let mut pending = std::mem::replace(&mut *self.pending(), next);
             if pending.sources.is_none() {
@@ -86,12 +84,12 @@ impl LazySearchIndex {
             drop(index);
             self.embeddings.iter().for_each(EmbeddingClient::start);
         }
-        self.index.read().unwrap_or_else(PoisonError::into_inner)
+        self.index.read()
     }
 
     /// The number of indexed tools; changes since the last search do not count.
     pub(crate) fn len(&self) -> usize {
-        self.index.read().unwrap_or_else(PoisonError::into_inner).len()
+        self.index.read().len()
     }
 
     fn is_outdated(&self) -> bool {
@@ -100,7 +98,7 @@ impl LazySearchIndex {
     }
 
     fn pending(&self) -> MutexGuard<'_, Pending> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock()
     }
 }
 

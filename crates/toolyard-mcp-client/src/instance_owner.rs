@@ -1,13 +1,9 @@
 //! [`InstanceOwner`]: the caller that a private instance of a server belongs to, as of its last call.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex},
-};
+use parking_lot::Mutex;
+use std::{fmt, sync::Arc};
 
 use toolyard_core::{CallerIdentity, PresentedToken, unix_seconds};
-
-use crate::sync::lock;
 
 /// Clients of one caller may have tokens of their own.
 const MAX_KNOWN_TOKENS: usize = 8;
@@ -37,14 +33,14 @@ impl InstanceOwner {
 
     /// The caller with its claims as of its last call.
     pub fn identity(&self) -> Arc<CallerIdentity> {
-        Arc::clone(&lock(&self.0).identity)
+        Arc::clone(&self.0.lock().identity)
     }
 
     /// The newest token of the caller: the one that was issued last, or else presented last for the first time. Calls of long runs
     /// present older ones; runs that were resumed present none. Tokens that expired, or that an issuer refused, are returned only if
     /// there is no other.
     pub fn presented_token(&self) -> Option<PresentedToken> {
-        let state = lock(&self.0);
+        let state = self.0.lock();
         let now = unix_seconds();
         let is_usable = |known: &&KnownToken| !known.is_refused && now < known.token.valid_until();
         let is_valid = |known: &&KnownToken| now < known.token.valid_until();
@@ -56,7 +52,7 @@ impl InstanceOwner {
 
     /// Prefers other tokens to one that an issuer did not accept: it may be revoked. Returns whether there is another one.
     pub(crate) fn refuse_token(&self, refused: &PresentedToken) -> bool {
-        let (mut state, now) = (lock(&self.0), unix_seconds());
+        let (mut state, now) = (self.0.lock(), unix_seconds());
         for known in state.tokens.iter_mut().filter(|known| known.token.expose() == refused.expose()) {
             known.is_refused = true;
         }
@@ -65,7 +61,7 @@ impl InstanceOwner {
 
     /// Takes over the claims and the token of a call.
     pub(crate) fn renew(&self, identity: &Arc<CallerIdentity>) {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         if Arc::ptr_eq(&state.identity, identity) {
             return;
         }
@@ -173,6 +169,6 @@ mod tests {
         for number in 0..100 {
             owner.renew(&identity(Some((&number.to_string(), 600, None))));
         }
-        assert_eq!((token_of(&owner).as_str(), lock(&owner.0).tokens.len()), ("99", MAX_KNOWN_TOKENS));
+        assert_eq!((token_of(&owner).as_str(), owner.0.lock().tokens.len()), ("99", MAX_KNOWN_TOKENS));
     }
 }

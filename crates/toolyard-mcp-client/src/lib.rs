@@ -40,7 +40,6 @@ mod process_guard;
 mod sanitize;
 mod server_secrets;
 mod session;
-mod sync;
 mod transport;
 
 pub use crate::{

@@ -1,9 +1,10 @@
 //! Redacts the secrets of a server's settings in what the server sends.
 
+use parking_lot::Mutex;
 use std::{
     collections::VecDeque,
     fmt,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, OnceLock},
 };
 
 use toolyard_core::{BoxFuture, RawJson, SecretValues};
@@ -12,7 +13,6 @@ use toolyard_mcp::{FieldEdit, RpcError, edit_fields, raw_field};
 use crate::{
     config::secret_part,
     session::error::RequestError,
-    sync::lock,
     transport::{
         error::TransportError,
         http::target::{Authorizer, ChallengeError, SecretHeader},
@@ -65,7 +65,7 @@ impl ServerSecrets {
         let Ok(value) = header.value.to_str() else { return };
         // `Bearer abc` is a scheme and a token; the server may repeat the token alone.
         let token = value.rsplit(' ').next().unwrap_or(value);
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if state.tokens.iter().any(|known| known == token) {
             return;
         }
@@ -78,7 +78,7 @@ impl ServerSecrets {
 
     /// The secrets; none if there are none.
     pub(crate) fn values(&self) -> Option<Arc<SecretValues>> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if self.settings.is_empty() && self.secrets.is_empty() && state.tokens.is_empty() {
             return None;
         }

@@ -112,7 +112,7 @@ struct TestCaller {
 
 impl TestCaller {
     fn keep(&self, kind: &str, text: &str) {
-        lock(&self.received).push(format!("{kind} {text}"));
+        self.received.lock().push(format!("{kind} {text}"));
     }
 }
 
@@ -217,7 +217,7 @@ async fn no_message_of_a_server_contains_its_headers_or_token() {
     let error = session.call_tool(ToolCall::new("fail", &arguments)).await.unwrap_err();
     caller.keep("error", &format!("{error} {error:?}"));
 
-    let received = lock(&caller.received).clone();
+    let received = caller.received.lock().clone();
     let kinds: Vec<&str> = received.iter().filter_map(|text| text.split(' ').next()).collect();
     assert_eq!(kinds, ["progress", "log", "elicitation", "result", "error"]);
     let is_redacted = |text: &&String| {

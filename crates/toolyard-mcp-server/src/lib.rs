@@ -56,7 +56,6 @@ mod json_fields;
 mod server;
 mod session;
 mod stdio;
-mod sync;
 
 pub use cluster::PEER_SERVICE_NAME;
 pub use config::{ServedRevisions, ServerConfig, ServerLimits};

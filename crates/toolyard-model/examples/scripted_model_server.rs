@@ -23,11 +23,12 @@
 
 #![expect(clippy::print_stdout, reason = "prints its base URL")]
 
+use parking_lot::Mutex;
 use std::{
     fs::{File, OpenOptions},
     io::{BufRead as _, BufReader, Write as _},
     net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -175,7 +176,7 @@ impl Server {
 
     /// Logs the request and finds its rule.
     fn next_rule(&self, request: &Value) -> Result<Option<Rule>, BoxError> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let rule = state.count(&self.rules, request);
         let number = state.requests;
         if let Some(log) = &mut state.log {

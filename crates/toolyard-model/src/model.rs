@@ -72,7 +72,7 @@ impl<M: Model + ?Sized> Model for Arc<M> {
     }
 
     fn embedder(self: Arc<Self>) -> Option<Arc<dyn Embedder>> {
-        M::embedder(Arc::clone(&*self))
+        Arc::clone(&*self).embedder()
     }
 }
 

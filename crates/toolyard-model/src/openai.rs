@@ -10,7 +10,8 @@ mod request_body;
 mod response_parser;
 mod tool_call_assembler;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use serde_json::Value;
 use toolyard_core::Embedder;
@@ -61,7 +62,7 @@ impl Protocol for OpenAiModel {
     }
 
     fn dialect(&self) -> Dialect {
-        *self.dialect.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.dialect.lock()
     }
 
     fn request_body(&self, request: &ModelRequest, dialect: Dialect) -> Value {
@@ -75,7 +76,7 @@ impl Protocol for OpenAiModel {
     fn adapt(&self, dialect: Dialect, error: &ServerError, body: &Value) -> bool {
         let adapted = dialect.adapt(&error.message, body).filter(|_| error.status == Some(400));
         if let Some(adapted) = adapted {
-            *self.dialect.lock().unwrap_or_else(PoisonError::into_inner) = adapted;
+            *self.dialect.lock() = adapted;
         }
         adapted.is_some()
     }

@@ -1,10 +1,7 @@
 //! A model for tests and demonstrations, with scripted replies.
 
-use std::{
-    collections::VecDeque,
-    fmt,
-    sync::{Mutex, PoisonError},
-};
+use parking_lot::Mutex;
+use std::{collections::VecDeque, fmt};
 
 use futures_util::stream;
 
@@ -45,7 +42,7 @@ impl ScriptedModel {
 
     /// All requests so far.
     pub fn requests(&self) -> Vec<ModelRequest> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.requests.lock().clone()
     }
 }
 
@@ -65,8 +62,8 @@ impl Model for ScriptedModel {
     }
 
     fn generate<'a>(&'a self, request: &'a ModelRequest) -> ModelStream<'a> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
-        let outcome = (self.script.lock().unwrap_or_else(PoisonError::into_inner))(request);
+        self.requests.lock().push(request.clone());
+        let outcome = (self.script.lock())(request);
         let events = match outcome {
             Err(error) => vec![Err(error)],
             Ok(reply) => into_events(reply).into_iter().map(Ok).collect(),

@@ -1,9 +1,7 @@
 //! [`NatsConnection`]: one connection to NATS, which reconnects by itself.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{sync::Arc, time::Duration};
 
 use async_nats::{Client, ClientError, ConnectErrorKind, ConnectOptions, Event, connection::State};
 use futures_util::StreamExt as _;
@@ -203,7 +201,7 @@ struct ConnectionLog {
 
 impl ConnectionLog {
     fn note(&self, event: &Event) {
-        let mut lost_at = self.lost_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lost_at = self.lost_at.lock();
         match event {
             Event::Connected => match lost_at.take() {
                 None => tracing::info!("connected to NATS"),
@@ -249,7 +247,7 @@ mod tests {
     #[test]
     fn a_connection_is_lost_until_it_is_back_and_refusals_are_not_failures_to_connect() {
         let log = ConnectionLog { servers: "nats://a:4222".to_owned(), lost_at: Mutex::default() };
-        let is_lost = || log.lost_at.lock().unwrap().is_some();
+        let is_lost = || log.lost_at.lock().is_some();
         for (event, expected) in [
             (Event::Connected, false),
             (Event::Disconnected, true),

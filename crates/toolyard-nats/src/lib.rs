@@ -14,7 +14,6 @@ mod peers;
 mod services;
 mod settings;
 mod subjects;
-mod sync;
 mod worker;
 
 pub use connection::{NatsConnectError, NatsConnection};

@@ -1,9 +1,10 @@
 //! [`Members`]: which processes of the cluster are alive. Each registers with NATS' service API and answers its pings; one ping
 //! is enough for all, because the answers go to a subject that all of them read. A process that shuts down says so there.
 
+use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 
@@ -16,10 +17,7 @@ use futures_util::StreamExt as _;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::{
-    subjects::{ProcessNumber, Subjects},
-    sync::lock,
-};
+use crate::subjects::{ProcessNumber, Subjects};
 
 /// A process pings if it heard no other one ping for this long, give or take a quarter.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
@@ -117,7 +115,7 @@ impl Members {
     /// The numbers of the processes that are alive, this one included.
     pub(crate) fn numbers(&self) -> Vec<u64> {
         let now = Instant::now();
-        let heard = lock(&self.heard);
+        let heard = self.heard.lock();
         let alive = heard.iter().filter(|(_, member)| !member.is_silent(now));
         let mut numbers: Vec<u64> = alive.map(|(number, _)| *number).chain([self.own]).collect();
         numbers.sort_unstable();
@@ -128,7 +126,7 @@ impl Members {
     /// The processes that are alive, this one included, and those that were lost in the last minutes.
     pub(crate) fn all(&self) -> Vec<ClusterMember> {
         let now = Instant::now();
-        let mut heard = lock(&self.heard);
+        let mut heard = self.heard.lock();
         heard.retain(|_, member| !member.is_forgotten(now));
         let mut members: BTreeMap<u64, ClusterMember> =
             heard.iter().map(|(number, member)| (*number, member.describe(*number, now))).collect();
@@ -137,7 +135,7 @@ impl Members {
             number: self.own,
             name: Some(self.name.to_string()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            state: if lock(&self.service).is_some() { MemberState::Seen } else { MemberState::Leaving },
+            state: if self.service.lock().is_some() { MemberState::Seen } else { MemberState::Leaving },
             silent_for: Duration::ZERO,
         };
         members.insert(self.own, own);
@@ -146,7 +144,7 @@ impl Members {
 
     /// Pings and listens, for ever.
     pub(crate) async fn watch(self: Arc<Self>, client: Client, subjects: Subjects) {
-        let Some(mut answers) = lock(&self.answers).take() else { return };
+        let Some(mut answers) = self.answers.lock().take() else { return };
         let (ping, alive) = (format!("$SRV.PING.{}", subjects.service_name()), subjects.alive());
         loop {
             let pause = PING_INTERVAL.mul_f64(0.75 + fastrand::f64() / 2.0);
@@ -164,7 +162,7 @@ impl Members {
 
     /// Ends the registration, and says so.
     pub(crate) async fn leave(&self, client: &Client, subjects: &Subjects) {
-        let service = lock(&self.service).take();
+        let service = self.service.lock().take();
         if let Some(service) = service {
             let notice = LeaveNotice { leaving: ProcessNumber(self.own).to_string() };
             if let Ok(notice) = serde_json::to_vec(&notice)
@@ -183,7 +181,7 @@ impl Members {
             self.record_answer(&answer);
         } else if let Ok(LeaveNotice { leaving }) = serde_json::from_slice(message)
             && let Ok(number) = u64::from_str_radix(&leaving, 16)
-            && let Some(member) = lock(&self.heard).get_mut(&number)
+            && let Some(member) = self.heard.lock().get_mut(&number)
         {
             member.is_leaving = true;
         }
@@ -193,7 +191,7 @@ impl Members {
         let process = answer.metadata.get(PROCESS);
         let Some(number) = process.and_then(|number| u64::from_str_radix(number, 16).ok()) else { return };
         let now = Instant::now();
-        let mut heard = lock(&self.heard);
+        let mut heard = self.heard.lock();
         if let Some(member) = heard.get_mut(&number) {
             member.at = now;
             return;

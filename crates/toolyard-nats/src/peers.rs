@@ -1,9 +1,7 @@
 //! [`NatsPeers`]: the processes of a cluster, reached over NATS.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex},
-};
+use parking_lot::Mutex;
+use std::{fmt, sync::Arc};
 
 use futures_util::StreamExt as _;
 use tokio::task::JoinSet;
@@ -18,7 +16,6 @@ use crate::{
     objects::{Bucket, ObjectRoute, ObjectStore},
     services::{Services, serve_requests},
     subjects::{Subjects, WorkerSubjects, last_part, worker_announcements, worker_roll_call},
-    sync::lock,
     worker::{CATALOGUE_SERVICE, is_worker_group},
 };
 
@@ -108,7 +105,7 @@ impl NatsPeers {
             servers: self.connection.addresses().to_owned(),
             reason: error.to_string(),
         })?;
-        lock(&self.tasks).spawn(async move {
+        self.tasks.lock().spawn(async move {
             while let Some(message) = announcements.next().await {
                 let group = last_part(&message.subject);
                 if is_worker_group(group) {

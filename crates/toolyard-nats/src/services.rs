@@ -1,9 +1,7 @@
 //! [`Services`]: what a process does for others, and how requests get to it.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-};
+use parking_lot::Mutex;
+use std::{collections::HashMap, sync::Arc};
 
 use async_nats::Message;
 use futures_util::StreamExt as _;
@@ -16,7 +14,6 @@ use crate::{
         table::ExchangeTable,
     },
     subjects::last_part,
-    sync::lock,
 };
 
 /// Exchanges that are served at once; more are refused, and their callers try again.
@@ -28,11 +25,11 @@ pub(crate) struct Services(Mutex<HashMap<String, Arc<dyn PeerService>>>);
 
 impl Services {
     pub(crate) fn register(&self, name: &str, service: Arc<dyn PeerService>) {
-        lock(&self.0).insert(name.to_owned(), service);
+        self.0.lock().insert(name.to_owned(), service);
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<Arc<dyn PeerService>> {
-        lock(&self.0).get(name).cloned()
+        self.0.lock().get(name).cloned()
     }
 }
 

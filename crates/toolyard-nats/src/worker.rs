@@ -1,9 +1,10 @@
 //! [`NatsWorker`]: a process of a group of workers, as NATS sees it: a service with one endpoint per tool.
 
+use parking_lot::Mutex;
 use std::{
     collections::{HashMap, HashSet},
     fmt,
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 
@@ -18,7 +19,6 @@ use crate::{
     objects::{Bucket, ObjectRoute, ObjectStore},
     services::{ExchangeServer, Services, serve_requests},
     subjects::{ProcessNumber, WorkerSubjects, worker_roll_call},
-    sync::lock,
 };
 
 /// Lists the tools of a process.
@@ -143,7 +143,7 @@ impl NatsWorker {
 
     /// Ends the registration and the endpoints, and closes the connection.
     pub async fn leave(&self) {
-        let service = lock(&self.service).take();
+        let service = self.service.lock().take();
         if let Some(service) = service {
             // An error means that it has ended.
             let _ = service.stop().await;
@@ -166,7 +166,7 @@ impl NatsWorker {
                 let end = Arc::new(Notify::new());
                 let added = self.add(endpoint).await?;
                 let (table, services) = (Arc::clone(&self.table), Arc::clone(&self.services));
-                lock(&self.tasks).spawn(serve_endpoint(added, Arc::clone(&end), table, services));
+                self.tasks.lock().spawn(serve_endpoint(added, Arc::clone(&end), table, services));
                 endpoints.insert(endpoint.clone(), end);
             }
         }
@@ -179,7 +179,7 @@ impl NatsWorker {
             ("tool".to_owned(), endpoint.tool.to_string()),
             ("definition".to_owned(), endpoint.definition.to_string()),
         ]);
-        let builder = match &*lock(&self.service) {
+        let builder = match &*self.service.lock() {
             Some(service) => service.endpoint_builder(),
             None => return Err(PeerError::NotReached("the worker has left".to_owned())),
         };

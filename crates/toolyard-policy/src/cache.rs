@@ -1,9 +1,10 @@
 //! [`PartialDecisionCache`]: what policies say about a caller and a tool, computed once.
 
+use parking_lot::RwLock;
 use std::{
     collections::HashMap,
     hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState},
-    sync::{Arc, PoisonError, RwLock},
+    sync::Arc,
 };
 
 use toolyard_core::{CallerIdentity, PolicySubject, PolicyTool};
@@ -36,7 +37,7 @@ impl PartialDecisionCache {
         compute: impl FnOnce() -> PartialDecision,
     ) -> Arc<PartialDecision> {
         let key = self.key(subject, tool);
-        if let Some(entry) = self.entries.read().unwrap_or_else(PoisonError::into_inner).get(&key)
+        if let Some(entry) = self.entries.read().get(&key)
             && entry.is_for(subject, tool)
         {
             return Arc::clone(&entry.partial);
@@ -49,7 +50,7 @@ impl PartialDecisionCache {
             tool: tool.id(),
             partial: Arc::clone(&partial),
         };
-        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.write();
         if entries.len() >= MAX_PARTIAL_DECISIONS {
             entries.clear();
         }

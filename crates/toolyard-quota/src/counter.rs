@@ -1,8 +1,9 @@
 //! [`Counter`]: what this process knows of one limit of a quota and whose use it counts.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -85,7 +86,7 @@ impl Counter {
 
     pub(crate) fn state(&self) -> MutexGuard<'_, CounterState> {
         // Nothing panics between the changes of the state.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// What the store has to be told of tokens or money; `None` for calls at the same time.

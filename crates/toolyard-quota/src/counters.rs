@@ -1,9 +1,10 @@
 //! [`Counters`]: all counters of a process, and the requests to the store that has what is used of them.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -195,7 +196,7 @@ impl Counters {
 
     /// Counts a refusal and describes it.
     pub(crate) fn refuse(&self, limited: &Limited, refusal: Refusal) -> Box<QuotaExceeded> {
-        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refusals = self.refusals.lock();
         *refusals.entry(Arc::clone(&limited.quota)).or_default() += 1;
         drop(refusals);
         Box::new(QuotaExceeded {
@@ -222,7 +223,7 @@ impl Counters {
     }
 
     pub(crate) fn refusals(&self, quota: &str) -> u64 {
-        let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let refusals = self.refusals.lock();
         refusals.get(quota).copied().unwrap_or_default()
     }
 
@@ -272,7 +273,7 @@ impl Counters {
 
     fn lock(&self) -> MutexGuard<'_, CounterMap> {
         // Nothing panics between the changes of the map.
-        self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_key.lock()
     }
 }
 

@@ -1,10 +1,7 @@
 //! [`MemoryBudgets`]: the counters of quotas for one process without a store.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use parking_lot::{Mutex, MutexGuard};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 use toolyard_core::{
@@ -53,7 +50,7 @@ impl MemoryBudgets {
 
     fn lock(&self) -> MutexGuard<'_, Budgets> {
         // Nothing panics between the changes of the budgets.
-        self.budgets.lock().unwrap_or_else(PoisonError::into_inner)
+        self.budgets.lock()
     }
 
     fn take_now(&self, takes: &[BudgetTake]) -> Vec<Duration> {

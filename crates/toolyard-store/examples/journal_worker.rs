@@ -68,14 +68,14 @@ fn print_line(line: &str) {
 fn ledger(port_file: &Path, log_file: &Path) -> ExitCode {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     std::fs::write(port_file, listener.local_addr().unwrap().to_string()).unwrap();
-    let log = std::sync::Arc::new(std::sync::Mutex::new(std::fs::File::create(log_file).unwrap()));
+    let log = std::sync::Arc::new(parking_lot::Mutex::new(std::fs::File::create(log_file).unwrap()));
     for connection in listener.incoming().flatten() {
         let log = std::sync::Arc::clone(&log);
         std::thread::spawn(move || {
             let mut connection = BufReader::new(connection);
             let mut call = String::new();
             if connection.read_line(&mut call).is_ok() && call.ends_with('\n') {
-                log.lock().unwrap().write_all(call.as_bytes()).unwrap();
+                log.lock().write_all(call.as_bytes()).unwrap();
                 let _ = connection.get_mut().write_all(b"ok\n");
             }
         });

@@ -1,8 +1,9 @@
 //! Call statistics per tool and source, weighted by age. The hub orders candidates by them.
 
+use parking_lot::Mutex;
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
@@ -109,7 +110,7 @@ impl StoredHistory {
             .write(Durability::Relaxed, changed, |connection, rows| Box::pin(upsert(connection, rows)))
             .await;
         if written.is_err() {
-            let mut by_source = self.by_source.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut by_source = self.by_source.lock();
             for (source, tool) in names {
                 if let Some(statistics) = by_source.get_mut(&source).and_then(|tools| tools.get_mut(&tool)) {
                     statistics.changed = true;
@@ -122,7 +123,7 @@ impl StoredHistory {
     /// Statistics of all tools, sorted by tool and source.
     pub fn statistics(&self) -> Vec<ToolStatistics> {
         let now = (self.clock)();
-        let by_source = self.by_source.lock().unwrap_or_else(PoisonError::into_inner);
+        let by_source = self.by_source.lock();
         let mut all: Vec<ToolStatistics> = by_source
             .iter()
             .flat_map(|(source, tools)| {
@@ -134,7 +135,7 @@ impl StoredHistory {
     }
 
     fn take_changed(&self) -> Result<Vec<HistoryRow>, StoreError> {
-        let mut by_source = self.by_source.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_source = self.by_source.lock();
         let mut rows = Vec::new();
         for (source, tools) in by_source.iter_mut() {
             for (tool, statistics) in tools.iter_mut().filter(|(_, statistics)| statistics.changed) {
@@ -161,7 +162,7 @@ async fn flush_periodically(history: Weak<StoredHistory>) {
 impl History for StoredHistory {
     fn record(&self, call: &CallRecord<'_>) {
         let now = (self.clock)();
-        let mut by_source = self.by_source.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_source = self.by_source.lock();
         let tools = by_source.entry(call.source.clone()).or_default();
         if !tools.contains_key(call.tool) {
             let Some(statistics) = CallStatistics::new(now) else { return };
@@ -173,7 +174,7 @@ impl History for StoredHistory {
     }
 
     fn last_success(&self, tool: &str, source: &SourceId) -> Option<u64> {
-        let by_source = self.by_source.lock().unwrap_or_else(PoisonError::into_inner);
+        let by_source = self.by_source.lock();
         let statistics = by_source.get(source)?.get(tool)?;
         let success = statistics.last_success?;
         // A failure after the last success cancels it until the next success.
@@ -182,7 +183,7 @@ impl History for StoredHistory {
 
     fn success_rate(&self, tool: &str, source: &SourceId) -> Option<SuccessRate> {
         let now = (self.clock)();
-        let by_source = self.by_source.lock().unwrap_or_else(PoisonError::into_inner);
+        let by_source = self.by_source.lock();
         Some(by_source.get(source)?.get(tool)?.success_rate(now))
     }
 }

@@ -1,7 +1,8 @@
 //! Redacts and compresses large texts on threads of low priority, so that the calls of others do not wait.
 
+use parking_lot::Mutex;
 use std::{
-    sync::{LazyLock, Mutex, PoisonError, mpsc},
+    sync::{LazyLock, mpsc},
     thread,
 };
 
@@ -38,7 +39,7 @@ fn run_jobs(queue: &Mutex<mpsc::Receiver<Job>>) {
     #[cfg(target_os = "linux")]
     let _ = rustix::process::nice(NICENESS);
     loop {
-        let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let job = queue.lock().recv();
         let Ok(job) = job else { return };
         // A job that panics drops its sender, which its caller reports as an error.
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));

@@ -1,8 +1,9 @@
 //! Past requests: users' wordings for which a tool was used. Search ranks tools by them; they are written in the background.
 
+use parking_lot::Mutex;
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
@@ -85,7 +86,7 @@ impl StoredPastRequests {
         let sql = "SELECT owner, source, tool, request, uses, last_used_at FROM past_requests
                    ORDER BY last_used_at, source, tool, request";
         let rows = self.store.fetch_all(sqlx::query(sql)).await?;
-        let mut table = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.requests.lock();
         for row in rows {
             let (uses, last_used_at) = (row.try_get("uses")?, row.try_get("last_used_at")?);
             let tool = (read_owner(&row)?, read_id(&row, "source")?, row.try_get("tool")?);
@@ -96,7 +97,7 @@ impl StoredPastRequests {
 
     /// Writes all changes.
     pub async fn flush(&self) -> Result<(), StoreError> {
-        let changes = self.requests.lock().unwrap_or_else(PoisonError::into_inner).take_changes();
+        let changes = self.requests.lock().take_changes();
         if changes.used.is_empty() && changes.evicted.is_empty() {
             return Ok(());
         }
@@ -109,7 +110,7 @@ impl StoredPastRequests {
             })
             .await;
         if written.is_err() {
-            self.requests.lock().unwrap_or_else(PoisonError::into_inner).restore(&changes);
+            self.requests.lock().restore(&changes);
         }
         written
     }
@@ -118,7 +119,7 @@ impl StoredPastRequests {
 impl PastRequests for StoredPastRequests {
     fn record(&self, past: PastRequest) {
         let now = (self.clock)();
-        let mut table = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.requests.lock();
         let last_used_at = now.max(table.latest + 1);
         let PastRequest { owner, tool, source, request, .. } = past;
         let tool = (owner, source, tool);
@@ -128,7 +129,7 @@ impl PastRequests for StoredPastRequests {
     }
 
     fn recent(&self, limit: usize) -> Vec<PastRequest> {
-        let table = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = self.requests.lock();
         let mut all: Vec<(i64, PastRequest)> = Vec::with_capacity(table.count);
         for (tool, requests) in &table.tools {
             all.extend(

@@ -2,11 +2,8 @@
 
 mod provider;
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
+use parking_lot::Mutex;
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use toolyard_model::{Model, ToolCalling};
 
@@ -86,7 +83,7 @@ impl Models {
 
     /// Records the tool-calling mode that worked best for a model.
     pub fn set_tested_mode(&self, fingerprint: impl Into<String>, mode: ToolCalling) {
-        self.tested_modes.lock().unwrap_or_else(PoisonError::into_inner).insert(fingerprint.into(), mode);
+        self.tested_modes.lock().insert(fingerprint.into(), mode);
     }
 
     /// Whether there are no models.
@@ -120,7 +117,7 @@ impl Models {
     /// How a configured model calls tools: as set, or as tested; `None` if neither is known.
     pub fn tool_calling(&self, settings: &ModelSettings) -> Option<ToolCalling> {
         let tested_mode = || {
-            let modes = self.tested_modes.lock().unwrap_or_else(PoisonError::into_inner);
+            let modes = self.tested_modes.lock();
             modes.get(&settings.fingerprint()).copied()
         };
         settings.tool_calling.mode().or_else(tested_mode)

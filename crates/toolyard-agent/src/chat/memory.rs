@@ -1,8 +1,9 @@
 //! [`MemoryConversations`]: conversations in memory, for embedders without a durable store and for tests.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use toolyard_core::{BoxFuture, ConversationId, ConversationMessage, Conversations, StorageError, redact};
@@ -16,7 +17,7 @@ pub struct MemoryConversations(Arc<Mutex<BTreeMap<ConversationId, VecDeque<Conve
 
 impl MemoryConversations {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ConversationId, VecDeque<ConversationMessage>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

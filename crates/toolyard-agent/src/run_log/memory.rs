@@ -1,8 +1,9 @@
 //! [`MemoryRunLog`]: a run log and approval store in memory, for embedders without a durable store and for tests.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -56,7 +57,7 @@ impl MemoryRunLog {
     }
 
     fn lock(&self) -> MutexGuard<'_, LogState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Runs `work` under the lock and returns its result as a ready future.

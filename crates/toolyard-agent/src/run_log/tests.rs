@@ -19,7 +19,7 @@ async fn a_replay_equals_what_the_watcher_saw() {
     let watcher = RecordingWatcher::default();
     let (run, end) = fixture.agent.ask(request("?"), &watcher, &CancelToken::new()).await.unwrap();
     let watched: Vec<RunUpdate> = {
-        let updates = watcher.updates.lock().unwrap();
+        let updates = watcher.updates.lock();
         updates.iter().filter(|update| matches!(update, RunUpdate::Event { .. })).cloned().collect()
     };
     let (state, events) = load_run(&fixture.log, &run).await.unwrap();

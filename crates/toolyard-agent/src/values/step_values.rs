@@ -1,9 +1,7 @@
 //! [`StepValues`]: the results of a run's steps, shared in memory and read from the journal after a restart.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use parking_lot::{Mutex, MutexGuard};
+use std::{collections::HashMap, sync::Arc};
 
 use serde_json::Value;
 use toolyard_core::{Journal, JournalError, RawJson, RunId, StepResult, StepState};
@@ -87,7 +85,7 @@ impl StepValues {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Value>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,10 +1,8 @@
 //! Compares the prompt tokens of a task of ten steps with results of 50 kB: values passed by reference and values pasted
 //! into the conversation.
 
-use std::{
-    fmt::Write as _,
-    sync::{Arc, Mutex},
-};
+use parking_lot::Mutex;
+use std::{fmt::Write as _, sync::Arc};
 
 use serde_json::{Value, json};
 use toolyard_agent::{
@@ -40,7 +38,7 @@ impl Tool for PageTool {
         Box::pin(async move {
             let arguments = request.arguments.to_value();
             let page = arguments["page"].as_u64().unwrap_or_default();
-            self.received.lock().unwrap().push(arguments);
+            self.received.lock().push(arguments);
             Ok(ToolOutput::json(rows(page)))
         })
     }
@@ -125,7 +123,7 @@ async fn references_cost_at_most_a_tenth_of_pasting() {
     let (_, end) = agent.ask(request, &NoWatcher, &CancelToken::new()).await.unwrap();
     assert!(matches!(&end, RunEnd::Answered { answer, .. } if answer.contains("All pages")), "{end:?}");
 
-    let received = received.lock().unwrap();
+    let received = received.lock();
     assert_eq!(received.len(), STEPS);
     let whole_values = received.iter().filter(|arguments| arguments.to_string().len() > RESULT_BYTES).count();
     assert_eq!(whole_values, STEPS - 1, "values are passed whole");

@@ -4,10 +4,11 @@
 //! `TOOLYARD_RECEIPT_CASES=FILE` plays the cases of another file. Printed are also, as rates without a limit, the values of answers
 //! that are marked as unfounded.
 
+use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
 use serde::Deserialize;
@@ -119,7 +120,7 @@ impl Tool for CaseTool {
         _context: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         let arguments = request.arguments.to_value();
-        let mut replies = self.replies.lock().unwrap();
+        let mut replies = self.replies.lock();
         let at = replies.iter().position(|reply| reply.arguments == arguments).unwrap_or(0);
         let reply = replies.remove(at);
         Box::pin(std::future::ready(match reply.map(|reply| reply.outcome) {

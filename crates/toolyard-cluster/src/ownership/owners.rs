@@ -1,11 +1,12 @@
 //! [`SessionOwners`]: takes, renews and loses the leases of sessions, and finds the owner of a session.
 
+use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     fmt,
     hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -158,11 +159,11 @@ impl SessionOwners {
 
     /// Where to send a call of a session. Processes in `unreachable` were tried in vain.
     pub(super) async fn locate(&self, session: &str, unreachable: &[u64]) -> Result<Location, StorageError> {
-        if let Some(fence) = lock(&self.held).valid_fence(session, Instant::now()) {
+        if let Some(fence) = self.held.lock().valid_fence(session, Instant::now()) {
             return Ok(Location::Here(fence));
         }
         let members = self.peers.members();
-        let known = lock(&self.known).get(session).copied();
+        let known = self.known.lock().get(session).copied();
         if let Some(owner) = known.filter(|owner| members.contains(owner)) {
             return Ok(Location::There(owner));
         }
@@ -177,7 +178,7 @@ impl SessionOwners {
     /// The fencing number of a session that this process owns or takes now, or its owner.
     pub(super) async fn take(&self, session: &str) -> Result<Location, StorageError> {
         let _turn = self.turn(session).await;
-        if let Some(fence) = lock(&self.held).valid_fence(session, Instant::now()) {
+        if let Some(fence) = self.held.lock().valid_fence(session, Instant::now()) {
             return Ok(Location::Here(fence));
         }
         let asked_at = Instant::now();
@@ -189,7 +190,7 @@ impl SessionOwners {
             self.note_owner(session, owner);
             return Ok(Location::There(owner));
         }
-        if !lock(&self.held).resume(&lease, asked_at) {
+        if !self.held.lock().resume(&lease, asked_at) {
             // What this process had of an earlier session is not what the others have seen since.
             self.lose(session).await;
             let mut users: HashMap<String, i64> =
@@ -203,13 +204,13 @@ impl SessionOwners {
             if lease.holder != self.holder {
                 return Err(StorageError::new("another process took the session meanwhile"));
             }
-            lock(&self.held).begin(&lease, users, asked_at);
+            self.held.lock().begin(&lease, users, asked_at);
             if lease.fence > FIRST_FENCE {
                 self.takeovers.fetch_add(1, Ordering::Relaxed);
             }
             tracing::info!(session, fence = lease.fence, "session taken");
         }
-        lock(&self.known).remove(session);
+        self.known.lock().remove(session);
         Ok(Location::Here(lease.fence))
     }
 
@@ -235,7 +236,7 @@ impl SessionOwners {
         fence: i64,
         user: &str,
     ) -> Result<Admission, StorageError> {
-        let standing = lock(&self.held).standing(session, user);
+        let standing = self.held.lock().standing(session, user);
         match standing {
             Standing::Known => {}
             Standing::New => self.bounded(self.leases.record_session_user(session, fence, user)).await?,
@@ -250,7 +251,7 @@ impl SessionOwners {
                 }
             }
         }
-        let mut held = lock(&self.held);
+        let mut held = self.held.lock();
         held.record_user(session, fence, user);
         // The store may have answered after the end of the lease.
         if held.begin_call(session, fence, Instant::now()) {
@@ -278,12 +279,12 @@ impl SessionOwners {
     /// Whether this caller has used a session that this process held when the store answered last. No other process can take the
     /// session without the store.
     pub(super) fn was_used_here(&self, session: &str, user: &str) -> bool {
-        let held = lock(&self.held);
+        let held = self.held.lock();
         held.has(session) && held.standing(session, user) == Standing::Known
     }
 
     pub(super) fn note_owner(&self, session: &str, owner: u64) {
-        let mut known = lock(&self.known);
+        let mut known = self.known.lock();
         if known.len() >= MAX_KNOWN_OWNERS {
             // Only a shortcut: the next call of each session asks around.
             known.clear();
@@ -292,11 +293,11 @@ impl SessionOwners {
     }
 
     pub(super) fn forget_owner(&self, session: &str) {
-        lock(&self.known).remove(session);
+        self.known.lock().remove(session);
     }
 
     async fn lose(&self, session: &str) {
-        let was_held = lock(&self.held).remove(session).is_some();
+        let was_held = self.held.lock().remove(session).is_some();
         if was_held {
             self.losses.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(session, "session lost to another process");
@@ -313,13 +314,13 @@ impl SessionOwners {
 
     /// Whether this process owns a session now.
     pub fn owns(&self, session: &str) -> bool {
-        lock(&self.held).valid_fence(session, Instant::now()).is_some()
+        self.held.lock().valid_fence(session, Instant::now()).is_some()
     }
 
     /// What this process did with sessions since its start.
     pub fn statistics(&self) -> OwnershipStatistics {
         OwnershipStatistics {
-            owned: lock(&self.held).valid_sessions(Instant::now()),
+            owned: self.held.lock().valid_sessions(Instant::now()),
             takeovers: self.takeovers.load(Ordering::Relaxed),
             losses: self.losses.load(Ordering::Relaxed),
         }
@@ -350,7 +351,7 @@ impl SessionOwners {
 
     pub(super) async fn renew(&self) {
         let asked_at = Instant::now();
-        if lock(&self.held).is_empty() {
+        if self.held.lock().is_empty() {
             return;
         }
         let renewal = self.bounded(self.leases.renew_leases(&self.holder, self.settings.lease)).await;
@@ -358,11 +359,11 @@ impl SessionOwners {
             Ok(leases) => leases,
             Err(error) => return tracing::warn!(%error, "the leases of sessions cannot be renewed"),
         };
-        let renewal = lock(&self.held).renew(&leases, asked_at, Instant::now());
+        let renewal = self.held.lock().renew(&leases, asked_at, Instant::now());
         for lease in renewal.unknown {
             // It may be about to be held: the store knows of a lease before the process that takes it.
             let _turn = self.turn(&lease.name).await;
-            let is_held = lock(&self.held).has(&lease.name);
+            let is_held = self.held.lock().has(&lease.name);
             if !is_held {
                 // A failure is repeated with the next renewal.
                 let _ = self.bounded(self.leases.release_lease(&lease.name, lease.fence)).await;
@@ -374,7 +375,7 @@ impl SessionOwners {
                 tracing::warn!(session, %error, "the lease of a session cannot be taken again");
             }
         }
-        let unused = lock(&self.held).unused_for(self.settings.idle, Instant::now());
+        let unused = self.held.lock().unused_for(self.settings.idle, Instant::now());
         for session in unused {
             self.release_if_unused(&session, self.settings.idle).await;
         }
@@ -383,7 +384,7 @@ impl SessionOwners {
     async fn release_if_unused(&self, session: &str, idle: Duration) {
         let _turn = self.turn(session).await;
         // It may have been used meanwhile.
-        let is_unused = lock(&self.held).is_unused_for(session, idle, Instant::now());
+        let is_unused = self.held.lock().is_unused_for(session, idle, Instant::now());
         if is_unused {
             self.release(session).await;
         }
@@ -391,7 +392,7 @@ impl SessionOwners {
 
     /// Must be called in turn.
     async fn release(&self, session: &str) {
-        let fence = lock(&self.held).remove(session);
+        let fence = self.held.lock().remove(session);
         if let Some(fence) = fence {
             self.end(session).await;
             if let Err(error) = self.bounded(self.leases.release_lease(session, fence)).await {
@@ -405,11 +406,11 @@ impl SessionOwners {
         self.is_closing.store(true, Ordering::SeqCst);
         let (until, mut next_renewal) = (Instant::now() + limit, Instant::now());
         loop {
-            let idle = lock(&self.held).unused_for(Duration::ZERO, Instant::now());
+            let idle = self.held.lock().unused_for(Duration::ZERO, Instant::now());
             for session in idle {
                 self.release_if_unused(&session, Duration::ZERO).await;
             }
-            if lock(&self.held).is_empty() || Instant::now() >= until {
+            if self.held.lock().is_empty() || Instant::now() >= until {
                 return;
             }
             if Instant::now() >= next_renewal {
@@ -427,7 +428,7 @@ impl SessionOwners {
 
     /// Releases all sessions, so that others need not wait for the end of their leases.
     pub async fn release_all(&self) {
-        let sessions = lock(&self.held).names();
+        let sessions = self.held.lock().names();
         for session in sessions {
             let _turn = self.turn(&session).await;
             self.release(&session).await;
@@ -444,7 +445,7 @@ pub(super) struct SessionUse {
 
 impl Drop for SessionUse {
     fn drop(&mut self) {
-        lock(&self.owners.held).end_call(&self.session, Instant::now());
+        self.owners.held.lock().end_call(&self.session, Instant::now());
     }
 }
 
@@ -452,8 +453,4 @@ fn turn_index(session: &str) -> usize {
     let mut hasher = DefaultHasher::new();
     session.hash(&mut hasher);
     usize::try_from(hasher.finish()).unwrap_or(0) % CONCURRENT_TAKES
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

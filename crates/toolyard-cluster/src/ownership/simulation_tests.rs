@@ -1,11 +1,8 @@
 //! Simulations of a cluster with a paused clock: callers count at a stateful server through any process, while processes die,
 //! fall silent and join, messages are slow and the store is away. All that happens follows from a seed.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use fastrand::Rng;
 use tokio::{
@@ -21,7 +18,7 @@ use super::{
     OWNED_CALL_SERVICE, OwnedCallService, OwnedTools, OwnershipSettings, OwnershipStatistics, SessionOwners,
 };
 use crate::{
-    ownership::owners::{Admission, Location, lock},
+    ownership::owners::{Admission, Location},
     testing::{Death, MemoryCluster, MemoryPeers},
 };
 
@@ -46,7 +43,7 @@ struct LeaseTable {
 
 impl MemoryLeases {
     fn with<T>(&self, act: impl FnOnce(&mut LeaseTable) -> T) -> Result<T, StorageError> {
-        let mut table = lock(&self.0);
+        let mut table = self.0.lock();
         if table.away_until.is_some_and(|until| Instant::now() < until) {
             return Err(StorageError::new("the store is away"));
         }
@@ -55,7 +52,7 @@ impl MemoryLeases {
 
     /// Who holds a lease, by the store's clock.
     fn holder(&self, name: &str) -> Option<String> {
-        let table = lock(&self.0);
+        let table = self.0.lock();
         table
             .leases
             .get(name)
@@ -69,7 +66,7 @@ fn answer<'a, T: Send + 'a>(
     leases: &'a MemoryLeases,
     value: Result<T, StorageError>,
 ) -> BoxFuture<'a, Result<T, StorageError>> {
-    let latency = lock(&leases.0).rng.u64(1..300);
+    let latency = leases.0.lock().rng.u64(1..300);
     Box::pin(async move {
         sleep(Duration::from_millis(latency)).await;
         value
@@ -197,11 +194,11 @@ struct World {
 
 impl World {
     fn random(&self, bound: u64) -> u64 {
-        lock(&self.rng).u64(..bound)
+        self.rng.lock().u64(..bound)
     }
 
     fn note(&self, event: String) {
-        lock(&self.log).push(event);
+        self.log.lock().push(event);
     }
 }
 
@@ -234,7 +231,7 @@ impl Tool for CounterTool {
             sleep(Duration::from_millis(pause)).await;
             let new_instance = self.world.random(u64::MAX);
             let (instance, count) = {
-                let mut sessions = lock(&self.sessions);
+                let mut sessions = self.sessions.lock();
                 let (instance, count) = sessions.entry(name).or_insert((new_instance, 0));
                 *count += 1;
                 (*instance, *count)
@@ -269,7 +266,7 @@ impl Process {
         let settings = OwnershipSettings { lease: LEASE, idle: Duration::from_hours(1) };
         let leases = Arc::clone(&world.leases) as Arc<dyn SessionLeases>;
         let end_session = move |session: &str| -> BoxFuture<'static, ()> {
-            lock(&ended).remove(session);
+            ended.lock().remove(session);
             Box::pin(std::future::ready(()))
         };
         let owners =
@@ -291,7 +288,7 @@ impl Process {
         tasks.spawn(async move {
             loop {
                 sleep(LEASE / 4).await;
-                let until = *lock(&silent);
+                let until = *silent.lock();
                 if until.is_none_or(|until| until <= Instant::now()) {
                     owners.renew().await;
                 }
@@ -312,7 +309,7 @@ async fn call_again_and_again(caller: usize, processes: Processes, world: Arc<Wo
     for _ in 0..CALLS_PER_CALLER {
         sleep(Duration::from_millis(world.random(3_000))).await;
         let (tool, death) = {
-            let processes = lock(&processes);
+            let processes = processes.lock();
             let index = usize::try_from(world.random(processes.len() as u64)).unwrap();
             (Arc::clone(&processes[index].tool), processes[index].death.clone())
         };
@@ -366,7 +363,7 @@ async fn cause_trouble(processes: Processes, cluster: MemoryCluster, world: Arc<
             0 => {
                 next += 1;
                 let process = Process::start(next, &cluster, &world, is_isolated);
-                let killed = std::mem::replace(&mut lock(&processes)[victim], process);
+                let killed = std::mem::replace(&mut processes.lock()[victim], process);
                 let number = toolyard_core::Peers::own_number(&*killed.peers);
                 world.note(format!("killed {number}, started {next}"));
                 killed.death.happen();
@@ -374,12 +371,12 @@ async fn cause_trouble(processes: Processes, cluster: MemoryCluster, world: Arc<
             }
             1 => {
                 let silence = Duration::from_millis(world.random(25_000));
-                *lock(&lock(&processes)[victim].is_silent) = Some(Instant::now() + silence);
+                *processes.lock()[victim].is_silent.lock() = Some(Instant::now() + silence);
             }
             2 => cluster.set_delay(Duration::from_millis(world.random(80))),
             _ => {
                 let outage = Duration::from_millis(world.random(20_000));
-                lock(&world.leases.0).away_until = Some(Instant::now() + outage);
+                world.leases.0.lock().away_until = Some(Instant::now() + outage);
             }
         }
     }
@@ -417,11 +414,11 @@ fn simulate(seed: u64, has_trouble: bool) -> Vec<String> {
         }
         while let Some(ended) = callers.join_next().await {
             if let Err(error) = ended {
-                panic!("seed {seed}: {error}\n{}", lock(&world.log).join("\n"));
+                panic!("seed {seed}: {error}\n{}", world.log.lock().join("\n"));
             }
         }
         trouble.abort();
-        let mut log = std::mem::take(&mut *lock(&world.log));
+        let mut log = std::mem::take(&mut *world.log.lock());
         // Only differences of times are the same in two runs.
         log.push(format!("{:?}", start.elapsed()));
         log.iter_mut().for_each(|line| {

@@ -1,9 +1,10 @@
 //! [`OwnedTool`]: a tool of a stateful server. Its calls go to the process that owns the session with the server.
 
+use parking_lot::{RwLock, RwLockWriteGuard};
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, OnceLock, PoisonError, RwLock, RwLockWriteGuard},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -66,7 +67,7 @@ impl OwnedTools {
     pub(super) fn has_session(&self, session: &str) -> bool {
         let server = session.strip_prefix(SESSION_PREFIX).unwrap_or(session);
         let server = server.split_once('/').map_or(server, |(server, _)| server);
-        let by_source = self.by_source.read().unwrap_or_else(PoisonError::into_inner);
+        let by_source = self.by_source.read();
         by_source.contains_key(&SourceId::from(server))
     }
 
@@ -76,7 +77,7 @@ impl OwnedTools {
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, ToolsBySource> {
-        self.by_source.write().unwrap_or_else(PoisonError::into_inner)
+        self.by_source.write()
     }
 }
 
@@ -88,7 +89,7 @@ impl LocalTools for Arc<OwnedTools> {
         tool: &str,
         definition: Option<&ContentHash>,
     ) -> Result<Arc<dyn Tool>, ToolError> {
-        let by_source = self.by_source.read().unwrap_or_else(PoisonError::into_inner);
+        let by_source = self.by_source.read();
         let found = by_source.get(source).and_then(|tools| tools.get(tool));
         let missing = |message: &str| {
             ToolError::new(ErrorKind::Unavailable, message)

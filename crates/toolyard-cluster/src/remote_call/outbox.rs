@@ -1,9 +1,7 @@
 //! [`Outbox`]: what a call that is executed here has to tell its caller in another process, and which answers it awaits.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::{HashMap, VecDeque};
 
 use tokio::sync::{Notify, futures::Notified, oneshot};
 use toolyard_core::{CallInputError, CallInputRequest, CallProgress, RawJson};
@@ -154,7 +152,7 @@ impl Outbox {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -28,8 +28,3 @@ pub const CATALOGUE_SERVICE: &str = "catalogue";
 /// The name under which a process of a group receives calls.
 pub const CALL_SERVICE: &str = "call";
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

@@ -1,17 +1,14 @@
 //! [`MemoryWorkers`]: gateways and workers that reach each other within one test.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex},
-};
+use parking_lot::Mutex;
+use std::{collections::HashMap, fmt, sync::Arc};
 
 use toolyard_core::{
     BoxFuture, Exchange, PeerError, PeerService, Peers as _, WorkerEndpoint, WorkerNetwork, WorkerObserver,
     WorkerTransport,
 };
 
-use super::{CALL_SERVICE, CATALOGUE_SERVICE, Worker, lock};
+use super::{CALL_SERVICE, CATALOGUE_SERVICE, Worker};
 use crate::testing::{MemoryCluster, MemoryPeers};
 
 /// The number of the gateway among the processes.
@@ -50,7 +47,7 @@ impl Default for MemoryWorkers {
 impl MemoryWorkers {
     /// Sets who receives announcements.
     pub fn observe(&self, observer: Arc<dyn WorkerObserver>) {
-        lock(&self.state).observer = Some(observer);
+        self.state.lock().observer = Some(observer);
     }
 
     /// Starts a worker without tools.
@@ -60,26 +57,26 @@ impl MemoryWorkers {
         let peers = self.cluster.join(process);
         peers.serve(CALL_SERVICE, worker.call_service());
         peers.serve(CATALOGUE_SERVICE, worker.catalogue_service());
-        lock(&self.state).catalogues.insert(process, worker.catalogue_service());
+        self.state.lock().catalogues.insert(process, worker.catalogue_service());
         worker
     }
 
     /// Kills a worker: its exchanges are lost, and it is not reached any more.
     pub fn kill(&self, process: u64) {
         self.cluster.kill(process);
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.catalogues.remove(&process);
         state.endpoints.values_mut().for_each(|processes| processes.retain(|other| *other != process));
     }
 
     /// Cuts the gateway off: it reaches no worker.
     pub fn disconnect(&self) {
-        lock(&self.state).is_disconnected = true;
+        self.state.lock().is_disconnected = true;
     }
 
     /// Delivers an announcement, of a worker or of somebody else.
     pub fn announce(&self, group: &str, announcement: &[u8]) {
-        let observer = lock(&self.state).observer.clone();
+        let observer = self.state.lock().observer.clone();
         if let Some(observer) = observer {
             observer.announced(group, announcement);
         }
@@ -88,12 +85,12 @@ impl MemoryWorkers {
 
 impl WorkerNetwork for MemoryWorkers {
     fn request_announcements(&self) {
-        let catalogues: Vec<_> = lock(&self.state).catalogues.values().cloned().collect();
+        let catalogues: Vec<_> = self.state.lock().catalogues.values().cloned().collect();
         catalogues.iter().for_each(|catalogue| catalogue.notified(&[]));
     }
 
     fn is_connected(&self) -> bool {
-        !lock(&self.state).is_disconnected
+        !self.state.lock().is_disconnected
     }
 
     fn open_process<'a>(
@@ -111,7 +108,7 @@ impl WorkerNetwork for MemoryWorkers {
         request: Vec<u8>,
     ) -> BoxFuture<'a, Result<Box<dyn Exchange>, PeerError>> {
         let next = {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             let is_disconnected = state.is_disconnected;
             let processes = state.endpoints.get_mut(&(group.to_owned(), endpoint.clone()));
             processes.filter(|processes| !is_disconnected && !processes.is_empty()).and_then(|processes| {
@@ -140,7 +137,7 @@ impl WorkerTransport for MemoryTransport {
     }
 
     fn serve<'a>(&'a self, endpoints: &'a [WorkerEndpoint]) -> BoxFuture<'a, Result<(), PeerError>> {
-        let mut state = lock(&self.network.state);
+        let mut state = self.network.state.lock();
         state.endpoints.values_mut().for_each(|processes| processes.retain(|other| *other != self.process));
         for endpoint in endpoints {
             let key = (self.group.clone(), endpoint.clone());

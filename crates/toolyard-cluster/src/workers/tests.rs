@@ -1,8 +1,9 @@
 //! Gateways and workers over a network in memory.
 
+use parking_lot::Mutex;
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -15,7 +16,7 @@ use toolyard_core::{
     ToolOutput, ToolSpec, WorkerEndpoint,
 };
 
-use super::{ServedTool, WorkerSink, WorkerTool, WorkerWatch, lock, testing::MemoryWorkers};
+use super::{ServedTool, WorkerSink, WorkerTool, WorkerWatch, testing::MemoryWorkers};
 
 /// Waits, then says which process it is.
 struct Slow {
@@ -224,9 +225,9 @@ impl WorkerSink for Recorder {
         definitions: Vec<RawJson>,
         processes: usize,
     ) -> BoxFuture<'a, bool> {
-        let is_second = std::mem::replace(&mut *lock(&self.has_failed), true);
+        let is_second = std::mem::replace(&mut *self.has_failed.lock(), true);
         if is_second {
-            lock(&self.offered).push((group.to_owned(), definitions.len(), processes));
+            self.offered.lock().push((group.to_owned(), definitions.len(), processes));
         }
         Box::pin(std::future::ready(is_second))
     }
@@ -246,7 +247,7 @@ async fn a_gateway_learns_what_workers_serve_and_ignores_nonsense() {
     });
     let latest = async || {
         sleep(2 * SECOND).await;
-        lock(&recorder.offered).last().cloned()
+        recorder.offered.lock().last().cloned()
     };
     assert_eq!(latest().await, Some(("office".to_owned(), 1, 1)), "it was there before the gateway");
     for nonsense in [b"".as_slice(), b"{}", b"[1]", b"{\"process\":-1}", &[0xff; 4_000]] {
@@ -267,6 +268,6 @@ async fn a_gateway_learns_what_workers_serve_and_ignores_nonsense() {
     network.kill(1);
     sleep(31 * SECOND).await;
     assert_eq!(latest().await, Some(("office".to_owned(), 0, 0)), "silent for too long");
-    assert!(lock(&recorder.offered).iter().all(|(group, ..)| group == "office"));
+    assert!(recorder.offered.lock().iter().all(|(group, ..)| group == "office"));
     running.abort();
 }

@@ -1,9 +1,10 @@
 //! [`WorkerWatch`]: follows the announcements of workers, and tells the gateway which definitions each group serves.
 
+use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     fmt,
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 
@@ -16,7 +17,6 @@ use toolyard_core::{BoxFuture, ContentHash, PeerError, RawJson, WorkerNetwork, W
 
 use super::{
     groups::{AnnouncementEffect, WorkerGroups, WorkerProcessStatus},
-    lock,
     message::{Announcement, CatalogueMessage},
 };
 
@@ -76,17 +76,17 @@ impl WorkerWatch {
 
     /// The processes of each group that were heard of lately, with those that were lost in the last minutes.
     pub fn processes(&self) -> BTreeMap<Arc<str>, Vec<WorkerProcessStatus>> {
-        lock(&self.groups).processes(Instant::now())
+        self.groups.lock().processes(Instant::now())
     }
 
     /// The number of processes of all groups that were heard of lately.
     pub fn process_count(&self) -> usize {
-        lock(&self.groups).process_count()
+        self.groups.lock().process_count()
     }
 
     /// Asks processes what they serve and tells the sink. Never completes; must be called once.
     pub async fn run(&self, sink: &dyn WorkerSink) {
-        let Some(mut events) = lock(&self.events).take() else { return std::future::pending().await };
+        let Some(mut events) = self.events.lock().take() else { return std::future::pending().await };
         let (mut to_ask, mut changed) = (VecDeque::new(), BTreeSet::new());
         let mut questions: JoinSet<Answer> = JoinSet::new();
         let mut ticks = interval(TICK);
@@ -101,14 +101,14 @@ impl WorkerWatch {
                 },
                 Some(answer) = questions.join_next() => {
                     if let Ok((group, process, answer)) = answer {
-                        if lock(&self.groups).record_answer(&group, process, answer) {
+                        if self.groups.lock().record_answer(&group, process, answer) {
                             to_ask.push_back((Arc::clone(&group), process));
                         }
                         changed.insert(group);
                     }
                 }
                 _ = ticks.tick() => {
-                    changed.extend(lock(&self.groups).move_silent_to_lost(Instant::now()));
+                    changed.extend(self.groups.lock().move_silent_to_lost(Instant::now()));
                     sink.tick().await;
                 }
             }
@@ -124,7 +124,7 @@ impl WorkerWatch {
     /// Tells the sink of changed groups; those that it cannot process stay.
     async fn deliver(&self, sink: &dyn WorkerSink, changed: &mut BTreeSet<Arc<str>>) {
         for group in std::mem::take(changed) {
-            let (definitions, processes) = lock(&self.groups).definitions(&group);
+            let (definitions, processes) = self.groups.lock().definitions(&group);
             if !sink.offered(&group, definitions, processes).await {
                 changed.insert(group);
             }
@@ -137,7 +137,7 @@ impl WorkerObserver for WorkerWatch {
         let Some(announcement) = Announcement::decode(announcement) else {
             return tracing::debug!(group, "ignored a malformed announcement of a worker");
         };
-        let heard = lock(&self.groups).record_announcement(group, &announcement, Instant::now());
+        let heard = self.groups.lock().record_announcement(group, &announcement, Instant::now());
         if heard != AnnouncementEffect::Nothing {
             // Fails only while the gateway ends.
             let _ = self.heard.send(heard);

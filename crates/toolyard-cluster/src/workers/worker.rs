@@ -1,10 +1,11 @@
 //! [`Worker`]: the side that serves. Announces itself, lists its tools, and executes calls up to a limit.
 
+use parking_lot::RwLock;
 use std::{
     collections::HashMap,
     fmt,
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -65,7 +66,7 @@ struct SharedCatalogue(Arc<RwLock<Arc<Catalogue>>>);
 
 impl SharedCatalogue {
     fn current(&self) -> Arc<Catalogue> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.read())
     }
 }
 
@@ -143,7 +144,7 @@ impl Worker {
         let next = Arc::new(Catalogue::new(tools));
         let is_changed = next.hash != self.catalogue.current().hash;
         // A call may arrive as soon as the endpoints are there.
-        *self.catalogue.0.write().unwrap_or_else(PoisonError::into_inner) = next;
+        *self.catalogue.0.write() = next;
         self.transport.serve(&endpoints).await?;
         if is_changed {
             self.announce().await;

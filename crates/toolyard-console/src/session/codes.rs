@@ -1,9 +1,7 @@
 //! One-time codes: the links that `toolyard serve` and `toolyard open` print.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
-};
+use parking_lot::Mutex;
+use std::time::{Duration, Instant};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
@@ -41,7 +39,7 @@ impl SignInCodes {
         let mut bytes = [0; CODE_BYTES];
         getrandom::fill(&mut bytes)?;
         let code = URL_SAFE_NO_PAD.encode(bytes);
-        let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut codes = self.0.lock();
         codes.retain(|(_, expires)| *expires > now);
         if codes.len() >= MAX_PENDING_CODES {
             return Err(CodeError::TooMany);
@@ -57,7 +55,7 @@ impl SignInCodes {
 
     fn consume_at(&self, code: &str, now: Instant) -> bool {
         let presented = blake3::hash(code.as_bytes());
-        let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut codes = self.0.lock();
         codes.retain(|(_, expires)| *expires > now);
         let before = codes.len();
         // Hashes are compared in constant time, and all of them are.

@@ -1,9 +1,7 @@
 //! [`SessionKeys`]: session cookies that need no storage, and the CSRF tokens that belong to them.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use parking_lot::Mutex;
+use std::collections::HashMap;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use toolyard_core::unix_millis;
@@ -84,8 +82,7 @@ impl SessionKeys {
             expires_at: u64::from_be_bytes(expires_at.try_into().ok()?),
             id: id.try_into().ok()?,
         };
-        let is_revoked =
-            self.revoked.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&session.id);
+        let is_revoked = self.revoked.lock().contains_key(&session.id);
         (session.expires_at > now && !is_revoked).then_some(session)
     }
 
@@ -95,7 +92,7 @@ impl SessionKeys {
     /// which then accept a copied cookie of the session until it expires. Changing the access token ends all sessions everywhere.
     pub(crate) fn revoke(&self, session: &Session) {
         let now = now();
-        let mut revoked = self.revoked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut revoked = self.revoked.lock();
         revoked.retain(|_, expires_at| *expires_at > now);
         revoked.insert(session.id, session.expires_at);
     }

@@ -1,6 +1,7 @@
 //! A console in front of a fake API whose every text is an attack.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use axum::{Router, body::Body, response::IntoResponse as _};
 use http::{HeaderMap, Method, Request, StatusCode, header};
@@ -82,7 +83,7 @@ impl Fixture {
             let path = parts.uri.path_and_query().unwrap().to_string();
             let MarkedRole(role) = *parts.extensions.get::<MarkedRole>().expect("every request has a role");
             let (status, json) = answer(&parts.method, &path);
-            recorded.lock().unwrap().push((role, parts.method, path.clone(), body));
+            recorded.lock().push((role, parts.method, path.clone(), body));
             (status, complete(&path, json).to_string()).into_response()
         });
         let config = ConsoleConfig {
@@ -136,14 +137,14 @@ impl Fixture {
 
     /// The paths that were read, in order.
     pub(super) fn reads(&self) -> Vec<String> {
-        let received = self.received.lock().unwrap();
+        let received = self.received.lock();
         let reads = received.iter().filter(|(_, method, _, _)| method == Method::GET);
         reads.map(|(_, _, path, _)| path.clone()).collect()
     }
 
     /// The requests that changed something.
     pub(super) fn changes(&self) -> Vec<ApiRequest> {
-        let received = self.received.lock().unwrap();
+        let received = self.received.lock();
         received.iter().filter(|(_, method, _, _)| method != Method::GET).cloned().collect()
     }
 }

@@ -1,6 +1,7 @@
 //! Pages about runs and the chat, with a fake API.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use axum::{
     Extension, Json, Router,
@@ -34,7 +35,7 @@ impl Fixture {
         let recorder = |path: &'static str, answer: Value| {
             let received = Arc::clone(&received);
             post(move |Json(body): Json<Value>| async move {
-                received.lock().unwrap().push((path.to_owned(), body));
+                received.lock().push((path.to_owned(), body));
                 (StatusCode::ACCEPTED, Json(answer))
             })
         };
@@ -184,7 +185,7 @@ async fn decisions_reach_the_api_and_lead_back() {
     fixture.submit(&format!("{run}/resolve"), "step=pay&outcome=not_done").await;
     fixture.submit(&format!("{run}/cancel"), "").await;
     fixture.submit(&format!("{run}/resume"), "").await;
-    let received = fixture.received.lock().unwrap().clone();
+    let received = fixture.received.lock().clone();
     let expected = [
         ("approval 7", json!({"allow": true, "scope": "run"})),
         ("approval 8", json!({"allow": false})),
@@ -245,10 +246,10 @@ async fn a_call_that_cannot_be_read_whole_can_only_be_denied() {
         let status = fixture.submit_any(approve, &format!("approval=7&decision={decision}")).await;
         assert_eq!(status, StatusCode::FORBIDDEN, "{decision}");
     }
-    assert!(fixture.received.lock().unwrap().is_empty(), "no decision reached the API");
+    assert!(fixture.received.lock().is_empty(), "no decision reached the API");
     fixture.submit(approve, "approval=7&decision=deny").await;
     fixture.submit(approve, "approval=8&decision=allow").await;
-    assert_eq!(fixture.received.lock().unwrap().len(), 2);
+    assert_eq!(fixture.received.lock().len(), 2);
 }
 
 #[tokio::test]
@@ -259,7 +260,7 @@ async fn a_call_that_the_page_of_the_run_does_not_show_cannot_be_allowed() {
         let status = fixture.submit_any("/console/runs/01RUN/approve", &fields).await;
         assert_eq!(status, StatusCode::NOT_FOUND, "{decision}");
     }
-    assert!(fixture.received.lock().unwrap().is_empty(), "no decision reached the API");
+    assert!(fixture.received.lock().is_empty(), "no decision reached the API");
 }
 
 #[tokio::test]
@@ -276,7 +277,7 @@ async fn incomplete_forms_change_nothing() {
         let status = fixture.submit_any(&format!("/console/runs/01RUN/{action}"), fields).await;
         assert_eq!(status, StatusCode::BAD_REQUEST, "{action} {fields}");
     }
-    assert!(fixture.received.lock().unwrap().is_empty());
+    assert!(fixture.received.lock().is_empty());
 }
 
 #[tokio::test]
@@ -287,7 +288,7 @@ async fn a_forged_decision_is_refused() {
             fixture.send(Request::post("/console/runs/01RUN/approve"), fields.to_owned()).await;
         assert_eq!(status, StatusCode::FORBIDDEN);
     }
-    assert!(fixture.received.lock().unwrap().is_empty());
+    assert!(fixture.received.lock().is_empty());
 }
 
 #[tokio::test]
@@ -300,7 +301,7 @@ async fn a_question_starts_a_run_in_a_conversation() {
     assert!(conversation.starts_with("console-"));
     let body =
         json!({"question": "How many?", "conversation": conversation, "agent": "analyst", "plan_only": true});
-    assert_eq!(fixture.received.lock().unwrap()[0], ("runs".to_owned(), body));
+    assert_eq!(fixture.received.lock()[0], ("runs".to_owned(), body));
     let run = fixture.page("/console/runs/01RUN").await;
     assert!(run.contains("action=\"/console/runs/01RUN/resume\""), "nobody is waited for");
     let chat = fixture.page("/console/chat?conversation=talk").await;

@@ -1,6 +1,6 @@
 //! [`RecordingTelemetry`]: keeps operations in memory, for tests.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 use super::{Operation, SpanContext, Telemetry};
 
@@ -13,12 +13,12 @@ pub struct RecordingTelemetry {
 impl RecordingTelemetry {
     /// The operations so far, in the order in which they ended.
     pub fn operations(&self) -> Vec<Operation> {
-        self.operations.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.operations.lock().clone()
     }
 
     /// Removes and returns the operations.
     pub fn take(&self) -> Vec<Operation> {
-        std::mem::take(&mut *self.operations.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.operations.lock())
     }
 }
 
@@ -28,6 +28,6 @@ impl Telemetry for RecordingTelemetry {
     }
 
     fn record(&self, operation: Box<Operation>) {
-        self.operations.lock().unwrap_or_else(PoisonError::into_inner).push(*operation);
+        self.operations.lock().push(*operation);
     }
 }

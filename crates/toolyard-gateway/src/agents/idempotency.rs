@@ -2,9 +2,10 @@
 //!
 //! Requests of this process are cached; those of other processes, or from before a restart, are found in the run log.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -196,7 +197,7 @@ impl RequestCache {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<CachedRequest>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

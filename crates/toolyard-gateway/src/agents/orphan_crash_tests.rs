@@ -1,12 +1,13 @@
 //! A process is killed, or stops, in the middle of many runs while another one serves: every run ends there, and no side
 //! effect is repeated or lost. On SQLite and PostgreSQL.
 
+use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
     hash::{BuildHasher as _, RandomState},
     process::Command,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -68,7 +69,7 @@ impl Tool for RecordLine {
             let (before, after) =
                 if line % 2 == 0 { (CALL_TIME, Duration::ZERO) } else { (Duration::ZERO, CALL_TIME) };
             tokio::time::sleep(before).await;
-            *self.ledger.lock().unwrap().entry((label, line)).or_default() += 1;
+            *self.ledger.lock().entry((label, line)).or_default() += 1;
             tokio::time::sleep(after).await;
             Ok(ToolOutput::json(arguments))
         })
@@ -195,7 +196,7 @@ async fn end_and_adopt(location: Location, end: End, after: Duration) -> usize {
                     let arguments: Value = serde_json::from_str(&step.redacted_arguments).unwrap();
                     let line = usize::try_from(arguments["line"].as_u64().unwrap()).unwrap();
                     let key = (arguments["label"].as_str().unwrap().to_owned(), line);
-                    let outcome = if ledger.lock().unwrap().contains_key(&key) { "done" } else { "not_done" };
+                    let outcome = if ledger.lock().contains_key(&key) { "done" } else { "not_done" };
                     let body = json!({"run": run, "step": step.step, "outcome": outcome});
                     let (status, answer) = post(&api, "/api/v1/unknown-steps".to_owned(), body).await;
                     assert_eq!((status, &answer["resumed"]), (202, &json!(true)), "{answer}");
@@ -214,7 +215,7 @@ async fn end_and_adopt(location: Location, end: End, after: Duration) -> usize {
         }
     }
     adopting.abort();
-    let ledger = ledger.lock().unwrap().clone();
+    let ledger = ledger.lock().clone();
     assert_eq!(ledger.len(), RUNS * STEPS, "{end:?} after {after:?}: lines are missing");
     assert!(ledger.values().all(|times| *times == 1), "{end:?} after {after:?}: repeated: {ledger:?}");
     let unknown = unknown.into_inner();

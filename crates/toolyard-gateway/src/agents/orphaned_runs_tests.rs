@@ -158,7 +158,7 @@ async fn a_decision_that_nobody_applied_resumes_a_suspended_run() {
     assert_eq!(state(&agents, &run).await, RunState::Open, "the approver may be about to resume it");
     tokio::time::sleep(RECHECK_INTERVAL * 3).await;
     assert_eq!(state(&agents, &run).await, RunState::Failed);
-    assert!(ledger.lock().unwrap().is_empty(), "the call was denied");
+    assert!(ledger.lock().is_empty(), "the call was denied");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,9 +1,7 @@
 //! [`RunQueue`]: background runs that wait for a process with capacity. The store knows them too; the queue only saves looking.
 
-use std::{
-    collections::{HashSet, VecDeque},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::{HashSet, VecDeque};
 
 use tokio::sync::Notify;
 use toolyard_core::RunId;
@@ -54,7 +52,7 @@ impl RunQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, WaitingRuns> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 }
 

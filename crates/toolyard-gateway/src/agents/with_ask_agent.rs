@@ -1,6 +1,7 @@
 //! [`WithAskAgent`] adds `ask_agent` to a tool service. Agents call the hub directly and never see this tool.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use toolyard_core::{
     BoxFuture, Catalogue, ClientInfo, ListedTool, RawJson, ServiceCall, ToolError, ToolOutput, ToolService,
@@ -39,7 +40,7 @@ impl ToolService for WithAskAgent {
         if self.is_shadowed() {
             return inner;
         }
-        let mut catalogues = self.catalogues.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut catalogues = self.catalogues.lock();
         if let Some((_, extended)) = catalogues.iter().find(|(known, _)| Arc::ptr_eq(known, &inner)) {
             return Arc::clone(extended);
         }

@@ -1,9 +1,10 @@
 //! [`LocalSkills`]: serves skills of this machine over MCP (SEP-2640), with digests and sizes of their files.
 
+use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::SystemTime,
 };
 
@@ -54,7 +55,7 @@ impl LocalSkills {
 
     /// The folder URIs of all skills, each with a trailing slash.
     pub(super) fn folder_uris(&self) -> Vec<String> {
-        self.shared.folder_uris.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.shared.folder_uris.lock().clone()
     }
 
     /// Runs file operations on a thread for blocking work.
@@ -130,7 +131,7 @@ impl Shared {
             }
         }
         let uris = found.values().map(LocalSkill::folder_uri).collect();
-        *self.folder_uris.lock().unwrap_or_else(PoisonError::into_inner) = uris;
+        *self.folder_uris.lock() = uris;
         found.into_values().collect()
     }
 
@@ -138,7 +139,7 @@ impl Shared {
     fn warn(&self, folder: &std::path::Path, reason: &str) {
         let folder = folder.display();
         let warning = format!("skill in {folder} is not served: {reason}");
-        if self.logged_warnings.lock().unwrap_or_else(PoisonError::into_inner).insert(warning.clone()) {
+        if self.logged_warnings.lock().insert(warning.clone()) {
             tracing::warn!("{warning}");
         }
     }
@@ -165,7 +166,7 @@ impl Shared {
     /// The digest of a file and the size it was computed for; none if the file cannot be read.
     fn digest(&self, skill: &LocalSkill, file: &LocalFile) -> Option<FileDigest> {
         let path = skill.path_of(file);
-        let cached = self.digests.lock().unwrap_or_else(PoisonError::into_inner).get(&path).cloned();
+        let cached = self.digests.lock().get(&path).cloned();
         if let Some(cached) = cached.filter(|cached| {
             file.modified.is_some() && (cached.size, cached.modified) == (file.size, file.modified)
         }) {
@@ -174,7 +175,7 @@ impl Shared {
         let bytes = skill.read(file).ok()?;
         let size = u64::try_from(bytes.len()).ok()?;
         let digest = FileDigest { size, modified: file.modified, digest: sha256_digest(&bytes) };
-        self.digests.lock().unwrap_or_else(PoisonError::into_inner).insert(path, digest.clone());
+        self.digests.lock().insert(path, digest.clone());
         Some(digest)
     }
 }

@@ -1,11 +1,12 @@
 //! [`ServerContentBridge`]: the prompts, resources and skills of all servers of an endpoint. Listing starts no server;
 //! requests are forwarded to the server that owns the content.
 
+use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     fmt,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -251,7 +252,7 @@ impl ServerContentBridge {
         };
         let session = request.caller.as_ref().map_or(0, |caller| caller.session_id());
         let lowest = {
-            let mut levels = self.log_levels.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut levels = self.log_levels.lock();
             if levels.len() >= MAX_SESSION_LOG_LEVELS {
                 levels.clear();
             }

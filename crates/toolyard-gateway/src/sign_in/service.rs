@@ -1,8 +1,9 @@
 //! [`SignIns`]: begins sign-ins, and tells clients when they are over.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
+    sync::{Arc, OnceLock, Weak},
 };
 
 use toolyard_core::SignInLink;
@@ -43,7 +44,7 @@ impl SignIns {
     }
 
     pub(super) fn pending(&self) -> MutexGuard<'_, PendingSignIns> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock()
     }
 
     /// Tells the clients that wait for a sign-in that it is over.

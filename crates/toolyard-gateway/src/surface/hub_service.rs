@@ -1,10 +1,11 @@
 //! [`HubService`]: one profile of a hub as a tool service.
 
+use parking_lot::Mutex;
 use std::{
     cell::LazyCell,
     fmt,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -137,7 +138,7 @@ impl HubService {
         if let Some(exposed) = self.current_exposed() {
             return exposed;
         }
-        let _rebuild = self.rebuild.lock().unwrap_or_else(PoisonError::into_inner);
+        let _rebuild = self.rebuild.lock();
         self.rebuild_exposed()
     }
 
@@ -169,7 +170,7 @@ impl HubService {
         if let Some(cached) = cache.load().as_ref().filter(|cached| self.hub.is_current(&cached.snapshot)) {
             return Arc::clone(&cached.catalogue);
         }
-        let _rebuild = self.rebuild.lock().unwrap_or_else(PoisonError::into_inner);
+        let _rebuild = self.rebuild.lock();
         let exposed = self.rebuild_exposed();
         let before = cache.load();
         let version = match before.as_ref() {

@@ -1,6 +1,7 @@
 //! What a caller may call, if a policy decides that: only these tools are listed and found.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use toolyard_core::{CallPolicy, CallerIdentity, Catalogue, PolicySubject, SourceId};
 use toolyard_hub::ToolCandidate;
@@ -96,7 +97,7 @@ impl PermittedCatalogues {
         permissions: ToolPermissions,
         exposed: &ExposedTools,
     ) -> Arc<Catalogue> {
-        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.0.lock();
         let is_known = |known: &&PermittedCatalogue| {
             Arc::ptr_eq(&known.whole, &whole)
                 && Arc::ptr_eq(&known.permissions.policy, &permissions.policy)

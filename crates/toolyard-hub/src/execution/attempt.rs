@@ -1,11 +1,12 @@
 //! Attempts of one call on one candidate, with retries where they are safe.
 
+use parking_lot::Mutex;
 use std::{
     borrow::Cow,
     panic::AssertUnwindSafe,
     pin::pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
@@ -329,7 +330,7 @@ impl Call<'_> {
         }
         let error = outcome.as_ref().err().map(ToolError::kind);
         if let (None, Some(succeeded)) = (error, &self.succeeded_tools) {
-            let mut succeeded = succeeded.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut succeeded = succeeded.lock();
             succeeded.push((Arc::clone(&candidate.name), candidate.source_id().clone()));
         }
         self.history.record(&CallRecord::new(&candidate.name, candidate.source_id(), error, elapsed));

@@ -1,9 +1,7 @@
 //! Reports calls to telemetry.
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, Mutex, PoisonError},
-};
+use parking_lot::Mutex;
+use std::{borrow::Cow, sync::Arc};
 
 use toolyard_core::{
     ContentBlock, ErrorKind, SourceId, ToolCallRequest, ToolError, ToolOutput,
@@ -55,7 +53,7 @@ impl CallOperation {
     /// Remembers the tool that is called now, by its own name: the request may call it `add@ledger`, and it may be cancelled
     /// before it answers.
     pub(crate) fn set_called(&self, candidate: &ToolCandidate) {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.running.lock();
         let Some(OperationKind::ToolCall { tool, source, .. }) =
             running.as_mut().and_then(RunningOperation::kind_mut)
         else {
@@ -66,18 +64,18 @@ impl CallOperation {
         }
         let tool = std::mem::replace(tool, Arc::clone(&candidate.name));
         if let Some(source) = source.replace(candidate.source_id().clone()) {
-            self.called_before.lock().unwrap_or_else(PoisonError::into_inner).push((tool, source));
+            self.called_before.lock().push((tool, source));
         }
     }
 
     /// The name of the tool of this source that was called, unless it was called last.
     fn tool_called_before(&self, source: &SourceId) -> Option<Arc<str>> {
-        let called_before = self.called_before.lock().unwrap_or_else(PoisonError::into_inner);
+        let called_before = self.called_before.lock();
         called_before.iter().find(|(_, called)| called == source).map(|(tool, _)| Arc::clone(tool))
     }
 
     fn take(&self) -> Option<RunningOperation> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.running.lock().take()
     }
 
     pub(crate) fn end(

@@ -1,8 +1,9 @@
 //! In-memory [`Results`] store with a size limit; drops the oldest first.
 
+use parking_lot::Mutex;
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use toolyard_core::{BoxFuture, DataOwner, ResultPage, ResultRef, Results, ResultsError, ResultsUsage};
@@ -52,7 +53,7 @@ impl MemoryResults {
                 whole.len()
             )));
         }
-        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stored = self.stored.lock();
         while stored.bytes + whole.len() > self.max_bytes {
             let Some(oldest) = stored.oldest_first.pop_front() else { break };
             if let Some(dropped) = stored.by_reference.remove(&oldest) {
@@ -93,7 +94,7 @@ impl Results for MemoryResults {
     ) -> BoxFuture<'a, Result<ResultPage, ResultsError>> {
         Box::pin(async move {
             let whole = {
-                let stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+                let stored = self.stored.lock();
                 stored.by_reference.get(reference).filter(|stored| reader.may_read(&stored.owner)).cloned()
             };
             let whole = whole.ok_or_else(|| ResultsError::NotFound(reference.clone()))?;
@@ -103,7 +104,7 @@ impl Results for MemoryResults {
 
     fn usage(&self) -> BoxFuture<'_, Option<ResultsUsage>> {
         Box::pin(async move {
-            let stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+            let stored = self.stored.lock();
             Some(ResultsUsage {
                 stored: stored.by_reference.len() as u64,
                 stored_bytes: stored.bytes as u64,

@@ -1,9 +1,7 @@
 //! Building the candidates of sources that are registered.
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex, PoisonError},
-};
+use parking_lot::Mutex;
+use std::{collections::HashSet, sync::Arc};
 
 use toolyard_core::{CapabilityTable, QuarantineNotice, SourceId, Tool};
 
@@ -72,11 +70,11 @@ impl RegistrationRules {
             let mut built = Vec::new();
             loop {
                 // Not in the condition of the loop, where the lock would be held until its end.
-                let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let next = waiting.lock().next();
                 let Some((at, source)) = next else { break };
                 built.push((at, build(source)));
             }
-            finished.lock().unwrap_or_else(PoisonError::into_inner).extend(built);
+            finished.lock().extend(built);
         };
         std::thread::scope(|scope| {
             for _ in 1..threads {
@@ -85,7 +83,7 @@ impl RegistrationRules {
             }
             build_waiting();
         });
-        let mut finished = finished.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut finished = finished.into_inner();
         finished.sort_unstable_by_key(|(at, _)| *at);
         finished.into_iter().map(|(_, built)| built).collect()
     }

@@ -3,10 +3,11 @@
 //! The maps are persistent tries: replacing one source copies only the paths to its own tools, and readers keep the
 //! snapshot they hold. See `docs/design/0002-persistent-registry.md`.
 
+use parking_lot::Mutex;
 use std::{
     collections::{HashMap, HashSet},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -102,7 +103,7 @@ impl Registry {
     /// Replaces the rules and applies them to all registered tools. Sources keep their health. Returns whether the rules
     /// changed; subscribers are notified in any case.
     pub fn reconfigure(&self, rules: RoutingRules, capability_table: CapabilityTable) -> bool {
-        let _write_lock = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _write_lock = self.write_lock.lock();
         let known = self.rules.load();
         if known.routing == rules && known.capabilities == capability_table {
             let mut next = Snapshot::clone(&self.current.load());
@@ -166,7 +167,7 @@ impl Registry {
 
     /// Registers many sources with different ids in one change; each as [`Self::replace_with_quarantined`] would, in this order.
     pub fn replace_all(&self, sources: Vec<SourceTools>) -> Vec<Registration> {
-        let _write_lock = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _write_lock = self.write_lock.lock();
         let mut next = Snapshot::clone(&self.current.load());
         let mut changed_names = ChangedNames::default();
         let prepare = |SourceTools { source: info, tools, quarantined }| {
@@ -216,7 +217,7 @@ impl Registry {
 
     /// Removes a source; returns whether it existed.
     pub fn remove(&self, source: &SourceId) -> bool {
-        let _write_lock = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _write_lock = self.write_lock.lock();
         let mut next = Snapshot::clone(&self.current.load());
         let Some(entry) = next.sources.get(source).cloned() else { return false };
         for tool in entry.tools.iter() {

@@ -1,10 +1,8 @@
 //! Circuit breaker: stops calls to a source after consecutive failures. While only calls of one caller failed, it stops
 //! the calls of that caller: the others may be calling something that works.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{sync::Arc, time::Duration};
 
 use serde::Serialize;
 use tokio::time::Instant;
@@ -173,9 +171,9 @@ impl Breaker {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Circuit> {
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Circuit> {
         // The state is a plain value that a panic cannot leave half-written.
-        self.circuit.lock().unwrap_or_else(PoisonError::into_inner)
+        self.circuit.lock()
     }
 
     fn open_time(&self, failed_probes: u32) -> Duration {

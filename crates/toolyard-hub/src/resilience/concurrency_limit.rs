@@ -1,6 +1,7 @@
 //! Limits concurrent calls to one source or native tool, fairly between callers; exclusive calls run alone.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
@@ -51,7 +52,7 @@ impl ConcurrencyLimit {
 
     fn lock(&self) -> MutexGuard<'_, FairQueue<oneshot::Sender<()>>> {
         // Nothing panics between the changes of the queue.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

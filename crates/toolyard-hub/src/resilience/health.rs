@@ -1,9 +1,7 @@
 //! Health of a source: circuit breaker, concurrency limit and retry budget. It is kept when the source's tools are replaced.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use parking_lot::Mutex;
+use std::{collections::HashMap, sync::Arc};
 
 use toolyard_core::SourceId;
 
@@ -55,14 +53,14 @@ impl SourceState {
 
     /// The health of one tool; kept as long as the source has a tool of this name.
     pub(crate) fn tool_health(&self, tool: &Arc<str>) -> Arc<Health> {
-        let mut by_tool = self.by_tool.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_tool = self.by_tool.lock();
         let known = by_tool.entry(Arc::clone(tool));
         Arc::clone(known.or_insert_with(|| Health::new(self.settings, &self.source, Some(tool))))
     }
 
     /// Drops the health of tools that the source no longer has.
     pub(crate) fn retain_tools(&self, is_kept: impl Fn(&str) -> bool) {
-        let mut by_tool = self.by_tool.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_tool = self.by_tool.lock();
         by_tool.retain(|tool, _| is_kept(tool));
     }
 }

@@ -1,9 +1,7 @@
 //! Decisions about a call, one line each, for the debug log and for `--explain`.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -32,11 +30,11 @@ pub struct DecisionLog(Mutex<Vec<Decision>>);
 impl DecisionLog {
     /// The decisions so far.
     pub fn decisions(&self) -> Vec<Decision> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 
     fn add(&self, decision: Decision) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(decision);
+        self.0.lock().push(decision);
     }
 }
 

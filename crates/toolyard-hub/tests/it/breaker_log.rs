@@ -1,8 +1,9 @@
 //! Every change of a breaker's state is logged once.
 
+use parking_lot::Mutex;
 use std::{
     fmt::{Debug, Write as _},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 
@@ -41,7 +42,7 @@ impl Subscriber for StateLog {
             }
         });
         if line.contains(" state=") {
-            self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(line);
+            self.0.lock().push(line);
         }
     }
 
@@ -97,5 +98,5 @@ async fn every_change_of_state_is_logged_once() {
         format!(r#"INFO {tool_fields} state="closed""#),
         r#"WARN source="server" state="open" seconds=2.0"#.to_owned(),
     ];
-    assert_eq!(*log.0.lock().unwrap(), expected);
+    assert_eq!(*log.0.lock(), expected);
 }

@@ -1,9 +1,7 @@
 //! What a caller gets from a call: its input requests, and an audit record even if the caller disconnects.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
 use toolyard_core::{Audit, AuditRecord, AuditUnavailable, BoxFuture, ErrorKind, RawJson};
@@ -16,7 +14,7 @@ struct RecordedAudit(Mutex<Vec<AuditRecord>>);
 
 impl Audit for RecordedAudit {
     fn record(&self, record: AuditRecord) {
-        self.0.lock().unwrap().push(record);
+        self.0.lock().push(record);
     }
 }
 
@@ -28,7 +26,7 @@ async fn a_dropped_call_leaves_an_audit_record() {
     let options = CallOptions::default().on_behalf_of("somebody");
     let dropped = timeout(Duration::from_secs(1), hub.execute(&request("pay"), &options)).await;
     assert!(dropped.is_err());
-    let records = records.0.lock().unwrap();
+    let records = records.0.lock();
     let [record] = records.as_slice() else { panic!("{records:?}") };
     assert_eq!(
         (record.tool.as_str(), record.caller.as_str(), record.outcome.as_str()),
@@ -43,7 +41,7 @@ async fn a_huge_name_leaves_a_small_record() {
     let huge = "é".repeat(1 << 20);
     let options = CallOptions::default().on_behalf_of(huge.clone());
     assert!(hub.execute(&request(&huge), &options).await.is_err());
-    let records = records.0.lock().unwrap();
+    let records = records.0.lock();
     let [record] = records.as_slice() else { panic!("{records:?}") };
     assert!(record.tool.len() + record.caller.len() < 2_000, "{} bytes", record.tool.len());
     assert!(record.tool.starts_with("éé") && record.tool.ends_with('…'));
@@ -81,7 +79,7 @@ async fn a_call_whose_record_cannot_be_kept_is_not_made() {
         assert!(error.to_string().contains("the disk is full"), "{error}");
     }
     assert!(call_log.calls().is_empty(), "nothing was executed");
-    assert!(audit.0.0.lock().unwrap().is_empty());
+    assert!(audit.0.0.lock().is_empty());
 }
 
 /// An audit log that takes a second to keep a record, or cannot.

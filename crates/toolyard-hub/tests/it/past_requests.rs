@@ -1,6 +1,7 @@
 //! The request behind a successful call is recorded under the tool's own name, without secrets.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use serde_json::json;
 use toolyard_core::{
@@ -14,11 +15,11 @@ struct RecordedRequests(Mutex<Vec<PastRequest>>);
 
 impl PastRequests for RecordedRequests {
     fn record(&self, past: PastRequest) {
-        self.0.lock().unwrap().push(past);
+        self.0.lock().push(past);
     }
 
     fn recent(&self, _limit: usize) -> Vec<PastRequest> {
-        self.0.lock().unwrap().clone()
+        self.0.lock().clone()
     }
 }
 

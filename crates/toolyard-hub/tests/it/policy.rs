@@ -1,6 +1,7 @@
 //! The hub asks its policy about every call, on every path.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use serde_json::json;
 use toolyard_core::{
@@ -27,7 +28,7 @@ impl CallPolicy for TestPolicy {
             request.tool.source,
             request.arguments.get()
         );
-        self.asked.lock().unwrap().push(asked);
+        self.asked.lock().push(asked);
         let grounds = |reason: &str| {
             Arc::new(PolicyGrounds {
                 policies: vec!["test".into()],
@@ -91,7 +92,7 @@ async fn the_policy_learns_who_calls_what_and_through_what() {
     let profile = Profile { name: "office".into(), ..Profile::default() };
     let options = as_caller("ann").by_agent("writer").within(Arc::new(profile));
     hub.execute(&ToolCallRequest::new("search", json!({"q": 1})), &options).await.unwrap();
-    let asked = policy.asked.lock().unwrap().clone();
+    let asked = policy.asked.lock().clone();
     assert_eq!(asked, [r#"ann Some("writer") "office" search@web {"q":1}"#]);
 }
 

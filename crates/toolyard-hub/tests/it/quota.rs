@@ -1,9 +1,7 @@
 //! The hub counts every call on every path, before anything is sent, and only calls that it would make.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use tokio::time::{advance, timeout};
@@ -20,7 +18,7 @@ struct RecordedAudit(Mutex<Vec<AuditRecord>>);
 
 impl Audit for RecordedAudit {
     fn record(&self, record: AuditRecord) {
-        self.0.lock().unwrap().push(record);
+        self.0.lock().push(record);
     }
 }
 
@@ -57,7 +55,7 @@ async fn a_call_beyond_the_quota_is_not_made_and_is_audited() {
         assert!(refusal.retryable() && refusal.had_no_effect());
     }
     assert_eq!(call_log.calls().len(), 2);
-    let outcomes: Vec<String> = audit.0.lock().unwrap().iter().map(|record| record.outcome.clone()).collect();
+    let outcomes: Vec<String> = audit.0.lock().iter().map(|record| record.outcome.clone()).collect();
     assert_eq!(outcomes, ["ok", "ok", "quota_exceeded", "quota_exceeded", "quota_exceeded"]);
     advance(refusals.first().and_then(ToolError::retry_after).unwrap()).await;
     assert!(hub.execute(&request("email_send"), &options).await.is_ok());

@@ -1,8 +1,9 @@
 //! [`TokenCache`]: verified tokens, by their hash, until they expire. A call with a known token costs a hash instead of a signature.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use toolyard_core::CallerIdentity;
@@ -34,7 +35,7 @@ pub(super) struct VerifiedToken {
 
 impl TokenCache {
     fn lock(&self) -> MutexGuard<'_, Entries> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     pub(super) fn find(

@@ -1,8 +1,9 @@
 //! How often the issuer is asked for its keys, and what happens when it rotates them or cannot be reached.
 
+use parking_lot::Mutex;
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -24,7 +25,7 @@ struct FakeIssuer {
 
 impl FakeIssuer {
     fn publish(&self, keys: Option<&Value>) {
-        *self.keys.lock().unwrap() = keys.map(Value::to_string);
+        *self.keys.lock() = keys.map(Value::to_string);
     }
 
     fn refreshes(&self) -> usize {
@@ -49,7 +50,7 @@ impl MetadataSource for FakeIssuer {
                 "https://id.example/keys" => {
                     self.refreshes.fetch_add(1, Ordering::Relaxed);
                     let failed = FetchError::Failed { url: url.to_owned(), reason: "down".to_owned() };
-                    self.keys.lock().unwrap().clone().ok_or(failed)
+                    self.keys.lock().clone().ok_or(failed)
                 }
                 _ => Err(FetchError::NotFound { url: url.to_owned() }),
             }

@@ -1,6 +1,7 @@
 //! People who sign in at the issuer: which ID tokens say who somebody is.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -56,8 +57,8 @@ impl Environment {
                 while !String::from_utf8_lossy(&request[..length]).contains("code_verifier=") {
                     length += stream.read(&mut request[length..]).await.unwrap();
                 }
-                received.lock().unwrap().push(String::from_utf8_lossy(&request[..length]).into_owned());
-                let body = json!({"access_token": "x", "id_token": *next.lock().unwrap()}).to_string();
+                received.lock().push(String::from_utf8_lossy(&request[..length]).into_owned());
+                let body = json!({"access_token": "x", "id_token": *next.lock()}).to_string();
                 let head =
                     format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
                 stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
@@ -83,7 +84,7 @@ impl Environment {
         let login = self.sign_in.begin(REDIRECT_URI).await.unwrap();
         let mut claims = Self::claims(&login);
         change(&mut claims);
-        *self.id_token.lock().unwrap() = signer.token(&json!({"alg": "RS256", "kid": "rsa"}), &claims);
+        *self.id_token.lock() = signer.token(&json!({"alg": "RS256", "kid": "rsa"}), &claims);
         let identity = self.sign_in.finish(login, "c0de", None).await?;
         assert_eq!(&*identity.issuer, ISSUER);
         Ok(identity.subject.to_string())
@@ -100,7 +101,7 @@ async fn a_person_signs_in_with_pkce() {
     assert!(login.url.contains("code_challenge_method=S256") && login.url.contains("scope=openid"));
     assert!(!login.url.contains(&login.code_verifier) && !format!("{login:?}").contains(&login.state));
     assert_eq!(environment.finish(&environment.signer, |_| {}).await.as_deref(), Ok("ada"));
-    let forms = environment.forms.lock().unwrap().clone();
+    let forms = environment.forms.lock().clone();
     assert!(forms[0].contains("code=c0de") && forms[0].contains("client_id=pages"), "{}", forms[0]);
 }
 
@@ -121,8 +122,8 @@ async fn id_tokens_of_others_identify_nobody() {
     }
     assert!(environment.finish(&Signer::generate(), |_| {}).await.is_err(), "another key");
     let login = environment.sign_in.begin(REDIRECT_URI).await.unwrap();
-    let requests = environment.forms.lock().unwrap().len();
+    let requests = environment.forms.lock().len();
     let refused = environment.sign_in.finish(login, "c0de", Some("https://evil.example")).await;
     assert!(refused.is_err());
-    assert_eq!(environment.forms.lock().unwrap().len(), requests, "the code is not sent to the issuer");
+    assert_eq!(environment.forms.lock().len(), requests, "the code is not sent to the issuer");
 }

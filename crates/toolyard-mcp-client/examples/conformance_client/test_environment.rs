@@ -1,9 +1,7 @@
 //! The registrar and the environment of the client.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use parking_lot::Mutex;
+use std::{collections::BTreeMap, sync::Arc};
 
 use toolyard_core::{SourceId, SourceInfo, Tool};
 use toolyard_mcp_client::{
@@ -16,22 +14,22 @@ pub(crate) struct RegisteredTools(Mutex<BTreeMap<String, Arc<dyn Tool>>>);
 
 impl RegisteredTools {
     pub(crate) fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.0.lock().get(name).cloned()
     }
 
     pub(crate) fn names(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+        self.0.lock().keys().cloned().collect()
     }
 }
 
 impl ToolRegistrar for RegisteredTools {
     fn replace(&self, _source: SourceInfo, tools: Vec<Arc<dyn Tool>>) {
         let tools = tools.into_iter().map(|tool| (tool.spec().name.to_string(), tool)).collect();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = tools;
+        *self.0.lock() = tools;
     }
 
     fn remove(&self, _source: &SourceId) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.0.lock().clear();
     }
 }
 

@@ -1,9 +1,10 @@
 //! Cases of an HTTP server: connections, heads and bodies.
 
+use parking_lot::Mutex;
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     thread,
     time::Duration,
 };
@@ -206,7 +207,7 @@ fn serve_sse(
             return Ok(());
         }
         // Locked before the client knows the endpoint: its first message must find the stream.
-        let mut shared = event_stream.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shared = event_stream.lock();
         stream.write_all(b"event: endpoint\ndata: /messages?session=1\n\n")?;
         *shared = Some(stream);
         return Ok(());
@@ -215,7 +216,7 @@ fn serve_sse(
         return respond(&mut stream, "405 Method Not Allowed", "", "");
     }
     respond(&mut stream, "202 Accepted", "", "")?;
-    let mut shared = event_stream.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut shared = event_stream.lock();
     let (Some(request), Some(open)) = (&call.request, shared.as_mut()) else { return Ok(()) };
     if call.stage() == "call" {
         match scenario.case.as_str() {

@@ -15,7 +15,6 @@ use crate::{
     config::{HttpKind, TransportConfig},
     lifecycle::server::ManagedServer,
     session::{error::RequestError, handle::Session},
-    sync::lock,
 };
 
 /// How much of a failed result is searched.
@@ -100,7 +99,7 @@ impl ManagedServer {
             && !self.is_private();
         let gets_one = has_choice && session.revision_family() == RevisionFamily::Legacy;
         if gets_one {
-            lock(&self.state).modern_tools.insert(tool.to_owned());
+            self.state.lock().modern_tools.insert(tool.to_owned());
         }
         gets_one
     }
@@ -108,7 +107,7 @@ impl ManagedServer {
     /// Fails if the tool can ask only in a modern session and this is none.
     pub(super) fn check_family(&self, tool: &str, session: &Session) -> Result<(), ToolError> {
         let is_wrong = session.revision_family() != RevisionFamily::Modern
-            && lock(&self.state).modern_tools.contains(tool);
+            && self.state.lock().modern_tools.contains(tool);
         if !is_wrong {
             return Ok(());
         }
@@ -123,7 +122,7 @@ impl ManagedServer {
     pub(super) async fn gain_back_channel(self: &Arc<Self>, session: &Arc<Session>) -> bool {
         let family = session.revision_family();
         let back_channel = {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             let (is_configured, is_http) = (
                 self.config.revision_family.is_some(),
                 matches!(self.config.transport, TransportConfig::Http { .. }),
@@ -151,7 +150,7 @@ impl ManagedServer {
                 back_channel == BackChannel::Legacy
             }
             Ok(_modern) => {
-                lock(&self.state).back_channel = BackChannel::Missing;
+                self.state.lock().back_channel = BackChannel::Missing;
                 false
             }
             // The server is down, which is what the next call reports.
@@ -162,7 +161,7 @@ impl ManagedServer {
     /// Replaces a session at the next call, and closes it when its requests in flight are complete.
     fn drain_session(self: &Arc<Self>, session: &Arc<Session>) {
         {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             if !state.lifecycle.expire(session) {
                 return;
             }

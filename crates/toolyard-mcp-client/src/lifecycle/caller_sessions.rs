@@ -20,7 +20,6 @@ use crate::{
     },
     pinning::definition_hashes,
     session::{client_capabilities::can_be_asked, error::RequestError, handle::Session},
-    sync::lock,
 };
 
 /// Sessions beside the usual one.
@@ -123,7 +122,7 @@ struct Occupancy {
 
 impl Drop for Occupancy {
     fn drop(&mut self) {
-        lock(&self.server.state).caller_sessions.leave(&self.session, self.caller);
+        self.server.state.lock().caller_sessions.leave(&self.session, self.caller);
     }
 }
 
@@ -239,7 +238,7 @@ impl ManagedServer {
         caller: Option<&Arc<dyn Caller>>,
         (tool, pin): (&str, ContentHash),
     ) -> CallSession {
-        let needs_modern = lock(&self.state).modern_tools.contains(tool);
+        let needs_modern = self.state.lock().modern_tools.contains(tool);
         let family = if needs_modern { RevisionFamily::Modern } else { usual.revision_family() };
         let usual_fits = family == usual.revision_family() && !Self::needs_caller_sessions(&usual);
         if self.config.exclusive || usual_fits {
@@ -253,7 +252,7 @@ impl ManagedServer {
             CallSession { session: Arc::clone(session), _occupancy: Some(occupancy) }
         };
         let (entered, may_start) = {
-            let sessions = &mut lock(&self.state).caller_sessions;
+            let sessions = &mut self.state.lock().caller_sessions;
             let entered = sessions.enter(&usual, family, ids, can_be_asked);
             let may_start = entered.is_none() && sessions.begin_start();
             (entered, may_start)
@@ -268,7 +267,7 @@ impl ManagedServer {
         } else if may_start && let Some(session) = self.start_further_session(family).await {
             let mut slot = Slot::new(&session, true, Instant::now());
             slot.enter(ids, can_be_asked, Instant::now());
-            lock(&self.state).caller_sessions.slots.push(slot);
+            self.state.lock().caller_sessions.slots.push(slot);
             // A session of another family lists tools by other rules; the usual one hears of changes, too.
             if family == usual.revision_family() {
                 self.follow_changes(&session);
@@ -280,7 +279,7 @@ impl ManagedServer {
             }
         }
         // Better than no call; an input request that may be for another caller is refused.
-        lock(&self.state).caller_sessions.enter_usual(&usual, ids, can_be_asked);
+        self.state.lock().caller_sessions.enter_usual(&usual, ids, can_be_asked);
         occupy(&usual)
     }
 
@@ -296,7 +295,7 @@ impl ManagedServer {
         struct StartCount<'a>(&'a ManagedServer);
         impl Drop for StartCount<'_> {
             fn drop(&mut self) {
-                let sessions = &mut lock(&self.0.state).caller_sessions;
+                let sessions = &mut self.0.state.lock().caller_sessions;
                 sessions.starting = sessions.starting.saturating_sub(1);
             }
         }
@@ -306,7 +305,7 @@ impl ManagedServer {
             Ok(session) if session.revision_family() != family => {
                 tracing::warn!(server = %self.config.id, ?family, "the server opened no session of this revision family");
                 session.close().await;
-                lock(&self.state).caller_sessions.paused_until = Some(Instant::now() + FAILED_START_PAUSE);
+                self.state.lock().caller_sessions.paused_until = Some(Instant::now() + FAILED_START_PAUSE);
                 None
             }
             Ok(session) => {
@@ -315,7 +314,7 @@ impl ManagedServer {
             }
             Err(error) => {
                 tracing::warn!(server = %self.config.id, %error, "failed to start a further session");
-                lock(&self.state).caller_sessions.paused_until = Some(Instant::now() + FAILED_START_PAUSE);
+                self.state.lock().caller_sessions.paused_until = Some(Instant::now() + FAILED_START_PAUSE);
                 None
             }
         }
@@ -325,7 +324,7 @@ impl ManagedServer {
         let (target, options) = self.connect_target(None).await?;
         let options = ConnectOptions { revision_family: Some(family), ..options };
         let session = Arc::new(connect(target, &options).await?);
-        let level = lock(&self.shared.log_level).clone();
+        let level = self.shared.log_level.lock().clone();
         if let Some(level) = level {
             session.set_log_level(&level).await;
         }
@@ -409,7 +408,7 @@ impl ManagedServer {
             loop {
                 let idle_at = {
                     let Some(server) = server.upgrade() else { break };
-                    let mut state = lock(&server.state);
+                    let mut state = server.state.lock();
                     let Some(idle_at) = state.caller_sessions.idle_at(&session) else { return };
                     if idle_at <= Instant::now() || session.closed().is_some() {
                         if let Some(session) = state.caller_sessions.remove(&session) {

@@ -14,7 +14,6 @@ use crate::{
         state::{ServerState, StartReason},
     },
     pinning::{CacheError, CachedServer},
-    sync::lock,
 };
 
 /// A turn lasts as long as the start of the server may take, and this.
@@ -119,7 +118,7 @@ impl ManagedServer {
             sharing.is_some_and(|sharing| sharing.is_called_elsewhere(&self.config.id))
         };
         let own_list = {
-            let state = lock(&self.state);
+            let state = self.state.lock();
             let has_session = state.lifecycle.session().is_some()
                 || matches!(state.lifecycle.state(), ServerState::Starting { .. });
             state.listed_tools.filter(|_| has_session)
@@ -149,7 +148,7 @@ impl ManagedServer {
 
     fn replace_by(&self, cached: CachedServer) -> RecordChanges {
         let CachedServer { revision_family, approvals, content } = cached;
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if state.lifecycle.is_retired() {
             return RecordChanges { tools: false, prompts: false, resources: false };
         }

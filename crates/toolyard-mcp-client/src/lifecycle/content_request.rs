@@ -12,7 +12,6 @@ use crate::{
         subscriptions::MAX_SUBSCRIBED_RESOURCES,
     },
     session::{error::RequestError, handle::Session},
-    sync::lock,
     transport::error::TransportError,
 };
 
@@ -116,21 +115,21 @@ impl ManagedServer {
     /// identifies the subscriber in [`Self::unsubscribe`].
     pub async fn subscribe(self: &Arc<Self>, subscriber: u64, uri: &str) -> Result<(), ServerRequestError> {
         let session = self.connect().await?;
-        let added = lock(&self.state).subscriptions.add(subscriber, uri);
+        let added = self.state.lock().subscriptions.add(subscriber, uri);
         let is_first = added.ok_or(ServerRequestError::TooManySubscriptions)?;
         if !is_first {
             return Ok(());
         }
         let outcome = self.send_subscription(&session, "resources/subscribe", uri).await;
         if outcome.is_err() {
-            lock(&self.state).subscriptions.remove(subscriber, uri);
+            self.state.lock().subscriptions.remove(subscriber, uri);
         }
         outcome.map_err(Into::into)
     }
 
     /// Ends a subscription.
     pub async fn unsubscribe(self: &Arc<Self>, subscriber: u64, uri: &str) -> Result<(), ServerRequestError> {
-        let was_last = lock(&self.state).subscriptions.remove(subscriber, uri);
+        let was_last = self.state.lock().subscriptions.remove(subscriber, uri);
         if was_last && let Some(session) = self.live_session() {
             self.send_subscription(&session, "resources/unsubscribe", uri).await?;
         }
@@ -149,7 +148,7 @@ impl ManagedServer {
                 session.request(method, Some(uri), fields, Some(SUBSCRIBE_TIMEOUT)).await.map(drop)
             }
             RevisionFamily::Modern => {
-                session.listen_for_resources(lock(&self.state).subscriptions.uris());
+                session.listen_for_resources(self.state.lock().subscriptions.uris());
                 Ok(())
             }
         }
@@ -157,7 +156,7 @@ impl ManagedServer {
 
     /// Sends the log level and all subscriptions to a new session.
     pub(super) fn restore_session_settings(self: &Arc<Self>, session: &Arc<Session>) {
-        let (level, uris) = (lock(&self.shared.log_level).clone(), lock(&self.state).subscriptions.uris());
+        let (level, uris) = (self.shared.log_level.lock().clone(), self.state.lock().subscriptions.uris());
         if level.is_none() && uris.is_empty() {
             return;
         }

@@ -1,9 +1,10 @@
 //! All configured servers: known without being started, started on demand, and reconfigured one by one.
 
+use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, atomic::Ordering},
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -24,7 +25,6 @@ use crate::{
     },
     pinning::{CacheError, CachedServer, PinnedSource, ServerCache},
     session::handle::Session,
-    sync::lock,
 };
 
 /// Servers that are started at a time when many are requested at once.
@@ -98,7 +98,7 @@ impl McpManager {
 
     /// Sets the minimum level of the log messages that legacy servers send, for running and future sessions.
     pub async fn set_log_level(&self, level: &str) {
-        *lock(&self.shared.log_level) = Some(level.to_owned());
+        *self.shared.log_level.lock() = Some(level.to_owned());
         let shared = self.servers().into_iter().filter_map(|server| server.live_session());
         let sessions = shared.chain(self.private.live_sessions());
         join_all(sessions.map(|session| async move { session.set_log_level(level).await })).await;
@@ -109,7 +109,7 @@ impl McpManager {
     pub async fn apply(&self, configs: Vec<McpServerConfig>) -> Result<ConfigChanges, CacheError> {
         let _guard = self.apply_lock.lock().await;
         let unknown: Vec<PinnedSource> = {
-            let servers = lock(&self.servers);
+            let servers = self.servers.lock();
             let is_known = |config: &McpServerConfig| {
                 servers.get(&config.id).is_some_and(|known| known.config() == config)
             };
@@ -118,7 +118,7 @@ impl McpManager {
         let cached = self.host.cache.load(&unknown).await?;
         let exclusions = Exclusions::of(&configs);
         let has_same_exclusions = {
-            let mut known = lock(&self.shared.exclusions);
+            let mut known = self.shared.exclusions.lock();
             let is_same = *known == exclusions;
             *known = exclusions;
             is_same
@@ -127,7 +127,7 @@ impl McpManager {
         let mut new_configs: BTreeMap<SourceId, McpServerConfig> =
             configs.into_iter().map(|config| (config.id.clone(), config)).collect();
         let mut retired = Vec::new();
-        lock(&self.servers).retain(|id, server| match new_configs.get(id) {
+        self.servers.lock().retain(|id, server| match new_configs.get(id) {
             Some(config) if config == server.config() => {
                 new_configs.remove(id);
                 true
@@ -183,12 +183,12 @@ impl McpManager {
                 let servers: Vec<(SourceId, Arc<ManagedServer>)> =
                     part.into_iter().filter_map(build).collect();
                 // Nobody can retire them yet.
-                let active = servers.iter().filter(|(_, server)| lock(&server.state).lifecycle.is_active());
+                let active = servers.iter().filter(|(_, server)| server.state.lock().lifecycle.is_active());
                 host.registrar.replace_all(active.map(|(_, server)| server.source_tools()).collect());
                 servers
             });
             match building.await {
-                Ok(servers) => lock(&self.servers).extend(servers),
+                Ok(servers) => self.servers.lock().extend(servers),
                 Err(error) => tracing::error!(%error, "failed to set up new servers"),
             }
         }
@@ -198,23 +198,23 @@ impl McpManager {
     fn retire_after_calls(&self, server: Arc<ManagedServer>) {
         server.begin_retirement();
         let retiring = Arc::clone(&self.retiring);
-        lock(&retiring).push(Arc::clone(&server));
+        retiring.lock().push(Arc::clone(&server));
         tokio::spawn(async move {
             // Calls end by their own deadlines; the limit is for those that keep reporting progress.
             let _ = timeout(MAX_RETIREMENT, server.wait_until_unused()).await;
             server.stop().await;
-            lock(&retiring).retain(|other| !Arc::ptr_eq(other, &server));
+            retiring.lock().retain(|other| !Arc::ptr_eq(other, &server));
         });
     }
 
     /// All servers, by id.
     pub fn servers(&self) -> Vec<Arc<ManagedServer>> {
-        lock(&self.servers).values().cloned().collect()
+        self.servers.lock().values().cloned().collect()
     }
 
     /// One server.
     pub fn server(&self, id: &str) -> Option<Arc<ManagedServer>> {
-        lock(&self.servers).get(id).cloned()
+        self.servers.lock().get(id).cloned()
     }
 
     /// Whether a server has a live session (`is_server_connected` in the specification).
@@ -268,8 +268,8 @@ impl McpManager {
 
     /// Stops all servers and waits until their processes and connections have ended.
     pub async fn close(&self) {
-        let servers = std::mem::take(&mut *lock(&self.servers));
-        let retiring = std::mem::take(&mut *lock(&self.retiring));
+        let servers = std::mem::take(&mut *self.servers.lock());
+        let retiring = std::mem::take(&mut *self.retiring.lock());
         join_all(servers.values().chain(&retiring).map(ManagedServer::retire)).await;
     }
 }

@@ -10,7 +10,6 @@ use crate::{
     lifecycle::{connect_error::ConnectError, server::ManagedServer, shared::ServerEvent},
     pinning::{ToolApprovals, list_hash},
     session::handle::Session,
-    sync::lock,
 };
 
 /// How long a server may take for one page of a list. All pages together may take as long as its start.
@@ -29,7 +28,7 @@ impl ManagedServer {
             Vec::new()
         };
         let family = session.revision_family();
-        lock(&self.state).revision_family = Some(family);
+        self.state.lock().revision_family = Some(family);
         // Stored before any of them is used.
         let name_users = |tool: &str| self.host.registrar.name_user(tool);
         let source = self.config.pinned_source();
@@ -45,12 +44,12 @@ impl ManagedServer {
         let problem = approvals.problem_summary();
         let is_changed = !self.has_known_tools() || !self.tool_approvals().has_same_tools(&approvals);
         {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             state.approvals = Arc::new(approvals);
             state.listed_tools = Some(list);
         }
         self.register_tools();
-        lock(&self.state).lifecycle.record_tools(problem);
+        self.state.lock().lifecycle.record_tools(problem);
         if is_changed {
             self.publish_record_change();
         }
@@ -65,7 +64,7 @@ impl ManagedServer {
 
     pub(super) async fn set_content(&self, content: ServerContent) {
         let previous = self.content();
-        if *previous == content || lock(&self.state).lifecycle.is_retired() {
+        if *previous == content || self.state.lock().lifecycle.is_retired() {
             return;
         }
         // Without the cache, the next process only has to start the server to list its content.
@@ -77,7 +76,7 @@ impl ManagedServer {
         let prompts_changed = previous.prompts != content.prompts;
         let resources_changed = (&previous.resources, &previous.templates, &previous.skills)
             != (&content.resources, &content.templates, &content.skills);
-        lock(&self.state).content = Arc::new(content);
+        self.state.lock().content = Arc::new(content);
         self.publish_record_change();
         if prompts_changed {
             self.shared.publish(ServerEvent::PromptsChanged(self.config.id.clone()));

@@ -1,10 +1,7 @@
 //! One configured server: started on demand, once for all callers, and supervised while it runs.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use tokio::{
     sync::watch,
@@ -33,7 +30,6 @@ use crate::{
     pinning::{CacheError, CachedServer, ToolApprovals},
     server_secrets::ServerSecrets,
     session::{error::RequestError, handle::Session, server_messages::SessionStatus},
-    sync::lock,
     transport::stdio::{running_processes::RunningProcesses, stderr_tail::StderrTail},
 };
 
@@ -141,7 +137,7 @@ impl ManagedServer {
 
     /// The state of the server.
     pub fn state(&self) -> ServerState {
-        lock(&self.state).lifecycle.state()
+        self.state.lock().lifecycle.state()
     }
 
     /// The configuration.
@@ -151,22 +147,22 @@ impl ManagedServer {
 
     /// The tools: approved, waiting for approval, and invalid.
     pub fn tool_approvals(&self) -> Arc<ToolApprovals> {
-        Arc::clone(&lock(&self.state).approvals)
+        Arc::clone(&self.state.lock().approvals)
     }
 
     /// Prompts, resources and skills.
     pub fn content(&self) -> Arc<ServerContent> {
-        Arc::clone(&lock(&self.state).content)
+        Arc::clone(&self.state.lock().content)
     }
 
     /// Whether the tools are known: read by this process, or cached by an earlier one.
     pub fn has_known_tools(&self) -> bool {
-        lock(&self.state).lifecycle.has_known_tools()
+        self.state.lock().lifecycle.has_known_tools()
     }
 
     /// The family of revisions that the server spoke last, that its input requests need, or that is configured.
     pub fn revision_family(&self) -> Option<RevisionFamily> {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         match state.back_channel {
             BackChannel::Legacy => Some(RevisionFamily::Legacy),
             BackChannel::Untested | BackChannel::Missing => state.revision_family,
@@ -190,7 +186,7 @@ impl ManagedServer {
 
     /// The live session, if there is one.
     pub fn live_session(&self) -> Option<Arc<Session>> {
-        lock(&self.state).lifecycle.session().filter(|session| session.closed().is_none()).cloned()
+        self.state.lock().lifecycle.session().filter(|session| session.closed().is_none()).cloned()
     }
 
     /// The live session, which is started if necessary. Fails at once while the server waits for its next retry.
@@ -213,7 +209,7 @@ impl ManagedServer {
         cause: Option<SpanContext>,
     ) -> Result<Arc<Session>, ConnectError> {
         let start = {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             let is_open = |session: &Session| session.closed().is_none();
             match state.lifecycle.access(reason, Instant::now(), is_open)? {
                 SessionAccess::Running(session) => return Ok(session),
@@ -244,7 +240,7 @@ impl ManagedServer {
         };
         let outcome = match outcome {
             Ok((session, status)) => {
-                if lock(&self.state).lifecycle.finish_start(&start, &session, Instant::now()) {
+                if self.state.lock().lifecycle.finish_start(&start, &session, Instant::now()) {
                     let family = session.revision_family();
                     if self.is_private() {
                         tracing::info!(server = %self.config.id, ?family, "private instance ready");
@@ -264,13 +260,13 @@ impl ManagedServer {
             }
             Err(error) if error.is_sign_in_required() => {
                 // The person may sign in at any moment.
-                lock(&self.state).lifecycle.abandon_start(&start);
+                self.state.lock().lifecycle.abandon_start(&start);
                 Err(error)
             }
             Err(error) => {
                 let reason = error.to_string();
                 let is_current = {
-                    let lifecycle = &mut lock(&self.state).lifecycle;
+                    let lifecycle = &mut self.state.lock().lifecycle;
                     lifecycle.fail_start(&start, &reason, Instant::now(), fastrand::f64())
                 };
                 if is_current {
@@ -333,7 +329,7 @@ impl ManagedServer {
         cause: Option<SpanContext>,
     ) -> Result<(Arc<Session>, SessionStatus), ConnectError> {
         // Two instances of a server could conflict, and the old one may still respond at the URL.
-        while (self.config.exclusive || self.is_private()) && !lock(&self.state).draining.is_empty() {
+        while (self.config.exclusive || self.is_private()) && !self.state.lock().draining.is_empty() {
             sleep(DRAIN_POLL_INTERVAL).await;
         }
         self.wait_until_closed().await;
@@ -371,7 +367,7 @@ impl ManagedServer {
             }
             (Err(error), _) => {
                 if is_continued && !error.may_have_kept_session() {
-                    lock(&self.state).lifecycle.forget_kept(&session);
+                    self.state.lock().lifecycle.forget_kept(&session);
                 } else if !is_continued {
                     session.close().await;
                 }
@@ -392,7 +388,7 @@ impl ManagedServer {
                     return Err(error);
                 }
                 tracing::info!(server = %self.config.id, %error, "the session is gone; a new one begins");
-                lock(&self.state).lifecycle.forget_kept(kept);
+                self.state.lock().lifecycle.forget_kept(kept);
                 Ok(false)
             }
         }
@@ -410,7 +406,7 @@ impl ManagedServer {
 
     async fn stop_instance(&self) {
         let start = {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             let draining = std::mem::take(&mut state.draining);
             for session in state.caller_sessions.take_all().into_iter().chain(draining) {
                 state.close_session(session);
@@ -429,7 +425,7 @@ impl ManagedServer {
             let _ = start.outcome().await;
         }
         self.wait_until_closed().await;
-        lock(&self.state).lifecycle.finish_stop();
+        self.state.lock().lifecycle.finish_stop();
     }
 
     /// Stops a server that is not configured any more and removes its tools.
@@ -441,7 +437,7 @@ impl ManagedServer {
     /// Removes the tools of a server that is not configured any more. It accepts no more calls; those in flight go on. Does
     /// nothing if it was called before: another server may have the id by now.
     pub(super) fn begin_retirement(&self) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if !state.lifecycle.is_retired() {
             state.lifecycle.retire();
             self.host.registrar.remove(&self.config.id);
@@ -451,7 +447,7 @@ impl ManagedServer {
     /// Whether a call is in flight.
     pub(super) fn has_calls(&self) -> bool {
         let is_used = |session: &Arc<Session>| session.in_flight_requests() > 0;
-        let state = lock(&self.state);
+        let state = self.state.lock();
         state.lifecycle.session().is_some_and(|session| session.closed().is_none() && is_used(session))
             || state.draining.iter().any(is_used)
             || state.caller_sessions.has_calls()
@@ -475,7 +471,7 @@ impl ManagedServer {
 
     /// Waits until the sessions that are being closed are closed.
     pub(super) async fn wait_until_closed(&self) {
-        let closing = lock(&self.state).closing.clone();
+        let closing = self.state.lock().closing.clone();
         for mut closed in closing {
             // An error means that the runtime is shutting down.
             let _ = closed.wait_for(|closed| *closed).await;
@@ -502,9 +498,9 @@ impl ManagedServer {
     /// Registers what is approved now; the server no longer reports what was held before.
     fn replace_approvals(self: &Arc<Self>, approvals: ToolApprovals) {
         let problem = approvals.problem_summary();
-        lock(&self.state).approvals = Arc::new(approvals);
+        self.state.lock().approvals = Arc::new(approvals);
         self.register_tools();
-        lock(&self.state).lifecycle.record_tools(problem);
+        self.state.lock().lifecycle.record_tools(problem);
     }
 
     /// Every definition the server ever sent, by tool and oldest first.

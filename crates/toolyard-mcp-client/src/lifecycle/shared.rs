@@ -1,6 +1,7 @@
 //! What all servers of one manager share besides their host.
 
-use std::sync::{Arc, Mutex, OnceLock, atomic::AtomicBool};
+use parking_lot::Mutex;
+use std::sync::{Arc, OnceLock, atomic::AtomicBool};
 
 use tokio::sync::broadcast;
 use toolyard_core::SourceId;

@@ -13,7 +13,6 @@ use crate::{
     content::server_content::ContentLists,
     lifecycle::{server::ManagedServer, shared::ServerEvent, state::StartReason},
     session::{handle::Session, server_messages::SessionStatus},
-    sync::lock,
 };
 
 /// How often a replaced session is checked for requests that are still in flight.
@@ -27,7 +26,7 @@ impl ManagedServer {
         let (mut status, mut updates) = (session.status(), session.resource_updates());
         self.restore_session_settings(&session);
         loop {
-            let idle_at = self.config.idle_stop.map(|limit| lock(&self.state).lifecycle.last_used() + limit);
+            let idle_at = self.config.idle_stop.map(|limit| self.state.lock().lifecycle.last_used() + limit);
             tokio::select! {
                 changed = status.changed() => {
                     let current = status.borrow_and_update().clone();
@@ -54,11 +53,11 @@ impl ManagedServer {
                     if self.stop_if_idle(&session) {
                         tracing::info!(server = %self.config.id, "idle server stopped");
                         self.wait_until_closed().await;
-                        lock(&self.state).lifecycle.finish_stop();
+                        self.state.lock().lifecycle.finish_stop();
                         return;
                     }
                     // A call that takes longer than the limit counts as use.
-                    lock(&self.state).lifecycle.touch(Instant::now());
+                    self.state.lock().lifecycle.touch(Instant::now());
                 }
             }
         }
@@ -78,7 +77,7 @@ impl ManagedServer {
             let refreshed = self.refresh_tools(session).await;
             if let (Err(error), true) = (refreshed, self.is_current(session) && session.closed().is_none()) {
                 let problem = format!("failed to read the changed list of tools: {error}");
-                lock(&self.state).lifecycle.record_tools(Some(problem));
+                self.state.lock().lifecycle.record_tools(Some(problem));
             }
         }
         let lists = ContentLists {
@@ -91,12 +90,12 @@ impl ManagedServer {
     }
 
     fn is_current(&self, session: &Arc<Session>) -> bool {
-        lock(&self.state).lifecycle.is_current(session)
+        self.state.lock().lifecycle.is_current(session)
     }
 
     /// Whether calls use the session, or will when the server can be reached again.
     pub(super) fn is_in_use(&self, session: &Arc<Session>) -> bool {
-        let lifecycle = &lock(&self.state).lifecycle;
+        let lifecycle = &self.state.lock().lifecycle;
         lifecycle.is_current(session) || lifecycle.is_kept(session)
     }
 
@@ -107,7 +106,7 @@ impl ManagedServer {
         if self.config.program.is_some() && self.private_instances() > 0 {
             return false;
         }
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let is_used = session.in_flight_requests() > 0
             || state.caller_sessions.has_calls()
             || !state.subscriptions.is_empty();
@@ -121,7 +120,7 @@ impl ManagedServer {
     /// Closes a session that failed; the next call gets another one.
     pub(super) fn fail_session(self: &Arc<Self>, session: &Arc<Session>, reason: &str) {
         {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             if !state.lifecycle.fail(session, reason, Instant::now(), fastrand::f64()) {
                 return;
             }
@@ -134,7 +133,7 @@ impl ManagedServer {
     /// once they have ended.
     pub(super) fn replace_failing_session(self: &Arc<Self>, session: &Arc<Session>, reason: &str) {
         {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             if !state.lifecycle.fail(session, reason, Instant::now(), fastrand::f64()) {
                 return;
             }
@@ -151,7 +150,7 @@ impl ManagedServer {
             wait_until_unused(&session).await;
             match server.upgrade() {
                 Some(server) => {
-                    let mut state = lock(&server.state);
+                    let mut state = server.state.lock();
                     state.draining.retain(|draining| !Arc::ptr_eq(draining, &session));
                     state.close_session(session);
                 }
@@ -169,7 +168,7 @@ impl ManagedServer {
         }
         if session.revision_family() == RevisionFamily::Legacy {
             let is_current = {
-                let lifecycle = &mut lock(&self.state).lifecycle;
+                let lifecycle = &mut self.state.lock().lifecycle;
                 lifecycle.lose_contact(session, reason, Instant::now(), fastrand::f64())
             };
             if is_current {
@@ -177,7 +176,7 @@ impl ManagedServer {
             }
             return;
         }
-        if !lock(&self.state).lifecycle.fail(session, reason, Instant::now(), fastrand::f64()) {
+        if !self.state.lock().lifecycle.fail(session, reason, Instant::now(), fastrand::f64()) {
             return;
         }
         close_when_unused(Arc::clone(session));
@@ -186,7 +185,7 @@ impl ManagedServer {
 
     /// Closes a session that expired or was closed by the server; the next call gets another one at once.
     pub(super) fn expire_session(&self, session: &Arc<Session>) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let is_further = state.caller_sessions.remove(session).is_some();
         if state.lifecycle.expire(session) || is_further {
             state.close_session(Arc::clone(session));
@@ -195,7 +194,7 @@ impl ManagedServer {
 
     /// Logs a failure and reconnects in the background.
     pub(super) fn log_and_reconnect(self: &Arc<Self>, reason: &str) {
-        if lock(&self.state).lifecycle.is_retired() {
+        if self.state.lock().lifecycle.is_retired() {
             return;
         }
         if self.is_private() {
@@ -203,7 +202,7 @@ impl ManagedServer {
             return tracing::warn!(server = %self.config.id, reason, "private instance down");
         }
         tracing::warn!(server = %self.config.id, reason, "server down");
-        if lock(&self.state).lifecycle.needs_reconnect_task() {
+        if self.state.lock().lifecycle.needs_reconnect_task() {
             tokio::spawn(Arc::clone(self).reconnect());
         }
     }
@@ -213,7 +212,7 @@ impl ManagedServer {
         loop {
             let now = Instant::now();
             let (retry_at, given_up) = {
-                let lifecycle = &mut lock(&self.state).lifecycle;
+                let lifecycle = &mut self.state.lock().lifecycle;
                 lifecycle.reconnect_at(now, self.shared.keeps_reconnecting.load(Ordering::Acquire))
             };
             given_up.into_iter().for_each(close_when_unused);

@@ -34,7 +34,6 @@ use crate::{
         handle::Session,
         tool_call::ToolCall,
     },
-    sync::lock,
     transport::{error::TransportError, http::headers::mirrored_headers},
 };
 
@@ -396,7 +395,7 @@ impl ManagedServer {
     }
 
     fn released_claim(&self, tool: &ApprovedTool) -> Option<NameClaim> {
-        lock(&self.shared.exclusions).released_claim(&tool.spec.name, &tool.claim)
+        self.shared.exclusions.lock().released_claim(&tool.spec.name, &tool.claim)
     }
 
     /// Whether a stored claim of its tools yields to another source.
@@ -407,10 +406,10 @@ impl ManagedServer {
     /// Registers the approved tools, all at once.
     pub(super) fn register_tools(self: &Arc<Self>) {
         // Of two changes at once, the later one must not register what it read before the other.
-        let _guard = lock(&self.register_lock);
+        let _guard = self.register_lock.lock();
         let SourceTools { source, tools, quarantined } = self.source_tools();
-        // Registered under the lock, so that the tools of a retired server do not come back.
-        let state = lock(&self.state);
+        // Registered under the so that the tools of a retired server do not come back.
+        let state = self.state.lock();
         if state.lifecycle.is_active() {
             self.host.registrar.replace_with_quarantined(source, tools, quarantined);
         }

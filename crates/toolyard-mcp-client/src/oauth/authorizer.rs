@@ -1,10 +1,7 @@
 //! Provides the tokens of one server: renews them before they expire and obtains new ones when the server refuses them.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{fmt, sync::Arc, time::Duration};
 
 use rmcp::transport::auth::WWWAuthenticateParams;
 use tokio::{sync::Mutex as AsyncMutex, time::Instant};
@@ -18,7 +15,7 @@ use super::{
     token_removal::SaveCondition,
     token_store::{Account, ServerTokens, unix_seconds},
 };
-use crate::{Authorizer, ChallengeError, SecretHeader, sanitize::sanitize_line, sync::lock};
+use crate::{Authorizer, ChallengeError, SecretHeader, sanitize::sanitize_line};
 
 /// Tokens are renewed this long before they expire, or after nine tenths of their lifetime if that is later.
 const RENEW_AHEAD_SECS: u64 = 60;
@@ -205,11 +202,11 @@ impl TokenManager {
     }
 
     fn active_token(&self) -> Option<ActiveToken> {
-        lock(&self.active).clone()
+        self.active.lock().clone()
     }
 
     fn set_active_token(&self, active: Option<ActiveToken>) {
-        *lock(&self.active) = active;
+        *self.active.lock() = active;
     }
 
     /// Drops the token: the sign-in was removed, and must not come back.

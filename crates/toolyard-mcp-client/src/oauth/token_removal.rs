@@ -22,7 +22,6 @@ use super::{
         remove_file, token_file, write_private_file,
     },
 };
-use crate::sync::lock;
 
 /// How often an authorizer looks whether the sign-in of its caller was removed.
 pub(super) const REMOVAL_CHECK_INTERVAL: Duration = Duration::from_secs(5);
@@ -73,7 +72,7 @@ impl TokenStore {
     pub fn remove(&self, key: &TokenKey) -> Result<bool, TokenStoreError> {
         let folder = match &self.0 {
             Backend::Memory(memory) => {
-                let mut memory = lock(memory);
+                let mut memory = memory.lock();
                 memory.count_removal(Some(&key.server), key.owner);
                 return Ok(memory.tokens.remove(key).is_some());
             }
@@ -93,7 +92,7 @@ impl TokenStore {
     pub fn remove_caller(&self, owner: &ContentHash) -> Result<usize, TokenStoreError> {
         let folder = match &self.0 {
             Backend::Memory(memory) => {
-                let (mut memory, owner) = (lock(memory), DataOwner::Caller(*owner));
+                let (mut memory, owner) = (memory.lock(), DataOwner::Caller(*owner));
                 memory.count_removal(None, owner);
                 let before = memory.tokens.len();
                 memory.tokens.retain(|key, _| key.owner != owner);
@@ -116,7 +115,7 @@ impl TokenStore {
     /// The removals so far.
     pub(super) fn removal_marker(&self, key: &TokenKey) -> Result<RemovalMarker, TokenStoreError> {
         match &self.0 {
-            Backend::Memory(memory) => Ok(lock(memory).marker(key)),
+            Backend::Memory(memory) => Ok(memory.lock().marker(key)),
             Backend::Folder { folder, .. } => Ok(RemovalMarker([
                 read_private_file(&server_marker_file(folder, key))?,
                 read_private_file(&owner_marker_file(folder, key.owner))?,
@@ -130,7 +129,7 @@ impl TokenManager {
     /// operator may also be in memory only.
     pub(super) fn is_removal_check_due(&self) -> bool {
         let due = |at: &Instant| at.elapsed() >= REMOVAL_CHECK_INTERVAL;
-        self.server.caller.is_some() && lock(&self.removal_checked_at).as_ref().is_none_or(due)
+        self.server.caller.is_some() && self.removal_checked_at.lock().as_ref().is_none_or(due)
     }
 
     /// Drops the token of a caller whose sign-in was removed. Takes over that of a later sign-in.
@@ -138,7 +137,7 @@ impl TokenManager {
         if !self.is_removal_check_due() {
             return;
         }
-        *lock(&self.removal_checked_at) = Some(Instant::now());
+        *self.removal_checked_at.lock() = Some(Instant::now());
         let stored = match self.store.load(&self.key) {
             Ok(stored) => stored,
             Err(error) => {

@@ -4,13 +4,14 @@
 //! from the caller. A key file protects copies of single files (backups, synchronized folders), not the whole folder; a
 //! key from the caller protects that, too.
 
+use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
     io::{ErrorKind, Read, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -23,7 +24,6 @@ use super::token_removal::{SaveCondition, acquire_write_lock};
 use crate::{
     SecretText,
     encryption::{EncryptionError, EncryptionKey, hex},
-    sync::lock,
 };
 
 const FILE_VERSION: u32 = 1;
@@ -224,7 +224,7 @@ impl TokenStore {
                     DataOwner::Caller(owner) if key.server == server => Some(owner),
                     _ => None,
                 };
-                lock(tokens).tokens.keys().filter_map(owner).collect()
+                tokens.lock().tokens.keys().filter_map(owner).collect()
             }
             Backend::Folder { folder, .. } => {
                 let prefix = server_file_name(server);
@@ -243,7 +243,7 @@ impl TokenStore {
     /// The tokens of an owner for a server. Blocks; the files are small.
     pub(super) fn load(&self, key: &TokenKey) -> Result<Option<ServerTokens>, TokenStoreError> {
         let (folder, encryption) = match &self.0 {
-            Backend::Memory(tokens) => return Ok(lock(tokens).tokens.get(key).cloned()),
+            Backend::Memory(tokens) => return Ok(tokens.lock().tokens.get(key).cloned()),
             Backend::Folder { folder, key } => (folder, key),
         };
         let path = token_file(folder, key);
@@ -289,7 +289,7 @@ impl LockedTokens<'_> {
         tokens.owner = self.key.owner.as_text().into_owned();
         let (folder, encryption) = match &self.store.0 {
             Backend::Memory(memory) => {
-                let mut memory = lock(memory);
+                let mut memory = memory.lock();
                 let is_met = condition.is_met(memory.tokens.get(self.key), || Ok(memory.marker(self.key)))?;
                 if is_met {
                     memory.tokens.insert(self.key.clone(), tokens);

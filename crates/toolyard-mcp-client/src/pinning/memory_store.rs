@@ -1,12 +1,11 @@
 //! A store for servers that lives as long as the process.
 
-use std::{collections::BTreeMap, sync::Mutex};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
 
 use toolyard_core::{
     BoxFuture, ContentHash, ServerRecord, Servers, SourceId, StorageError, StoredDefinition, TrustDecision,
 };
-
-use crate::sync::lock;
 
 /// Keeps servers until the process ends.
 #[derive(Debug, Default)]
@@ -23,7 +22,7 @@ type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StorageError>>;
 
 impl MemoryServerStore {
     fn access<T: Send + 'static>(&self, operation: impl FnOnce(&mut Tables) -> T) -> StoreFuture<'static, T> {
-        let value = operation(&mut lock(&self.0));
+        let value = operation(&mut self.0.lock());
         Box::pin(async { Ok(value) })
     }
 }

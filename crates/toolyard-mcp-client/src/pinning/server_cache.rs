@@ -3,10 +3,11 @@
 //! A server is stored under its name and the hash of its transport: a server with a changed configuration counts as
 //! new and inherits no approvals. Other sources ([`PinnedSource`]), such as groups of workers, are pinned the same way.
 
+use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     fmt::{self, Display},
-    sync::{Arc, Mutex, atomic::AtomicI64},
+    sync::{Arc, atomic::AtomicI64},
 };
 
 use futures_util::future::try_join_all;
@@ -21,7 +22,7 @@ use super::{
     pinned_source::{PinnedSource, key_prefix, source_of_key},
     tool_approvals::ToolApprovals,
 };
-use crate::{config::McpServerConfig, content::server_content::ServerContent, sync::lock};
+use crate::{config::McpServerConfig, content::server_content::ServerContent};
 
 /// The records of more sources than this are read together with all others.
 const MAX_SOURCES_READ_SINGLY: usize = 100;
@@ -131,7 +132,7 @@ impl ServerCache {
             sources.iter().map(|source| (source.id.as_str(), source)).collect();
         let mut records = self.records_of(sources).await?;
         records.retain(|record| by_id.contains_key(source_of_key(&record.id)));
-        lock(&self.names).add_sources(sources.iter().map(|source| source.id.clone()));
+        self.names.lock().add_sources(sources.iter().map(|source| source.id.clone()));
         let mut cached = HashMap::with_capacity(sources.len());
         for (record, approvals) in with_approvals(records).await? {
             let Some(source) = by_id.get(source_of_key(&record.id)) else { continue };
@@ -203,7 +204,7 @@ impl ServerCache {
     /// Loads the stored claims of a server on names. A server whose configuration changed keeps the claims it had before,
     /// so that no other server takes its names until it is started again.
     pub(super) fn restore_names(&self, source: &PinnedSource, approvals: &ToolApprovals, is_current: bool) {
-        let mut names = lock(&self.names);
+        let mut names = self.names.lock();
         for (name, claim) in approvals.names() {
             if is_current || names.get(&name, &source.id).is_none() {
                 names.restore(&name, &source.id, claim.clone());
@@ -216,7 +217,7 @@ impl ServerCache {
     pub(crate) fn provisional_approvals(&self, config: &McpServerConfig) -> ToolApprovals {
         let rules = config.pinned_source().validation_rules(config.revision_family);
         let tools = validate_tools(&config.cached_tools, rules);
-        let names = lock(&self.names);
+        let names = self.names.lock();
         let claim = |name: &Arc<str>| {
             let yields_to = names.holder(name, &config.id).cloned();
             let contests = yields_to.is_some();
@@ -234,7 +235,7 @@ impl ServerCache {
     /// Forgets the claims of a server that is not configured any more. Tools of other servers that yielded to it do not
     /// get its names: the operator decides.
     pub(crate) fn release_names(&self, server: &SourceId) {
-        lock(&self.names).remove_source(server);
+        self.names.lock().remove_source(server);
     }
 
     /// The claims of a server on the names of approved tools, which are made now if they are new, and on earlier names.
@@ -247,7 +248,7 @@ impl ServerCache {
         (time, now_millis): (ClaimTime, i64),
     ) -> BTreeMap<String, NameClaim> {
         let before = record.and_then(stored_approvals).unwrap_or_default();
-        let mut names = lock(&self.names);
+        let mut names = self.names.lock();
         // Another process may have changed the claims.
         before.names().for_each(|(name, claim)| names.restore(&name, &source.id, claim.clone()));
         let mut claims: BTreeMap<String, NameClaim> =
@@ -270,7 +271,7 @@ impl ServerCache {
     ) -> Result<Vec<(SourceId, ToolApprovals)>, CacheError> {
         let mut changed: Vec<SourceId> = Vec::new();
         {
-            let mut names = lock(&self.names);
+            let mut names = self.names.lock();
             // All or none.
             if let Some(tool) = tools.iter().find(|tool| names.get(tool, server).is_none()) {
                 return Err(CacheError::UnknownTool { server: server.clone(), tool: tool.clone() });
@@ -281,7 +282,7 @@ impl ServerCache {
         for source in sources.iter().filter(|source| changed.contains(&source.id)) {
             let Some(mut pins) = self.pins(source).await? else { continue };
             for (name, claim) in &mut pins.decision.names {
-                if let Some(given) = lock(&self.names).get(name, &source.id) {
+                if let Some(given) = self.names.lock().get(name, &source.id) {
                     claim.clone_from(given);
                 }
             }
@@ -303,7 +304,7 @@ impl ServerCache {
         };
         let history = self.definitions(source).await?;
         let tools = validate_tools(&record.cached_tools, source.validation_rules(record.revision_family));
-        let name_user = |name: &str| lock(&self.names).holder(name, &source.id).cloned();
+        let name_user = |name: &str| self.names.lock().holder(name, &source.id).cloned();
         let policy = source.new_tools;
         let mut decision = decide_pins(&history, tools, policy, &name_user, record.seen_at);
         decision.names = stored_approvals(&record)
@@ -327,7 +328,7 @@ impl ServerCache {
         let history = self.definitions(source).await?;
         let valid = validate_tools(&tools, source.validation_rules(revision_family));
         let name_user = |name: &str| {
-            let owner = lock(&self.names).holder(name, &source.id).cloned();
+            let owner = self.names.lock().holder(name, &source.id).cloned();
             owner.or_else(|| name_users(name).map(|user| user.source))
         };
         let mut decision = decide_pins(&history, valid, source.new_tools, &name_user, now_millis);

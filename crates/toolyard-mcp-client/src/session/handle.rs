@@ -1,9 +1,10 @@
 //! A live connection to a server whose revision is negotiated.
 
+use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, OnceLock,
+        Arc, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -24,7 +25,6 @@ use crate::{
         inner::{OutgoingRequest, SessionInner},
         server_messages::SessionStatus,
     },
-    sync::lock,
     transport::{error::TransportError, message::Transport, stdio::connection::StdioTransport},
 };
 
@@ -111,11 +111,11 @@ impl Session {
 
     /// The hash of a definition that the server listed in this session.
     pub(crate) fn checked_definition(&self, tool: &str) -> Option<ContentHash> {
-        lock(&self.checked_definitions).get(tool).copied()
+        self.checked_definitions.lock().get(tool).copied()
     }
 
     pub(crate) fn set_checked_definitions(&self, hashes: HashMap<Arc<str>, ContentHash>) {
-        *lock(&self.checked_definitions) = hashes;
+        *self.checked_definitions.lock() = hashes;
     }
 
     /// The sessions of clients that gave up a call a moment ago, which the server may not know yet.
@@ -221,7 +221,7 @@ impl Session {
             let filter = ChangeFilter::Resources(uris);
             tokio::spawn(listen_for_changes(Arc::clone(&self.inner), filter)).abort_handle()
         });
-        let previous = std::mem::replace(&mut *lock(&self.resource_listener), listener);
+        let previous = std::mem::replace(&mut *self.resource_listener.lock(), listener);
         if let Some(previous) = previous {
             tokio::spawn(async move {
                 sleep(SUBSCRIPTION_OVERLAP).await;
@@ -254,12 +254,12 @@ impl Session {
 
     /// Takes over a background task; it ends with the session.
     pub(crate) fn own_task(&self, task: AbortHandle) {
-        lock(&self.tasks).push(task);
+        self.tasks.lock().push(task);
     }
 
     fn abort_tasks(&self) {
-        let listener = lock(&self.resource_listener).take();
-        lock(&self.tasks).drain(..).chain(listener).for_each(|task| task.abort());
+        let listener = self.resource_listener.lock().take();
+        self.tasks.lock().drain(..).chain(listener).for_each(|task| task.abort());
     }
 }
 

@@ -1,9 +1,7 @@
 //! Reports requests to an upstream server to telemetry.
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, Mutex, PoisonError},
-};
+use parking_lot::Mutex;
+use std::{borrow::Cow, sync::Arc};
 
 use toolyard_core::{
     SourceId,
@@ -51,11 +49,11 @@ impl SessionTelemetry {
 
     /// Later requests of the session itself have no cause.
     pub(crate) fn forget_cause(&self) {
-        *self.cause.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.cause.lock() = None;
     }
 
     fn cause(&self) -> Option<SpanContext> {
-        *self.cause.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.cause.lock()
     }
 
     /// Starts the operation of a request and makes the request carry its span. None for a request that stays open as long

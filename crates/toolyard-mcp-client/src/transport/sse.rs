@@ -1,9 +1,7 @@
 //! HTTP+SSE of revision 2024-11-05: one stream for all server messages, and an endpoint to post to.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{sync::Arc, time::Duration};
 
 use reqwest::{
     Client, Method,
@@ -15,19 +13,16 @@ use toolyard_core::sse::SseEvent;
 use toolyard_mcp::{Message, WireLimits};
 use url::Url;
 
-use crate::{
-    sync::lock,
-    transport::{
-        error::TransportError,
-        http::{
-            client::{BodyKind, HttpClient, body_kind},
-            event_stream::{EventOutcome, EventStream},
-            headers::PROTOCOL_VERSION,
-            target::{HttpTarget, display_url},
-        },
-        message::{OutgoingMessage, SendOutcome, Transport},
-        requests::pending::PendingRequests,
+use crate::transport::{
+    error::TransportError,
+    http::{
+        client::{BodyKind, HttpClient, body_kind},
+        event_stream::{EventOutcome, EventStream},
+        headers::PROTOCOL_VERSION,
+        target::{HttpTarget, display_url},
     },
+    message::{OutgoingMessage, SendOutcome, Transport},
+    requests::pending::PendingRequests,
 };
 
 #[derive(Debug)]
@@ -81,7 +76,7 @@ impl Transport for LegacySse {
             self.client.target.add_caller_headers(&mut headers, message.identity.as_deref())?;
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
             headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-            if let Some(version) = lock(&self.version).clone() {
+            if let Some(version) = self.version.lock().clone() {
                 headers.insert(PROTOCOL_VERSION, version);
             }
             let sent = self.client.call(Method::POST, &self.endpoint, headers, Some(message.body)).await;
@@ -96,13 +91,13 @@ impl Transport for LegacySse {
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.requests.close(&TransportError::Closed);
-            let mut reader = std::mem::take(&mut *lock(&self.reader));
+            let mut reader = std::mem::take(&mut *self.reader.lock());
             reader.shutdown().await;
         })
     }
 
     fn set_protocol_version(&self, version: Option<&str>) {
-        *lock(&self.version) = version.and_then(|version| HeaderValue::from_str(version).ok());
+        *self.version.lock() = version.and_then(|version| HeaderValue::from_str(version).ok());
     }
 }
 

@@ -1,10 +1,7 @@
 //! A session with an HTTP server that cannot be reached for a moment goes on if the server still has it.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use tokio::{
@@ -59,7 +56,7 @@ impl CountingServer {
     }
 
     fn sessions(&self) -> usize {
-        self.counts.lock().unwrap().len()
+        self.counts.lock().len()
     }
 
     fn config(&self) -> McpServerConfig {
@@ -117,7 +114,7 @@ fn answer(
     session: Option<&str>,
     counts: &Mutex<HashMap<String, u32>>,
 ) -> (u16, Option<String>, Value) {
-    let mut counts = counts.lock().unwrap();
+    let mut counts = counts.lock();
     let response = |result: Value| json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
     if message["method"] == "initialize" {
         if counts.contains_key(LAST_SESSION) {
@@ -205,7 +202,7 @@ async fn a_session_that_the_server_forgot_is_replaced() {
     let (host, mut server) = started().await;
     server.refuse().await;
     fail_until_down(&host).await;
-    server.counts.lock().unwrap().clear();
+    server.counts.lock().clear();
     server.accept_again().await;
     assert_eq!(count_when_reached(&host).await, "1");
     assert_eq!(count(&host).await.unwrap(), "2");
@@ -245,7 +242,7 @@ async fn a_call_that_could_not_be_sent_is_marked_and_says_when_to_retry() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_in_an_expired_session_was_sent_although_no_new_one_begins() {
     let (host, server) = started().await;
-    *server.counts.lock().unwrap() = HashMap::from([(LAST_SESSION.to_owned(), 0)]);
+    *server.counts.lock() = HashMap::from([(LAST_SESSION.to_owned(), 0)]);
     // The first call is answered with 404; the second one has no session to be sent in.
     for is_unsent in [false, true] {
         let mut error = host.call("counter", "", TIMEOUT).await.unwrap_err();

@@ -1,9 +1,10 @@
 //! How often servers are started, and that they leave nothing behind.
 
+use parking_lot::{Condvar, Mutex};
 use std::{
     fs,
     path::Path,
-    sync::{Arc, Condvar, Mutex},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -202,7 +203,7 @@ struct LockedKeychain {
 
 impl HostEnvironment for LockedKeychain {
     fn variable(&self, _: &str) -> Option<String> {
-        let is_unlocked = self.is_unlocked.lock().unwrap();
+        let is_unlocked = self.is_unlocked.lock();
         let waiting = self.changed.wait_timeout_while(is_unlocked, TIMEOUT, |is_unlocked| !*is_unlocked);
         let (is_unlocked, _) = waiting.unwrap();
         is_unlocked.then(|| "s3cret-value".to_owned())
@@ -219,13 +220,13 @@ async fn other_tasks_go_on_while_a_variable_waits_for_the_keychain() {
     env.insert("TOKEN".to_owned(), "${secret:TOKEN}".to_owned());
     let unlock = async || {
         tokio::time::sleep(Duration::from_millis(50)).await;
-        *keychain.is_unlocked.lock().unwrap() = true;
+        *keychain.is_unlocked.lock() = true;
         keychain.changed.notify_all();
     };
     let started = Instant::now();
     let (applied, ()) = tokio::join!(host.manager.apply(vec![server]), unlock());
     applied.unwrap();
-    *keychain.is_unlocked.lock().unwrap() = false;
+    *keychain.is_unlocked.lock() = false;
     let (connected, ()) = tokio::join!(host.manager.connect("server"), unlock());
     connected.unwrap();
     assert!(started.elapsed() < TIMEOUT, "nothing waited until the keychain gave up");

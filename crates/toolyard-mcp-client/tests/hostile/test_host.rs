@@ -1,11 +1,12 @@
 //! A manager with test servers, their registered tools, and the processes they leave behind.
 
+use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
     io::{BufRead, BufReader},
     path::PathBuf,
     process::{Child, Command, Stdio},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -59,25 +60,25 @@ pub(crate) struct TestRegistrar(Mutex<BTreeMap<SourceId, Vec<Arc<dyn Tool>>>>, M
 
 impl ToolRegistrar for TestRegistrar {
     fn replace(&self, source: SourceInfo, tools: Vec<Arc<dyn Tool>>) {
-        self.0.lock().unwrap().insert(source.id, tools);
+        self.0.lock().insert(source.id, tools);
     }
 
     fn report_ready(&self, source: &SourceId) {
-        self.1.lock().unwrap().push(source.clone());
+        self.1.lock().push(source.clone());
     }
 
     fn remove(&self, source: &SourceId) {
-        self.0.lock().unwrap().remove(source);
+        self.0.lock().remove(source);
     }
 }
 
 impl TestRegistrar {
     pub(crate) fn ready_reports(&self) -> usize {
-        self.1.lock().unwrap().len()
+        self.1.lock().len()
     }
 
     pub(crate) fn find(&self, server: &str, tool: &str) -> Option<Arc<dyn Tool>> {
-        let tools = self.0.lock().unwrap();
+        let tools = self.0.lock();
         tools.get(server)?.iter().find(|known| *known.spec().name == *tool).cloned()
     }
 }
@@ -146,7 +147,7 @@ impl TestHost {
         let mut server = Command::new(hostile_server()).args(args).stdout(Stdio::piped()).spawn().unwrap();
         let mut port = String::new();
         BufReader::new(server.stdout.as_mut().unwrap()).read_line(&mut port).unwrap();
-        self.http_servers.lock().unwrap().push(server);
+        self.http_servers.lock().push(server);
         let url = format!("http://127.0.0.1:{}/mcp", port.trim());
         let kind = if transport == ServerTransport::Sse { HttpKind::Auto } else { HttpKind::Streamable };
         McpServerConfig::new(id, TransportConfig::Http { url, headers: BTreeMap::new(), kind })
@@ -203,7 +204,7 @@ impl TestHost {
 
 impl Drop for TestHost {
     fn drop(&mut self) {
-        for server in self.http_servers.lock().unwrap().iter_mut() {
+        for server in self.http_servers.lock().iter_mut() {
             // It may have exited already.
             let _ = server.kill();
             let _ = server.wait();

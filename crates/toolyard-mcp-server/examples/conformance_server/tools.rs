@@ -1,9 +1,7 @@
 //! The tools of the suite.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use tokio::{sync::watch, time::sleep};
@@ -34,7 +32,7 @@ impl FixtureTools {
 
     /// Adds or removes the dynamic tool.
     fn toggle_extra_tool(&self) {
-        let mut catalogue = self.catalogue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut catalogue = self.catalogue.lock();
         let version = catalogue.version + 1;
         *catalogue = Arc::new(Catalogue { version, tools: tools(version.is_multiple_of(2)) });
         self.version.send_replace(version);
@@ -98,7 +96,7 @@ impl FixtureTools {
 
 impl ToolService for FixtureTools {
     fn catalogue(&self, _client: &ClientInfo) -> Arc<Catalogue> {
-        Arc::clone(&self.catalogue.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.catalogue.lock())
     }
 
     fn changed(&self, seen_version: u64) -> BoxFuture<'_, u64> {

@@ -1,9 +1,7 @@
 //! [`ServedEndpoint`]: an endpoint with its encoded tool lists and its subscriptions.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-};
+use parking_lot::Mutex;
+use std::{collections::HashMap, sync::Arc};
 
 use tokio::sync::watch;
 use toolyard_core::ClientInfo;
@@ -12,7 +10,6 @@ use crate::{
     content_service::ContentCapabilities,
     dispatch::tool_list::{EncodedCatalogue, ToolListCache},
     endpoint::Endpoint,
-    sync::lock,
 };
 
 #[derive(Debug)]
@@ -79,7 +76,7 @@ impl ServedEndpoint {
 
     /// Adds a subscriber; returns whether it is the first.
     pub(crate) fn subscribe(&self, uri: &str) -> bool {
-        let mut subscriber_counts = lock(&self.subscriber_counts);
+        let mut subscriber_counts = self.subscriber_counts.lock();
         let count = subscriber_counts.entry(uri.to_owned()).or_default();
         *count += 1;
         *count == 1
@@ -87,7 +84,7 @@ impl ServedEndpoint {
 
     /// Removes a subscriber; returns whether it was the last.
     pub(crate) fn unsubscribe(&self, uri: &str) -> bool {
-        let mut subscriber_counts = lock(&self.subscriber_counts);
+        let mut subscriber_counts = self.subscriber_counts.lock();
         let Some(count) = subscriber_counts.get_mut(uri) else { return false };
         *count -= 1;
         let is_last = *count == 0;

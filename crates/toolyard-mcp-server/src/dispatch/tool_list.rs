@@ -1,8 +1,9 @@
 //! `tools/list`: the pages of a catalogue are encoded when they are requested and shared by all responses.
 
+use parking_lot::Mutex;
 use std::{
     fmt::Display,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, OnceLock},
 };
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -13,7 +14,7 @@ use toolyard_mcp::{
     raw_field,
 };
 
-use crate::{config::ServerLimits, dispatch::outcome::LIST_END, sync::lock};
+use crate::{config::ServerLimits, dispatch::outcome::LIST_END};
 
 /// An endpoint has up to two catalogues (for the surfaces `full` and `search`), and clients may still be paging
 /// through the previous version of each.
@@ -48,7 +49,7 @@ pub(crate) struct ToolPage {
 
 impl ToolListCache {
     pub(crate) fn get(&self, catalogue: Arc<Catalogue>) -> Arc<EncodedCatalogue> {
-        let mut recent = lock(&self.recent);
+        let mut recent = self.recent.lock();
         if let Some(found) = recent.iter().find(|encoded| Arc::ptr_eq(&encoded.catalogue, &catalogue)) {
             return Arc::clone(found);
         }
@@ -69,12 +70,12 @@ impl EncodedCatalogue {
             Some(cursor) => self.page_start(cursor)?,
             None => 0,
         };
-        if let Some(page) = use_cached(&mut lock(&self.pages), start) {
+        if let Some(page) = use_cached(&mut self.pages.lock(), start) {
             return Some(page);
         }
         let rest = self.catalogue.tools.get(start..)?;
         let page = encode_page(rest, start, page_length(definition_bytes(rest), limits));
-        let mut pages = lock(&self.pages);
+        let mut pages = self.pages.lock();
         // Another request may have encoded it meanwhile.
         if use_cached(&mut pages, start).is_none() {
             if pages.len() >= MAX_CACHED_PAGES {

@@ -1,9 +1,7 @@
 //! [`Connection`]: routes the requests of one connection and handles them in its task.
 
-use std::{
-    net::IpAddr,
-    sync::{Arc, Mutex},
-};
+use parking_lot::Mutex;
+use std::{net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
@@ -32,7 +30,6 @@ use crate::{
         peer::Peer,
         session_id::{SessionScope, open_session_id},
     },
-    sync::lock,
 };
 
 static REVISION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -378,7 +375,7 @@ impl Connection {
         let Some(id) = headers.get(&response::SESSION_HEADER) else { return SessionLookup::Missing };
         let server = &self.http.server;
         let owner_hash = identity.owner_hash();
-        let mut cached = lock(&self.session);
+        let mut cached = self.session.lock();
         let peer = match &*cached {
             Some((cached_id, at, owner, peer))
                 if cached_id == id && Arc::ptr_eq(at, endpoint) && *owner == owner_hash =>

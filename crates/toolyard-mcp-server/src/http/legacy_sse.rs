@@ -1,8 +1,9 @@
 //! The HTTP+SSE transport of 2024-11-05: an event stream, and a URL for messages.
 
+use parking_lot::Mutex;
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Weak},
 };
 
 use futures_util::{StreamExt, stream};
@@ -18,7 +19,6 @@ use crate::{
     server::McpServer,
     session::sealing::fill_random,
     stdio::duplex_session::DuplexSession,
-    sync::lock,
 };
 
 /// Messages that may wait on one stream.
@@ -57,7 +57,7 @@ impl LegacySseSessions {
         let mut id = [0; 16];
         fill_random(&mut id)?;
         let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-        lock(&self.open).insert(id.clone(), Arc::downgrade(&session));
+        self.open.lock().insert(id.clone(), Arc::downgrade(&session));
         let profile =
             if endpoint.profile.is_empty() { String::new() } else { format!("/{}", endpoint.profile) };
         let first_event = format!("event: endpoint\ndata: /messages{profile}?sessionId={id}\n\n");
@@ -88,13 +88,13 @@ impl LegacySseSessions {
         endpoint: &Arc<ServedEndpoint>,
         identity: &CallerIdentity,
     ) -> Option<Arc<DuplexSession>> {
-        let session = lock(&self.open).get(id).and_then(Weak::upgrade)?;
+        let session = self.open.lock().get(id).and_then(Weak::upgrade)?;
         (session.is_at_endpoint(endpoint) && session.is_of(identity)).then_some(session)
     }
 }
 
 impl Drop for LegacySseSessionGuard {
     fn drop(&mut self) {
-        lock(&self.sessions.open).remove(&self.id);
+        self.sessions.open.lock().remove(&self.id);
     }
 }

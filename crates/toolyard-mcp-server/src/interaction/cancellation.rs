@@ -1,14 +1,15 @@
 //! [`CancellationRegistry`]: cancels in-flight requests by their ids.
 
+use parking_lot::Mutex;
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Weak},
 };
 
 use toolyard_core::RawJson;
 use toolyard_mcp::{RequestId, raw_field};
 
-use crate::{interaction::request_channel::RequestChannel, sync::lock};
+use crate::interaction::request_channel::RequestChannel;
 
 #[derive(Debug, Default)]
 pub(crate) struct CancellationRegistry {
@@ -32,13 +33,13 @@ impl CancellationRegistry {
     ) -> CancellationGuard {
         let key = (channel.peer.session_number, id.0.get().to_owned());
         let channel = Arc::downgrade(channel);
-        lock(&self.in_flight).insert(key.clone(), Weak::clone(&channel));
+        self.in_flight.lock().insert(key.clone(), Weak::clone(&channel));
         CancellationGuard { registry: Arc::clone(self), key, channel }
     }
 
     /// The number of registered requests.
     pub(crate) fn in_flight(&self) -> usize {
-        lock(&self.in_flight).len()
+        self.in_flight.lock().len()
     }
 
     /// Cancels the request of a client that the parameters of `notifications/cancelled` name.
@@ -51,14 +52,14 @@ impl CancellationRegistry {
     /// Cancels a request of a client. Returns false if this process has no such request.
     pub(crate) fn cancel_id(&self, session_number: u64, id: &RawJson) -> bool {
         let channel =
-            lock(&self.in_flight).get(&(session_number, id.get().to_owned())).and_then(Weak::upgrade);
+            self.in_flight.lock().get(&(session_number, id.get().to_owned())).and_then(Weak::upgrade);
         channel.inspect(|channel| channel.cancel()).is_some()
     }
 }
 
 impl Drop for CancellationGuard {
     fn drop(&mut self) {
-        let mut in_flight = lock(&self.registry.in_flight);
+        let mut in_flight = self.registry.in_flight.lock();
         // A client that reuses an id has replaced the first request.
         if in_flight.get(&self.key).is_some_and(|channel| channel.ptr_eq(&self.channel)) {
             in_flight.remove(&self.key);

@@ -1,13 +1,9 @@
 //! [`PageElicitations`]: pages that users were asked to open, until the program says that they are done.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::Mutex,
-};
+use parking_lot::Mutex;
+use std::collections::{HashMap, VecDeque};
 
 use tokio::sync::watch;
-
-use crate::sync::lock;
 
 /// Elicitations that are remembered; the oldest ones are forgotten first. Their clients are not notified then.
 const MAX_ELICITATIONS: usize = 4_096;
@@ -35,7 +31,7 @@ struct PendingElicitation {
 impl PageElicitations {
     /// Records that a client was asked to open a page. A legacy client has a session.
     pub(crate) fn record(&self, id: &str, session: Option<u64>) {
-        let mut table = lock(&self.0);
+        let mut table = self.0.lock();
         if !table.pending.contains_key(id) {
             while table.insertion_order.len() >= MAX_ELICITATIONS {
                 if let Some(oldest) = table.insertion_order.pop_front() {
@@ -56,7 +52,7 @@ impl PageElicitations {
 
     /// Waits until an elicitation is done. Returns at once if it is unknown.
     pub(crate) async fn wait(&self, id: &str) {
-        let done = lock(&self.0).pending.get(id).map(|pending| pending.done.subscribe());
+        let done = self.0.lock().pending.get(id).map(|pending| pending.done.subscribe());
         if let Some(mut done) = done {
             // Nothing is ever sent; an error means that it is done.
             while done.changed().await.is_ok() {}
@@ -65,7 +61,7 @@ impl PageElicitations {
 
     /// Ends an elicitation. Returns the sessions of the clients that were asked.
     pub(crate) fn end(&self, id: &str) -> Vec<u64> {
-        let mut table = lock(&self.0);
+        let mut table = self.0.lock();
         let ended = table.pending.remove(id);
         table.insertion_order.retain(|known| known != id);
         ended.map(|pending| pending.sessions).unwrap_or_default()

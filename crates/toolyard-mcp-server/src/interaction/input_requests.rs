@@ -1,9 +1,10 @@
 //! [`PendingInputRequests`]: requests to legacy clients that await a response.
 
+use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -11,8 +12,6 @@ use std::{
 use tokio::sync::oneshot;
 use toolyard_core::{CallInputError, RawJson};
 use toolyard_mcp::{RequestId, ResponseId, RpcError};
-
-use crate::sync::lock;
 
 pub(crate) type InputResponse = Result<RawJson, RpcError>;
 
@@ -73,13 +72,13 @@ impl PendingInputRequests {
             None => serde_json::Value::from(number),
         };
         let (sender, response) = oneshot::channel();
-        lock(&self.pending).insert(number, (session_number, sender));
+        self.pending.lock().insert(number, (session_number, sender));
         PendingInputRequest { id: RequestId(id.into()), number, requests: Arc::clone(self), response }
     }
 
     /// Delivers a response. Returns false if no request with this number went to this client.
     pub(crate) fn resolve(&self, session_number: u64, number: u64, response: InputResponse) -> bool {
-        let mut pending = lock(&self.pending);
+        let mut pending = self.pending.lock();
         if pending.get(&number).is_none_or(|(session, _)| *session != session_number) {
             return false;
         }
@@ -101,7 +100,7 @@ impl PendingInputRequest {
 
 impl Drop for PendingInputRequest {
     fn drop(&mut self) {
-        lock(&self.requests.pending).remove(&self.number);
+        self.requests.pending.lock().remove(&self.number);
     }
 }
 

@@ -1,10 +1,11 @@
 //! [`RequestChannel`]: carries notifications and input requests from a running request to its client.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::VecDeque,
     fmt,
     hash::{DefaultHasher, Hash as _, Hasher as _},
-    sync::{Arc, Mutex, MutexGuard, atomic::AtomicBool},
+    sync::{Arc, atomic::AtomicBool},
     task::{Context, Waker},
 };
 
@@ -24,7 +25,6 @@ use crate::{
     interaction::input_requests::PendingInputRequests,
     json_fields::{each_field, has_field, text_field},
     session::{log_level::LogLevel, peer::Peer, request_state::RequestFingerprint},
-    sync::lock,
 };
 
 /// The `_meta` key for the key of an input request.
@@ -113,7 +113,7 @@ impl RequestChannel {
     }
 
     pub(crate) fn next_message(&self) -> Option<Bytes> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let message = state.queue.pop_front()?;
         state.queued_bytes -= message.len();
         Some(message)
@@ -121,7 +121,7 @@ impl RequestChannel {
 
     /// Wakes the task on messages, input requests and cancellation.
     pub(crate) fn register_waker(&self, context: &Context<'_>) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         match &mut state.waker {
             Some(waker) if waker.will_wake(context.waker()) => {}
             waker => *waker = Some(context.waker().clone()),
@@ -129,17 +129,17 @@ impl RequestChannel {
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
-        lock(&self.state).is_cancelled
+        self.state.lock().is_cancelled
     }
 
     pub(crate) fn cancel(&self) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.is_cancelled = true;
         wake(state);
     }
 
     pub(crate) fn set_preferences(&self, preferences: NotificationPreferences) {
-        lock(&self.state).preferences = preferences;
+        self.state.lock().preferences = preferences;
     }
 
     /// Provides responses by the keys of their input requests: to pending ones and to later ones.
@@ -156,21 +156,21 @@ impl RequestChannel {
                 .position(|(provided, response)| provided == key && is_valid_response(request, response))?;
             Some(provided.swap_remove(at).1)
         });
-        lock(&self.state).early_responses = provided;
+        self.state.lock().early_responses = provided;
     }
 
     /// The capability that the call needed and the client lacks.
     pub(crate) fn missing_capability(&self) -> Option<&'static str> {
-        lock(&self.state).missing_capability
+        self.state.lock().missing_capability
     }
 
     pub(crate) fn pending_batches(&self) -> usize {
-        lock(&self.state).pending.len()
+        self.state.lock().pending.len()
     }
 
     /// The input requests without a response, by key, sanitized for the client.
     pub(crate) fn pending_requests(&self) -> Vec<(String, CallInputRequest)> {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         let all = state.pending.iter().flat_map(|batch| &batch.requests);
         all.filter(|(.., response)| response.is_none())
             .map(|(key, request, _)| {
@@ -182,7 +182,7 @@ impl RequestChannel {
 
     /// Fills in responses, and completes the batches that have all their responses.
     fn fill_responses(&self, mut find: impl FnMut(&str, &CallInputRequest) -> Option<RawJson>) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         for (key, request, response) in state.pending.iter_mut().flat_map(|batch| &mut batch.requests) {
             if response.is_none() {
                 *response = find(key, request);
@@ -202,7 +202,7 @@ impl RequestChannel {
 
     /// Queues a message for the client. Returns false if it cannot be sent or the queue is full.
     pub(crate) fn send(&self, message: Vec<u8>) -> bool {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let has_capacity = state.queue.is_empty() || state.queued_bytes + message.len() <= MAX_QUEUED_BYTES;
         let has_capacity = self.can_notify && has_capacity && state.queue.len() < MAX_QUEUED_MESSAGES;
         if has_capacity {
@@ -222,7 +222,7 @@ impl RequestChannel {
             capabilities.missing_capability_for(input_method(request.kind), request.params.as_ref())
         });
         let Some(missing) = missing else { return Ok(()) };
-        lock(&self.state).missing_capability = Some(missing);
+        self.state.lock().missing_capability = Some(missing);
         let message = format!("the client lacks a required capability: {missing}");
         Err(CallInputError::Unsupported(message))
     }
@@ -258,7 +258,7 @@ impl RequestChannel {
         }
         let (sender, receiver) = oneshot::channel();
         {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             let mut batch: Vec<KeyedRequest> = Vec::with_capacity(requests.len());
             for request in requests {
                 let others = state.pending.iter().flat_map(|other| &other.requests).chain(&batch);
@@ -349,11 +349,11 @@ impl Caller for RequestChannel {
     }
 
     fn wants_progress(&self) -> bool {
-        self.can_notify && lock(&self.state).preferences.progress_token.is_some()
+        self.can_notify && self.state.lock().preferences.progress_token.is_some()
     }
 
     fn progress(&self, progress: &CallProgress) {
-        let Some(token) = lock(&self.state).preferences.progress_token.clone() else { return };
+        let Some(token) = self.state.lock().preferences.progress_token.clone() else { return };
         let mut params = JsonObject::new()
             .with_raw("progressToken", &token)
             .with_value("progress", &serde_json::json!(progress.progress));
@@ -368,7 +368,7 @@ impl Caller for RequestChannel {
     }
 
     fn log(&self, message: &RawJson) {
-        let Some(min_level) = lock(&self.state).preferences.log_level else { return };
+        let Some(min_level) = self.state.lock().preferences.log_level else { return };
         let level = text_field(message.get(), "level").and_then(|level| LogLevel::from_name(&level));
         if level.is_some_and(|level| level >= min_level) {
             self.send(notification(
@@ -397,7 +397,7 @@ impl Caller for RequestChannel {
     }
 
     fn log_level(&self) -> Option<&str> {
-        lock(&self.state).preferences.log_level.map(LogLevel::name)
+        self.state.lock().preferences.log_level.map(LogLevel::name)
     }
 
     fn trace_context(&self) -> &[(String, String)] {

@@ -1,19 +1,11 @@
 //! [`SuspendedCalls`]: calls that wait for input from their clients, limited in number and time.
 
-use std::{
-    collections::HashMap,
-    future::poll_fn,
-    sync::{Arc, Mutex},
-    task::Poll,
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{collections::HashMap, future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
 use tokio::sync::Notify;
 
-use crate::{
-    interaction::request_task::{RequestTask, TaskEvent},
-    sync::lock,
-};
+use crate::interaction::request_task::{RequestTask, TaskEvent};
 
 #[derive(Debug, Default)]
 pub(crate) struct SuspendedCalls {
@@ -40,7 +32,7 @@ impl SuspendedCalls {
             taken: Notify::new(),
         });
         let id = {
-            let mut calls = lock(&self.calls);
+            let mut calls = self.calls.lock();
             if calls.len() >= limit {
                 return None;
             }
@@ -63,14 +55,14 @@ impl SuspendedCalls {
                     std::future::pending::<()>().await;
                 } => {}
             }
-            lock(&calls.calls).remove(&id);
+            calls.calls.lock().remove(&id);
         });
         Some(id)
     }
 
     pub(crate) fn take(&self, id: u64) -> Option<RequestTask> {
-        let call = lock(&self.calls).remove(&id)?;
-        let task = lock(&call.task).take();
+        let call = self.calls.lock().remove(&id)?;
+        let task = call.task.lock().take();
         call.taken.notify_one();
         task
     }
@@ -80,7 +72,7 @@ impl SuspendedCall {
     /// Polls the call, which may still end by itself, for example at its deadline. The outcome is stored.
     async fn run_until_complete(&self) {
         poll_fn(|context| {
-            let mut call = lock(&self.task);
+            let mut call = self.task.lock();
             let Some(task) = call.as_mut() else { return Poll::Ready(()) };
             loop {
                 match task.poll_running(context) {

@@ -1,15 +1,16 @@
 //! [`ClientRegistry`]: log levels, subscriptions and ended sessions of legacy clients. The state is bounded and lost on
 //! restart; clients then fall back to the defaults.
 
+use parking_lot::Mutex;
 use std::{
     collections::{BTreeSet, HashMap, HashSet, VecDeque},
     sync::{
-        Arc, Mutex, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering},
     },
 };
 
-use crate::{interaction::request_channel::RequestChannel, session::log_level::LogLevel, sync::lock};
+use crate::{interaction::request_channel::RequestChannel, session::log_level::LogLevel};
 
 /// Resources that one client may subscribe to.
 const MAX_SUBSCRIPTIONS: usize = 1_000;
@@ -58,7 +59,7 @@ impl ClientRegistry {
 
     /// The number of clients with state.
     pub(crate) fn len(&self) -> usize {
-        lock(&self.table).clients.len()
+        self.table.lock().clients.len()
     }
 
     /// The lowest level of log messages that a client wants.
@@ -67,49 +68,51 @@ impl ClientRegistry {
         if !self.any_log_level.load(Ordering::Acquire) {
             return LogLevel::Info;
         }
-        let table = lock(&self.table);
+        let table = self.table.lock();
         table.clients.get(&session_number).and_then(|client| client.log_level).unwrap_or(LogLevel::Info)
     }
 
     pub(crate) fn set_log_level(&self, session_number: u64, level: LogLevel) {
-        lock(&self.table).client(session_number, self.limit).log_level = Some(level);
+        self.table.lock().client(session_number, self.limit).log_level = Some(level);
         self.any_log_level.store(true, Ordering::Release);
     }
 
     /// Returns false if the client is subscribed already or has too many subscriptions.
     pub(crate) fn subscribe(&self, session_number: u64, uri: &str) -> bool {
-        let mut table = lock(&self.table);
+        let mut table = self.table.lock();
         let client = table.client(session_number, self.limit);
         client.subscriptions.len() < MAX_SUBSCRIPTIONS && client.subscriptions.insert(uri.to_owned())
     }
 
     /// Returns whether the client was subscribed.
     pub(crate) fn unsubscribe(&self, session_number: u64, uri: &str) -> bool {
-        lock(&self.table)
+        self.table
+            .lock()
             .clients
             .get_mut(&session_number)
             .is_some_and(|client| client.subscriptions.remove(uri))
     }
 
     pub(crate) fn is_subscribed(&self, session_number: u64, uri: &str) -> bool {
-        lock(&self.table)
+        self.table
+            .lock()
             .clients
             .get(&session_number)
             .is_some_and(|client| client.subscriptions.contains(uri))
     }
 
     pub(crate) fn record_catalogue_version(&self, session_number: u64, version: u64) {
-        lock(&self.table).client(session_number, self.limit).catalogue_version = Some(version);
+        self.table.lock().client(session_number, self.limit).catalogue_version = Some(version);
     }
 
     pub(crate) fn last_catalogue_version(&self, session_number: u64) -> Option<u64> {
-        lock(&self.table).clients.get(&session_number)?.catalogue_version
+        self.table.lock().clients.get(&session_number)?.catalogue_version
     }
 
     /// Registers a client's change stream and ends the previous one, so that no change is notified twice.
     pub(crate) fn replace_change_stream(&self, session_number: u64, channel: &Arc<RequestChannel>) {
         let previous = {
-            let mut table = lock(&self.table);
+            let mut table = self.table.lock();
             let client = table.client(session_number, self.limit);
             std::mem::replace(&mut client.stream, Arc::downgrade(channel)).upgrade()
         };
@@ -120,12 +123,12 @@ impl ClientRegistry {
 
     /// The stream of a client that carries change notifications.
     pub(crate) fn change_stream(&self, session_number: u64) -> Option<Weak<RequestChannel>> {
-        lock(&self.table).clients.get(&session_number).map(|client| Weak::clone(&client.stream))
+        self.table.lock().clients.get(&session_number).map(|client| Weak::clone(&client.stream))
     }
 
     /// Ends a session and returns its subscriptions.
     pub(crate) fn end_session(&self, session_number: u64) -> BTreeSet<String> {
-        let mut table = lock(&self.table);
+        let mut table = self.table.lock();
         if table.ended.insert(session_number) {
             table.ended_order.push_back(session_number);
         }
@@ -145,7 +148,7 @@ impl ClientRegistry {
 
     /// Whether the client ended this session in this process.
     pub(crate) fn has_ended(&self, session_number: u64) -> bool {
-        self.any_ended.load(Ordering::Acquire) && lock(&self.table).ended.contains(&session_number)
+        self.any_ended.load(Ordering::Acquire) && self.table.lock().ended.contains(&session_number)
     }
 }
 
@@ -186,7 +189,7 @@ mod tests {
             assert!(clients.subscribe(session_number, "a"));
             assert_eq!(clients.end_session(session_number).len(), 1);
         }
-        assert!(lock(&clients.table).insertion_order.len() <= 8);
+        assert!(clients.table.lock().insertion_order.len() <= 8);
         let ended: Vec<u64> = (0..100).filter(|client| clients.has_ended(*client)).collect();
         assert_eq!(ended, [97, 98, 99]);
     }

@@ -1,6 +1,7 @@
 //! [`DuplexSession`]: a client with one stream per direction, over stdio or the HTTP+SSE transport of 2024-11-05.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio::{sync::mpsc, task::JoinSet};
@@ -24,7 +25,6 @@ use crate::{
     },
     server::McpServer,
     session::{peer::Peer, session_id::SessionScope},
-    sync::lock,
 };
 
 /// The session of one client. Dropping it ends all its requests.
@@ -72,7 +72,7 @@ impl DuplexSession {
     pub(crate) async fn receive(&self, text: String, identity: &Arc<CallerIdentity>) {
         let is_batch = text.trim_ascii_start().starts_with('[');
         // Before `initialize`, the client may be of the revision that has batches.
-        let revision = lock(&self.peer).as_ref().map_or(BATCH_REVISION, |peer| peer.revision);
+        let revision = self.peer.lock().as_ref().map_or(BATCH_REVISION, |peer| peer.revision);
         match Message::read(text, &self.server.config.limits.wire_limits()) {
             Ok(_) if is_batch && revision != BATCH_REVISION => {
                 self.send_error(&WireError::NotJsonRpc("only revision 2025-03-26 has batches")).await;
@@ -93,7 +93,7 @@ impl DuplexSession {
 
     /// Waits until all requests have ended.
     pub(crate) async fn drain(&self) {
-        let mut tasks = std::mem::take(&mut *lock(&self.tasks));
+        let mut tasks = std::mem::take(&mut *self.tasks.lock());
         while tasks.join_next().await.is_some() {}
     }
 
@@ -145,7 +145,7 @@ impl DuplexSession {
             let (outcome, mut peer) = self.server.initialize_peer(&self.endpoint, facts);
             peer.session_number = self.session_number;
             let peer = Arc::new(peer);
-            *lock(&self.peer) = Some(Arc::clone(&peer));
+            *self.peer.lock() = Some(Arc::clone(&peer));
             self.respond(&id, outcome).await;
             return self.notify_changes(peer);
         }
@@ -184,7 +184,7 @@ impl DuplexSession {
         match revision_family(self.server.config.revisions, declared)? {
             RevisionFamily::Modern => modern_peer(params, self.session_number),
             RevisionFamily::Legacy => {
-                Ok(lock(&self.peer).clone().unwrap_or_else(|| anonymous_peer(None, self.session_number)))
+                Ok(self.peer.lock().clone().unwrap_or_else(|| anonymous_peer(None, self.session_number)))
             }
         }
     }
@@ -194,7 +194,7 @@ impl DuplexSession {
         let (server, endpoint, owner_hash) =
             (Arc::clone(&self.server), Arc::clone(&self.endpoint), self.identity.owner_hash());
         let out = self.out.clone();
-        lock(tasks).spawn(async move {
+        tasks.lock().spawn(async move {
             let scope = SessionScope { profile: &endpoint.profile, owner_hash: &owner_hash };
             let send = |message| async {
                 // After a disconnect the session ends soon.
@@ -214,7 +214,7 @@ impl DuplexSession {
         );
         let mut task = self.server.notify_legacy_client(&self.endpoint, channel);
         let out = self.out.clone();
-        lock(&self.long_lived).spawn(async move {
+        self.long_lived.lock().spawn(async move {
             while let TaskEvent::Message(message) = task.next_event().await {
                 if out.send(message).await.is_err() {
                     return;
@@ -225,7 +225,7 @@ impl DuplexSession {
 
     fn has_capacity(&self) -> bool {
         let counts = [&self.tasks, &self.long_lived].into_iter().map(|tasks| {
-            let mut tasks = lock(tasks);
+            let mut tasks = tasks.lock();
             while tasks.try_join_next().is_some() {}
             tasks.len()
         });

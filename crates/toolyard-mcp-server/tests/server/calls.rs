@@ -24,7 +24,7 @@ async fn a_result_is_passed_on_unchanged_in_all_revisions() {
         client.request_legacy(8, "tools/call", json!({"name": "echo", "arguments": arguments})).await;
     assert_eq!(answer.text(), arguments.to_string());
     assert_eq!(answer.result().get("resultType"), None);
-    assert_eq!(server.tools.calls.lock().unwrap()[1].caller_name.as_ref(), "tester");
+    assert_eq!(server.tools.calls.lock()[1].caller_name.as_ref(), "tester");
     server.close().await;
 }
 
@@ -45,7 +45,7 @@ async fn call_meta_is_forwarded_to_the_tools_server() {
         let params = json!({"name": "echo", "arguments": {}, "_meta": meta});
         legacy.request_legacy(1, "tools/call", params.clone()).await.result();
         modern.request_modern(2, "tools/call", params, json!({})).await.result();
-        for call in server.tools.calls.lock().unwrap().drain(..) {
+        for call in server.tools.calls.lock().drain(..) {
             let caller = call.caller.unwrap();
             assert_eq!(caller.request_meta().map(RawJson::to_value), expected);
         }
@@ -251,7 +251,7 @@ async fn modern_headers_must_match_the_request() {
         let answer = send(wrong).await;
         assert_eq!((answer.status.as_u16(), answer.code()), (400, -32020));
     }
-    assert_eq!(server.tools.calls.lock().unwrap().len(), 2);
+    assert_eq!(server.tools.calls.lock().len(), 2);
     server.close().await;
 }
 

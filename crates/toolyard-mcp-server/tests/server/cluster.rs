@@ -123,8 +123,8 @@ async fn a_hundred_questions_are_answered_at_alternating_servers() {
         assert_eq!(response.last()["id"], json!(7));
     }
     assert_eq!(response.text(), expected.join(" "));
-    assert_eq!(servers[0].tools.calls.lock().unwrap().len(), 2);
-    assert!(servers[1..].iter().all(|server| server.tools.calls.lock().unwrap().is_empty()));
+    assert_eq!(servers[0].tools.calls.lock().len(), 2);
+    assert!(servers[1..].iter().all(|server| server.tools.calls.lock().is_empty()));
     close(servers).await;
 }
 
@@ -151,7 +151,7 @@ async fn a_modern_client_continues_a_call_at_another_server() {
         assert_eq!(again.code(), -32602);
         assert!(again.last()["error"]["message"].as_str().unwrap().contains("expired"), "{again:?}");
     }
-    assert!(second.tools.calls.lock().unwrap().is_empty());
+    assert!(second.tools.calls.lock().is_empty());
     close([first, second]).await;
 }
 
@@ -168,7 +168,7 @@ async fn of_two_answers_at_two_servers_one_continues_the_call() {
         let continued = [&here, &there].into_iter().filter(|response| response.last()["result"].is_object());
         assert_eq!(continued.count(), 1, "{here:?} {there:?}");
     }
-    assert_eq!(first.tools.calls.lock().unwrap().len(), 20);
+    assert_eq!(first.tools.calls.lock().len(), 20);
     close([first, second]).await;
 }
 
@@ -260,7 +260,7 @@ async fn answers_for_a_server_that_is_gone_are_refused() {
     let message = refused.last()["error"]["message"].as_str().unwrap();
     assert!(message.contains("process that asked for input is gone"), "{message}");
     assert!(message.contains("outcome of the call is unknown"), "{message}");
-    assert!(second.tools.calls.lock().unwrap().is_empty(), "the call must not be repeated");
+    assert!(second.tools.calls.lock().is_empty(), "the call must not be repeated");
     drop(messages);
     close([first, second]).await;
 }
@@ -278,7 +278,7 @@ async fn a_server_that_is_lost_while_it_continues_a_call_ends_the_call() {
     let lost = calling.await.unwrap();
     assert_eq!(lost.code(), -32602);
     assert!(lost.last()["error"]["message"].as_str().unwrap().contains("is gone"), "{lost:?}");
-    assert!(second.tools.calls.lock().unwrap().is_empty(), "the call must not be repeated");
+    assert!(second.tools.calls.lock().is_empty(), "the call must not be repeated");
     close([first, second]).await;
 }
 
@@ -376,7 +376,7 @@ async fn calls_without_questions_for_others_send_nothing_to_peers() {
         repeat(&modern, "ask", &request_state(&asked), json!({"name": accept("Ann")})).await.text(),
         "Ann"
     );
-    assert!(cluster.sent.lock().unwrap().is_empty());
+    assert!(cluster.sent.lock().is_empty());
     close([first, second]).await;
 }
 

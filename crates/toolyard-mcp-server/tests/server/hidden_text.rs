@@ -147,7 +147,7 @@ async fn no_hidden_text_reaches_a_client_on_any_path() {
                 passed.check(&format!("legacy {path}"), payload, &answer.messages);
             }
         }
-        *server.content.text.lock().unwrap() = Some(text);
+        *server.content.text.lock() = Some(text);
         for (method, key, target) in CONTENT_REQUESTS {
             let params = match key {
                 "" => json!({}),

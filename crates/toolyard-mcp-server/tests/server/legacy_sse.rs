@@ -91,7 +91,7 @@ async fn a_call_has_the_groups_of_its_own_token() {
     assert_eq!(post("guests", call).await.unwrap().status(), 202);
     next(&mut events).await;
     let groups = {
-        let calls = server.tools.calls.lock().unwrap();
+        let calls = server.tools.calls.lock();
         calls[0].caller.as_ref().unwrap().identity().unwrap().groups.clone()
     };
     assert_eq!(groups, ["guests"], "the caller is no administrator any more");

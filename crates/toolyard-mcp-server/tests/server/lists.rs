@@ -164,10 +164,10 @@ async fn clients_get_the_instructions_of_the_server_and_of_its_tools() {
         };
         let of_tools = |client: &str| Some((client.to_owned(), "Save first.".to_owned()));
         assert_eq!(shown().await, json!(own));
-        *server.tools.instructions.lock().unwrap() = of_tools("tester");
+        *server.tools.instructions.lock() = of_tools("tester");
         let expected = own.into_iter().chain(["Save first."]).collect::<Vec<_>>().join("\n\n");
         assert_eq!(shown().await, json!(expected));
-        *server.tools.instructions.lock().unwrap() = of_tools("another");
+        *server.tools.instructions.lock() = of_tools("another");
         assert_eq!(shown().await, json!(own));
         server.close().await;
     }

@@ -1,6 +1,7 @@
 //! Peers that send malformed messages: exchanges end with an error, and nothing panics.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -22,7 +23,7 @@ struct BrokenPeer {
 impl PeerService for BrokenPeer {
     fn serve(self: Arc<Self>, request: Vec<u8>, mut exchange: Box<dyn Exchange>) -> BoxFuture<'static, ()> {
         Box::pin(async move {
-            self.requests.lock().unwrap().push(request);
+            self.requests.lock().push(request);
             for reply in &self.replies {
                 let _ = exchange.send(reply.clone()).await;
             }
@@ -57,7 +58,7 @@ async fn malformed_replies_of_a_peer_end_the_call_with_an_error() {
         let taken = reply == b"\"accepted\"";
         let status = client.at_address(&second.address).reply(&id, accept("Ann")).await;
         assert_eq!(status, if taken { 202 } else { 400 }, "{}", String::from_utf8_lossy(&reply));
-        assert_eq!(broken.requests.lock().unwrap().len(), 2);
+        assert_eq!(broken.requests.lock().len(), 2);
     }
     // A line break in a message must not end its event.
     let replies = vec![b"{\"message\":{\"method\":\"m\",\n\"a\":\n1}}".to_vec(), outcome(400).into_bytes()];
@@ -74,7 +75,7 @@ struct RecordingExchange(Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl Exchange for RecordingExchange {
     fn send(&mut self, message: Vec<u8>) -> BoxFuture<'_, Result<(), PeerError>> {
-        self.0.lock().unwrap().push(message);
+        self.0.lock().push(message);
         Box::pin(std::future::ready(Ok(())))
     }
 
@@ -110,7 +111,7 @@ proptest! {
             }
             drop(server);
             Arc::clone(&service).serve(Vec::new(), Box::new(RecordingExchange(Arc::clone(&replies)))).await;
-            replies.lock().unwrap().clone()
+            replies.lock().clone()
         });
         let first: &[u8] = if is_valid { b"\"unknown\"" } else { b"\"rejected\"" };
         prop_assert_eq!(replies, [first, b"\"rejected\""]);

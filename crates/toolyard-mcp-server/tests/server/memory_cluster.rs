@@ -1,9 +1,7 @@
 //! Servers that are connected as the processes of a cluster, without a network between them.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-};
+use parking_lot::Mutex;
+use std::{collections::HashMap, sync::Arc};
 
 use tokio::{sync::mpsc, task::AbortHandle};
 use toolyard_core::{BoxFuture, Exchange, PeerError, PeerService, Peers};
@@ -50,19 +48,19 @@ impl MemoryCluster {
     }
 
     pub(crate) fn register(&self, number: u64, service: Arc<dyn PeerService>) {
-        self.processes.lock().unwrap().insert(number, Process { service, exchanges: Vec::new() });
+        self.processes.lock().insert(number, Process { service, exchanges: Vec::new() });
     }
 
     /// Makes a process unreachable and ends its exchanges, as if it had been killed.
     pub(crate) fn kill(&self, number: u64) {
-        let process = self.processes.lock().unwrap().remove(&number).unwrap();
+        let process = self.processes.lock().remove(&number).unwrap();
         for exchange in process.exchanges {
             exchange.abort();
         }
     }
 
     fn is_alive(&self, number: u64) -> bool {
-        self.processes.lock().unwrap().contains_key(&number)
+        self.processes.lock().contains_key(&number)
     }
 }
 
@@ -85,8 +83,8 @@ impl Peers for MemoryPeers {
     ) -> BoxFuture<'a, Result<Box<dyn Exchange>, PeerError>> {
         Box::pin(async move {
             assert_eq!(service, PEER_SERVICE_NAME);
-            self.cluster.sent.lock().unwrap().push((self.own_number, request.clone()));
-            let mut processes = self.cluster.processes.lock().unwrap();
+            self.cluster.sent.lock().push((self.own_number, request.clone()));
+            let mut processes = self.cluster.processes.lock();
             let Some(other) = processes.get_mut(&process) else {
                 return Err(PeerError::NotReached(format!("no process {process}")));
             };
@@ -104,8 +102,8 @@ impl Peers for MemoryPeers {
 
     fn notify_all(&self, service: &str, message: Vec<u8>) {
         assert_eq!(service, PEER_SERVICE_NAME);
-        self.cluster.sent.lock().unwrap().push((self.own_number, message.clone()));
-        for (number, process) in &*self.cluster.processes.lock().unwrap() {
+        self.cluster.sent.lock().push((self.own_number, message.clone()));
+        for (number, process) in &*self.cluster.processes.lock() {
             if *number != self.own_number {
                 process.service.notified(&message);
             }

@@ -43,7 +43,7 @@ async fn a_suspended_call_resumes_with_its_responses() {
     assert!(second.result()["inputRequests"].get("first").is_none());
     let done = retry(&client, "ask_twice", &request_state(&second), json!({"second": accept("two")})).await;
     assert_eq!((done.text(), &done.last()["id"]), ("one two", &json!(2)));
-    assert_eq!(server.tools.calls.lock().unwrap().len(), 1);
+    assert_eq!(server.tools.calls.lock().len(), 1);
     server.close().await;
 }
 

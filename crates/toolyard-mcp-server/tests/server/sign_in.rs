@@ -41,7 +41,7 @@ async fn a_modern_client_opens_the_page_and_its_repeated_call_waits_for_the_pers
     };
     let (second, ()) = tokio::join!(retry(&client, &first, "accept"), sign_in);
     assert_eq!(second.text(), "signed in");
-    let calls = server.tools.calls.lock().unwrap().clone();
+    let calls = server.tools.calls.lock().clone();
     let repeated = &calls[1];
     assert_eq!(repeated.request.source.as_deref(), Some("notes"), "the same source gets the call");
     assert!(

@@ -60,7 +60,7 @@ async fn a_request_continues_the_trace_of_its_client_in_both_revisions() {
         ]
     );
     let parent: SpanContext = PARENT.parse().unwrap();
-    let calls = server.tools.calls.lock().unwrap().clone();
+    let calls = server.tools.calls.lock().clone();
     for (operation, call) in operations[1..].iter().zip(calls) {
         let span = operation.span.unwrap();
         assert_eq!((span.parent, span.context.trace_id), (Some(parent), parent.trace_id));

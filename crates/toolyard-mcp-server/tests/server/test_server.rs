@@ -1,9 +1,7 @@
 //! A server on a free port, with adjustable configuration.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use tokio::{
@@ -130,7 +128,7 @@ impl ContentService for TestContent {
             ContentKind::Resources => vec![json!({"uri": "test://one", "name": "one"})],
             _ => Vec::new(),
         };
-        if let Some(text) = &*self.text.lock().unwrap() {
+        if let Some(text) = &*self.text.lock() {
             entries.push(json!({"name": text, "uri": "test://text", "description": text}));
         }
         Box::pin(std::future::ready(entries.iter().map(RawJson::from_value).collect()))
@@ -142,7 +140,7 @@ impl ContentService for TestContent {
     ) -> BoxFuture<'a, Option<Result<RawJson, RpcError>>> {
         Box::pin(async move {
             let params = request.params.to_value();
-            if let Some(text) = self.text.lock().unwrap().clone() {
+            if let Some(text) = self.text.lock().clone() {
                 return Some(match params["uri"].as_str() {
                     Some("test://error") => {
                         let data = Some(RawJson::from(json!({"uri": text})));

@@ -1,8 +1,9 @@
 //! Tools for tests, which record their calls.
 
+use parking_lot::Mutex;
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -74,7 +75,7 @@ fn sign_in_required() -> ToolError {
 impl TestTools {
     /// Replaces the list; the version grows only if it changed.
     pub(crate) fn offer(&self, tools: Vec<ListedTool>) {
-        let mut catalogue = self.catalogue.lock().unwrap();
+        let mut catalogue = self.catalogue.lock();
         if catalogue.tools != tools {
             let version = catalogue.version + 1;
             *catalogue = Arc::new(Catalogue { version, tools });
@@ -108,7 +109,7 @@ impl TestTools {
     }
 
     async fn execute(&self, call: &ServiceCall) -> Result<ToolOutput, ToolError> {
-        self.calls.lock().unwrap().push(call.clone());
+        self.calls.lock().push(call.clone());
         let caller = call.caller.as_deref().unwrap();
         let arguments = &call.request.arguments;
         Ok(match call.request.tool_name.as_str() {
@@ -321,7 +322,7 @@ async fn request_values(caller: &dyn Caller, requests: &[CallInputRequest]) -> R
 
 impl ToolService for TestTools {
     fn catalogue(&self, _client: &ClientInfo) -> Arc<Catalogue> {
-        Arc::clone(&self.catalogue.lock().unwrap())
+        Arc::clone(&self.catalogue.lock())
     }
 
     fn changed(&self, seen_version: u64) -> BoxFuture<'_, u64> {
@@ -333,13 +334,13 @@ impl ToolService for TestTools {
     }
 
     fn describe(&self, name: &str, _client: &ClientInfo) -> Option<RawJson> {
-        let catalogue = self.catalogue.lock().unwrap();
+        let catalogue = self.catalogue.lock();
         catalogue.tools.iter().find(|tool| tool.name.as_ref() == name).map(|tool| tool.definition.clone())
     }
 
     fn instructions(&self, client: &ClientInfo) -> Option<String> {
         assert!(client.identity.is_some());
-        let (name, instructions) = self.instructions.lock().unwrap().clone()?;
+        let (name, instructions) = self.instructions.lock().clone()?;
         (client.name.as_deref() == Some(name.as_str())).then_some(instructions)
     }
 

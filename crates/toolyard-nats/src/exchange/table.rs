@@ -1,11 +1,8 @@
 //! [`ExchangeTable`]: the open exchanges of this process. Delivers frames to them, sends heartbeats for them, and ends those
 //! whose other side is silent.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_nats::{Message, StatusCode, Subject, connection::State};
 use bytes::Bytes;
@@ -24,7 +21,6 @@ use crate::{
     },
     objects::{ObjectRoute, ObjectStore, StoredObject},
     subjects::{exchange_id, exchange_subject},
-    sync::lock,
 };
 
 /// How often exchanges are looked at.
@@ -200,14 +196,14 @@ impl ExchangeTable {
             }),
             changed: Notify::new(),
         });
-        lock(&self.links).insert(id, Arc::clone(&link));
+        self.links.lock().insert(id, Arc::clone(&link));
         Ok(NatsExchange::new(Arc::clone(self), link, arrivals))
     }
 
     /// Delivers a message for one of the exchanges.
     pub(crate) fn deliver(&self, message: Message) {
         let Some(id) = exchange_id(&message.subject) else { return };
-        let link = lock(&self.links).get(&id).cloned();
+        let link = self.links.lock().get(&id).cloned();
         match (link, message.reply) {
             (Some(link), reply) => link.deliver(message.status, &message.payload, reply),
             // The other side goes on with an exchange that was dropped here.
@@ -218,9 +214,9 @@ impl ExchangeTable {
 
     /// Removes an exchange that is dropped. Its other side is told, if it must be and can be reached.
     pub(crate) fn remove(&self, link: &Link, must_tell: bool) {
-        lock(&self.links).remove(&link.id);
+        self.links.lock().remove(&link.id);
         let (remote, sequence) = {
-            let state = lock(&link.state);
+            let state = link.state.lock();
             (state.remote.clone(), state.next_sequence)
         };
         if let Some(remote) = remote.filter(|_| must_tell) {
@@ -257,7 +253,7 @@ impl ExchangeTable {
             FrameKind::LastMessage => link.route.worker_subjects.is_none(),
             _ => false,
         };
-        let is_read = can_follow && lock(&link.state).remote_reads_objects;
+        let is_read = can_follow && link.state.lock().remote_reads_objects;
         if is_read { self.objects.put(&link.route, message).await } else { None }
     }
 
@@ -271,7 +267,7 @@ impl ExchangeTable {
         let kind = if kind == FrameKind::LastMessage { FrameKind::LastObject } else { FrameKind::Object };
         self.send_frame(link, remote, kind, &object.reference().encode()).await?;
         if link.route.worker_subjects.is_some() {
-            lock(&link.state).sent_objects.push(object);
+            link.state.lock().sent_objects.push(object);
         } else {
             object.leave_to_reader();
         }
@@ -294,13 +290,13 @@ impl ExchangeTable {
         kind: FrameKind,
         payload: &[u8],
     ) -> Result<(), PeerError> {
-        let sequence = lock(&link.state).next_sequence;
+        let sequence = link.state.lock().next_sequence;
         let frame = Frame::encode(kind, sequence, payload);
         let client = self.connection.client();
         let sent = client.publish_with_reply(remote.clone(), link.own_subject.clone(), frame).await;
         sent.map_err(|error| PeerError::Lost(error.to_string()))?;
         if kind != FrameKind::Heartbeat {
-            lock(&link.state).next_sequence = sequence.wrapping_add(1);
+            link.state.lock().next_sequence = sequence.wrapping_add(1);
         }
         Ok(())
     }
@@ -317,7 +313,7 @@ impl ExchangeTable {
         interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             interval.tick().await;
-            let links: Vec<Arc<Link>> = lock(&self.links).values().cloned().collect();
+            let links: Vec<Arc<Link>> = self.links.lock().values().cloned().collect();
             let now = Instant::now();
             let due: Vec<_> = links.iter().filter_map(|link| Some((link, link.tick(now)?))).collect();
             // While the connection is lost, sending would wait for it.
@@ -340,7 +336,7 @@ impl Link {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
             {
-                let state = lock(&self.state);
+                let state = self.state.lock();
                 if state.sender.is_none() {
                     return Err(PeerError::Lost("the exchange is over".to_owned()));
                 }
@@ -353,7 +349,7 @@ impl Link {
     }
 
     fn deliver(&self, status: Option<StatusCode>, payload: &Bytes, reply: Option<Subject>) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.last_heard = Instant::now();
         if let (Some(reply), None) = (reply, &state.remote) {
             state.remote = Some(reply);
@@ -392,7 +388,7 @@ impl Link {
 
     /// Where to send a heartbeat now, if one is due. A silent other side is given up.
     fn tick(&self, now: Instant) -> Option<Subject> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if now.duration_since(state.last_heard) > LOST_AFTER {
             if let Some(sender) = state.sender.take() {
                 let silent = format!("not heard of for {} s", LOST_AFTER.as_secs());

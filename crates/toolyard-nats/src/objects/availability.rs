@@ -1,17 +1,11 @@
 //! [`BucketStates`]: which buckets can be used on the current connection.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use tokio::{sync::Semaphore, time::Instant};
 
-use crate::{
-    objects::{bucket::Bucket, error::ObjectError},
-    sync::lock,
-};
+use crate::objects::{bucket::Bucket, error::ObjectError};
 
 /// After a failure, a bucket is tried again after this time.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
@@ -51,7 +45,7 @@ struct Verdict {
 impl BucketStates {
     /// Whether a bucket can be used; none if that is not known for this connection.
     pub(super) fn is_usable(&self, bucket: &Bucket, connection: u64) -> Option<bool> {
-        let verdict = lock(&self.0).get(bucket)?.verdict?;
+        let verdict = self.0.lock().get(bucket)?.verdict?;
         let is_current =
             verdict.connection == connection && verdict.until.is_none_or(|until| Instant::now() < until);
         is_current.then_some(verdict.is_usable)
@@ -90,7 +84,7 @@ impl BucketStates {
     }
 
     fn change<T>(&self, bucket: &Bucket, change: impl FnOnce(&mut BucketEntry) -> T) -> T {
-        let mut entries = lock(&self.0);
+        let mut entries = self.0.lock();
         change(entries.entry(bucket.clone()).or_insert_with(|| BucketEntry {
             verdict: None,
             is_failure_logged: false,

@@ -1,8 +1,9 @@
 //! Exchanges between processes over a real NATS server.
 
+use parking_lot::Mutex;
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -45,7 +46,7 @@ impl PeerService for Echo {
     }
 
     fn notified(&self, message: &[u8]) {
-        self.notices.lock().unwrap().push(message.to_vec());
+        self.notices.lock().push(message.to_vec());
     }
 }
 
@@ -207,12 +208,12 @@ async fn members_come_and_go_and_hear_notices_of_others() {
     });
     one.notify_all("echo", b"changed".to_vec());
     let start = Instant::now();
-    while echoes[1].notices.lock().unwrap().is_empty() {
+    while echoes[1].notices.lock().is_empty() {
         assert!(start.elapsed() < Duration::from_secs(2));
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert!(echoes[0].notices.lock().unwrap().is_empty(), "not told to itself");
-    assert!(echoes[2].notices.lock().unwrap().is_empty(), "not told to another cluster");
+    assert!(echoes[0].notices.lock().is_empty(), "not told to itself");
+    assert!(echoes[2].notices.lock().is_empty(), "not told to another cluster");
     three.leave().await;
     until(&one, &[1, 2]).await;
 }

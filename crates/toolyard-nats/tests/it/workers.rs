@@ -50,7 +50,7 @@ async fn progress_questions_deadlines_and_cancellation_cross() {
     let context = context(10 * SECOND).with_caller(Some(Arc::clone(&caller) as _));
     let answer = call_with(&tool, Behaviour::Ask, &context).await.unwrap();
     assert_eq!(answer, r#"{"action":"accept"}"#);
-    assert_eq!(*caller.told.lock().unwrap(), ["progress 1", "sure?"]);
+    assert_eq!(*caller.told.lock(), ["progress 1", "sure?"]);
     let start = Instant::now();
     let late = call(&tool, Behaviour::Wait(60 * SECOND), SECOND).await.unwrap_err();
     assert_eq!(late.kind(), ErrorKind::Timeout, "{late:?}");

@@ -1,7 +1,8 @@
 //! Quotas of several processes with one store: the sum never exceeds a limit and comes close to it; a failing store refuses.
 
+use parking_lot::Mutex;
 use std::{
-    sync::{Arc, Mutex, atomic::Ordering},
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -25,7 +26,7 @@ async fn drive(limit: u64, processes: usize, pauses_millis: &[u64]) -> (Vec<Inst
             clients.spawn(async move {
                 while Instant::now() < end {
                     if call(&quotas).await.is_ok() {
-                        admitted.lock().unwrap().push(Instant::now());
+                        admitted.lock().push(Instant::now());
                     }
                     sleep(Duration::from_millis(pause)).await;
                 }

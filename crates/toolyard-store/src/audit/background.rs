@@ -1,11 +1,8 @@
 //! Queues audit records in memory and writes them in batches, because recording is part of every tool call. Batches that
 //! the store does not take go to the spill file and from there, in order, to the store once it is back.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use parking_lot::{Mutex, MutexGuard};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::{
     sync::oneshot,
@@ -425,7 +422,7 @@ impl BackgroundWriter {
 }
 
 fn lock(backlog: &Mutex<Backlog>) -> MutexGuard<'_, Backlog> {
-    backlog.lock().unwrap_or_else(PoisonError::into_inner)
+    backlog.lock()
 }
 
 async fn append(

@@ -1,9 +1,7 @@
 //! The queue between calls, which must not wait, and the task that writes their records.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use parking_lot::{Mutex, MutexGuard};
+use std::time::Duration;
 
 use tokio::{
     sync::{Notify, oneshot},
@@ -95,7 +93,7 @@ impl RecordQueue {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub(super) fn wake(&self) {

@@ -3,10 +3,8 @@
 //! Only the holder of a lease adds steps to its run. A step that did not exist when the lease was claimed, and was not
 //! begun since, is therefore new.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::{HashMap, HashSet};
 
 use toolyard_core::{Lease, RunId, StepIntent};
 
@@ -69,7 +67,7 @@ impl HeldLeases {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<(RunId, i64), HeldRun>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

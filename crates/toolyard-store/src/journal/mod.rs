@@ -12,10 +12,8 @@ pub(crate) mod outcomes;
 mod records;
 mod steps;
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{sync::Arc, time::Duration};
 
 use sqlx::Row as _;
 use toolyard_core::{
@@ -54,7 +52,7 @@ async fn redact_outcome(outcome: &RawJson) -> Result<(Vec<u8>, bool), StoreError
 /// An id that is greater than the earlier ones of this process, so that runs of the same millisecond keep their order.
 fn new_run_id() -> RunId {
     static GENERATOR: Mutex<ulid::Generator> = Mutex::new(ulid::Generator::new());
-    let next = GENERATOR.lock().unwrap_or_else(PoisonError::into_inner).generate();
+    let next = GENERATOR.lock().generate();
     // Fails only after 2^80 ids in a millisecond.
     RunId::from(next.unwrap_or_else(|_| ulid::Ulid::new()).to_string())
 }

@@ -1,8 +1,9 @@
 //! What operators see of an outage of the store.
 
+use parking_lot::Mutex;
 use std::{
     fmt::{Debug, Write as _},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
 use toolyard_core::Audit as _;
@@ -40,7 +41,7 @@ impl Subscriber for AuditLines {
         event.record(&mut |field: &Field, value: &dyn Debug| {
             let _ = write!(line, " {}={value:?}", field.name());
         });
-        self.0.lock().unwrap().push(line);
+        self.0.lock().push(line);
     }
 
     fn enter(&self, _: &Id) {}
@@ -61,7 +62,7 @@ async fn an_outage_is_logged_once_with_the_file_that_keeps_the_records() {
         audit.flush().await;
     }
     let [file] = spill_files(&folder_of(&test_store)).try_into().unwrap();
-    let lines = lines.0.lock().unwrap();
+    let lines = lines.0.lock();
     let [line] = lines.as_slice() else { panic!("{lines:?}") };
     assert!(line.contains("database or disk is full") && line.contains("none is lost"), "{line}");
     assert!(line.contains(&format!(" file={}", file.display())), "{line}");

@@ -83,7 +83,7 @@ impl Metrics {
         for series in self.sources.all() {
             let mut sum = ActivitySum::default();
             {
-                let window = locked(&series.value.window);
+                let window = series.value.window.lock();
                 sum.add(&window, now);
                 total.add(&window, now);
             }

@@ -21,12 +21,10 @@ mod gauges;
 mod process;
 mod series_table;
 
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     borrow::Cow,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -206,7 +204,7 @@ impl Metrics {
         self.tool_calls.update([tool, source, outcome], |counter| counter.add(duration));
         self.sources.update([source], |calls| {
             calls.durations.observe(duration);
-            locked(&calls.window).record(minute, duration, error_type.is_some());
+            calls.window.lock().record(minute, duration, error_type.is_some());
         });
     }
 
@@ -304,11 +302,6 @@ fn status_label(status: Option<u16>) -> Cow<'static, str> {
         Some(200) => Cow::Borrowed("200"),
         Some(other) => Cow::Owned(other.to_string()),
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics between the changes of what is locked.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! [`SeriesTable`]: the series of one metric by the values of their labels. Their number is limited, because names of tools and
 //! servers come from outside.
 
+use parking_lot::RwLock;
 use std::{
     borrow::Cow,
     hash::{BuildHasher as _, Hash as _, Hasher as _},
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -74,19 +75,19 @@ impl<const N: usize, V: Default> SeriesTable<N, V> {
 
     /// Whether there is no room for a new series.
     pub(super) fn is_full(&self) -> bool {
-        self.series.read().unwrap_or_else(PoisonError::into_inner).len() >= self.max_series
+        self.series.read().len() >= self.max_series
     }
 
     /// Removes the series whose label at this position is not kept.
     pub(super) fn retain(&self, position: usize, is_kept: impl Fn(&str) -> bool) {
-        let mut series = self.series.write().unwrap_or_else(PoisonError::into_inner);
+        let mut series = self.series.write();
         series.retain(|series| series.labels.get(position).is_none_or(|label| is_kept(label)));
     }
 
     /// Counts in the series with these labels.
     pub(super) fn update<R>(&self, labels: [&str; N], count: impl FnOnce(&V) -> R) -> R {
         let hash = self.hash(labels);
-        let series = self.series.read().unwrap_or_else(PoisonError::into_inner);
+        let series = self.series.read();
         if let Some(found) = series.find(hash, |series| has_labels(series, labels)) {
             return count(&found.value);
         }
@@ -96,7 +97,7 @@ impl<const N: usize, V: Default> SeriesTable<N, V> {
 
     /// All series.
     pub(super) fn all(&self) -> Vec<Arc<Series<N, V>>> {
-        self.series.read().unwrap_or_else(PoisonError::into_inner).iter().map(Arc::clone).collect()
+        self.series.read().iter().map(Arc::clone).collect()
     }
 
     /// Adds a series, unless it exists by now or there is no room for it.
@@ -104,7 +105,7 @@ impl<const N: usize, V: Default> SeriesTable<N, V> {
         // Values that are cleaned never get a series of their own, or two series could have the same labels.
         let clean = labels.map(clean_label);
         let clean = clean.each_ref().map(|label| &**label);
-        let mut series = self.series.write().unwrap_or_else(PoisonError::into_inner);
+        let mut series = self.series.write();
         let find = |series: &HashTable<Arc<Series<N, V>>>, labels| {
             series.find(self.hash(labels), |series| has_labels(series, labels)).map(Arc::clone)
         };

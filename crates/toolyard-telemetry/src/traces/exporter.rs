@@ -1,10 +1,7 @@
 //! [`Traces`]: receives operations and exports them in a thread of its own, so that no call waits for it.
 
-use std::{
-    num::NonZeroU128,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{num::NonZeroU128, sync::Arc, time::Duration};
 
 use tokio::{
     sync::{Notify, oneshot},
@@ -82,7 +79,7 @@ impl Traces {
 
     /// Exports what is queued and ends the thread. Waits no longer than `limit`; later operations are dropped.
     pub async fn shut_down(&self, limit: Duration) {
-        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let ended = self.ended.lock().take();
         self.stop.notify_one();
         let Some(ended) = ended else { return };
         let is_in_time = timeout(limit, ended).await.is_ok();

@@ -1,11 +1,9 @@
 //! [`OperationQueue`]: finished operations that wait for export.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::VecDeque,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use tokio::sync::Notify;
@@ -43,7 +41,7 @@ impl OperationQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub(super) fn push(&self, operation: Box<Operation>) {

@@ -80,8 +80,8 @@ fn the_builder_sets_hints_and_capabilities() {
 
 #[derive(Debug, Default)]
 struct RecordingCaller {
-    progress: std::sync::Mutex<Vec<toolyard_core::CallProgress>>,
-    questions: std::sync::Mutex<Vec<Value>>,
+    progress: parking_lot::Mutex<Vec<toolyard_core::CallProgress>>,
+    questions: parking_lot::Mutex<Vec<Value>>,
 }
 
 impl toolyard_core::Caller for RecordingCaller {
@@ -94,17 +94,14 @@ impl toolyard_core::Caller for RecordingCaller {
     }
 
     fn progress(&self, progress: &toolyard_core::CallProgress) {
-        self.progress.lock().unwrap().push(progress.clone());
+        self.progress.lock().push(progress.clone());
     }
 
     fn request_input<'a>(
         &'a self,
         requests: &'a [toolyard_core::CallInputRequest],
     ) -> BoxFuture<'a, Result<Vec<RawJson>, toolyard_core::CallInputError>> {
-        self.questions
-            .lock()
-            .unwrap()
-            .extend(requests.iter().filter_map(|r| Some(r.params.as_ref()?.to_value())));
+        self.questions.lock().extend(requests.iter().filter_map(|r| Some(r.params.as_ref()?.to_value())));
         let answer = json!({"action": "accept", "content": {"amount": 3.0}});
         Box::pin(std::future::ready(Ok(vec![answer.into()])))
     }
@@ -123,8 +120,8 @@ async fn a_function_reports_progress_and_asks_its_caller() {
         .with_caller(Some(std::sync::Arc::clone(&caller) as _));
     let output = tool.call(&ToolCallRequest::new("t", json!({"amount": 1})), &context).await.unwrap();
     assert_eq!(output.to_text(), "4");
-    assert_eq!(caller.progress.lock().unwrap()[0].message.as_deref(), Some("half way"));
-    let question = caller.questions.lock().unwrap()[0].clone();
+    assert_eq!(caller.progress.lock()[0].message.as_deref(), Some("half way"));
+    let question = caller.questions.lock()[0].clone();
     assert_eq!(question["message"], "How much more?");
     assert_eq!(question["requestedSchema"]["properties"]["amount"]["type"], "number");
 }
@@ -140,9 +137,9 @@ async fn without_a_caller_a_question_is_an_error() {
 #[tokio::test]
 async fn a_spawned_task_learns_that_the_call_was_cancelled() {
     let (sender, ended) = tokio::sync::oneshot::channel();
-    let sender = std::sync::Mutex::new(Some(sender));
+    let sender = parking_lot::Mutex::new(Some(sender));
     let tool = function("t", "", move |_: Convert, context: ToolContext| {
-        let sender = sender.lock().unwrap().take().unwrap();
+        let sender = sender.lock().take().unwrap();
         tokio::spawn(async move {
             context.ended().await;
             sender.send(context.has_ended()).unwrap();

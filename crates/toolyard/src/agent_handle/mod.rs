@@ -3,10 +3,8 @@
 mod approver;
 mod run_handle;
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
+use parking_lot::Mutex;
+use std::{fmt, sync::Arc};
 
 use toolyard_agent::{
     Agent, ApprovalDecision, ApprovalRequest, CancelToken, Effect, NoWatcher, RunEnd, RunEvent, RunLimits,
@@ -111,7 +109,7 @@ impl<'a> AgentHandle<'a> {
             effects: Mutex::default(),
         };
         let end = agent.drive(&run, &watcher, &CancelToken::default()).await?;
-        let effects = watcher.effects.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let effects = watcher.effects.into_inner();
         Ok(AgentOutcome { run, end, effects })
     }
 
@@ -154,7 +152,7 @@ struct ApprovingWatcher<'a> {
 impl RunWatcher for ApprovingWatcher<'_> {
     fn on_update(&self, update: &RunUpdate) {
         if let RunUpdate::Event { event: RunEvent::Ended { effects: Some(effects), .. }, .. } = update {
-            self.effects.lock().unwrap_or_else(PoisonError::into_inner).clone_from(effects);
+            self.effects.lock().clone_from(effects);
         }
         self.watcher.on_update(update);
     }

@@ -1,10 +1,11 @@
 //! [`RunHandle`]: a run in progress as a stream of its events.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::BTreeMap,
     fmt,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -74,13 +75,13 @@ impl RunHandle {
 
     /// The calls that wait for [`RunHandle::decide`], with all their arguments. A call is in this list a moment after its event.
     pub fn pending_approvals(&self) -> Vec<ApprovalRequest> {
-        lock(&self.pending).waiting.values().map(|(request, _)| request.clone()).collect()
+        self.pending.lock().waiting.values().map(|(request, _)| request.clone()).collect()
     }
 
     /// Decides on a call, by the id in its event
     /// ([`RunEvent::ApprovalRequested`](toolyard_agent::RunEvent::ApprovalRequested)). The first decision counts.
     pub fn decide(&self, approval_id: ApprovalId, decision: ApprovalDecision) {
-        let mut approvals = lock(&self.pending);
+        let mut approvals = self.pending.lock();
         match approvals.waiting.remove(&approval_id) {
             // Fails only if the run ended meanwhile.
             Some((_, sender)) => drop(sender.send(decision)),
@@ -92,7 +93,7 @@ impl RunHandle {
     pub fn cancel(&self) {
         self.cancel.cancel();
         // Calls that wait for a decision are not made.
-        *lock(&self.pending) = Approvals::default();
+        *self.pending.lock() = Approvals::default();
     }
 
     /// Waits until the run has ended or is suspended, and returns how. Remaining updates are dropped.
@@ -106,7 +107,7 @@ impl RunHandle {
             },
             None => RunEnd::Cancelled,
         };
-        let effects = lock(&self.effects).clone();
+        let effects = self.effects.lock().clone();
         Ok(AgentOutcome { run: self.id.clone(), end, effects })
     }
 }
@@ -133,10 +134,6 @@ impl fmt::Debug for RunHandle {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Sends updates to the handle and asks it for decisions.
 struct StreamWatcher {
     updates: mpsc::UnboundedSender<RunUpdate>,
@@ -149,7 +146,7 @@ struct StreamWatcher {
 impl RunWatcher for StreamWatcher {
     fn on_update(&self, update: &RunUpdate) {
         if let RunUpdate::Event { event: RunEvent::Ended { effects: Some(effects), .. }, .. } = update {
-            lock(&self.effects).clone_from(effects);
+            self.effects.lock().clone_from(effects);
         }
         // Fails only if the handle was dropped, which cancels the run.
         let _ = self.updates.send(update.clone());
@@ -160,7 +157,7 @@ impl RunWatcher for StreamWatcher {
             return approver.decide(request);
         }
         let (sender, decision) = oneshot::channel();
-        let mut approvals = lock(&self.pending);
+        let mut approvals = self.pending.lock();
         match approvals.early.remove(&request.id) {
             Some(early) => drop(sender.send(early)),
             None => drop(approvals.waiting.insert(request.id, (request.clone(), sender))),

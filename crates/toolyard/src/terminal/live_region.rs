@@ -2,10 +2,8 @@
 //!
 //! Output of the program and its log go through [`print_above`]: the lines are erased before it and redrawn below it.
 
-use std::{
-    io::{IsTerminal as _, Write as _},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use parking_lot::{Mutex, MutexGuard};
+use std::io::{IsTerminal as _, Write as _};
 
 static REGION: Mutex<LiveRegion> = Mutex::new(LiveRegion::EMPTY);
 
@@ -105,7 +103,7 @@ pub(super) fn write(text: &str) {
 }
 
 fn lock() -> MutexGuard<'static, LiveRegion> {
-    REGION.lock().unwrap_or_else(PoisonError::into_inner)
+    REGION.lock()
 }
 
 #[cfg(test)]

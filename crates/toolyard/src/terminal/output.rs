@@ -1,11 +1,9 @@
 //! Prints data on stdout and messages on stderr, with colour only on a terminal.
 
+use parking_lot::Mutex;
 use std::{
     io::{IsTerminal as _, Write as _},
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use anstyle::{AnsiColor, Style};
@@ -88,7 +86,7 @@ impl Output {
 
     /// Prints a sanitized fragment of streamed text immediately.
     pub(crate) fn chunk(&self, text: &str) {
-        let escaped = self.stream.lock().unwrap_or_else(PoisonError::into_inner).escape(text);
+        let escaped = self.stream.lock().escape(text);
         let mut stdout = std::io::stdout();
         self.record_failure(stdout.write_all(escaped.as_bytes()).and_then(|()| stdout.flush()));
     }

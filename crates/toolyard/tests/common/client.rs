@@ -1,9 +1,10 @@
 //! Legacy and modern clients, and the gateway they connect to.
 
+use parking_lot::Mutex;
 use std::{
     io::{BufRead as _, BufReader, Write as _},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 
@@ -120,7 +121,7 @@ impl HttpGateway {
         let shared_text = Arc::clone(&stderr_text);
         let stderr_thread = std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
-                shared_text.lock().unwrap().push_str(&(line + "\n"));
+                shared_text.lock().push_str(&(line + "\n"));
             }
         });
         let token = std::fs::read_to_string(home.path("data/toolyard/serve/token")).ok();
@@ -131,7 +132,7 @@ impl HttpGateway {
 
     /// What it wrote to stderr so far, after the line with its address.
     pub(crate) fn stderr(&self) -> String {
-        self.stderr_text.lock().unwrap().clone()
+        self.stderr_text.lock().clone()
     }
 
     pub(crate) fn port(&self) -> u16 {

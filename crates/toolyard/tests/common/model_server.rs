@@ -1,10 +1,11 @@
 //! A scripted model behind an OpenAI-compatible HTTP endpoint.
 
+use parking_lot::Mutex;
 use std::{
     fmt::Write as _,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{SocketAddr, TcpListener, TcpStream},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use serde_json::{Value, json};
@@ -83,8 +84,8 @@ impl ModelServer {
         self.lock().requests.clone()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, State> {
+        self.state.lock()
     }
 }
 
@@ -105,7 +106,7 @@ fn serve_connection(mut stream: TcpStream, state: &Mutex<State>) {
     }
     let request: Value = serde_json::from_slice(&body).unwrap_or_default();
     let reply = {
-        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = state.lock();
         state.requests.push(request.clone());
         let last = request.pointer("/messages").and_then(Value::as_array).and_then(|all| all.last());
         let last = last.and_then(|message| message["content"].as_str()).unwrap_or_default().to_owned();

@@ -1,6 +1,7 @@
 //! Approvals: which calls wait for one, what the approver sees, and which decisions count.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use serde_json::json;
 use toolyard_core::{
@@ -18,7 +19,7 @@ struct RecordedAudit(Mutex<Vec<AuditRecord>>);
 
 impl Audit for RecordedAudit {
     fn record(&self, record: AuditRecord) {
-        self.0.lock().unwrap().push(record);
+        self.0.lock().push(record);
     }
 }
 
@@ -45,7 +46,7 @@ async fn the_watcher_decides_immediately() {
         let is_answered = matches!(end, RunEnd::Answered { .. });
         assert_eq!(is_answered, decision == ApprovalDecision::Allow, "a denied step is not done: {end:?}");
         assert_eq!(fixture.calls(), calls, "{decision:?}");
-        let question = watcher.requests.lock().unwrap()[0].clone();
+        let question = watcher.requests.lock()[0].clone();
         assert_eq!((question.tool.as_str(), question.source.as_str()), ("write", "local"));
         assert_eq!(
             (question.arguments.as_str(), question.effects.as_str()),
@@ -161,7 +162,7 @@ async fn approvers_see_approximately_resolved_references() {
         Fixture::new(replying([steps, "Done.".to_owned()]), &[order, tool("write", Behavior::Echo).writes()]);
     let watcher = RecordingWatcher::with_decisions([ApprovalDecision::Allow]);
     let (run, _) = fixture.agent.ask(request("?"), &watcher, &CancelToken::new()).await.unwrap();
-    let question = watcher.requests.lock().unwrap()[0].clone();
+    let question = watcher.requests.lock()[0].clone();
     assert_eq!(question.notes.len(), 1, "{question:?}");
     assert!(question.notes[0].contains("`$order`: used its `total`"), "{question:?}");
     let record = fixture.log.approval(question.id).await.unwrap().unwrap();
@@ -184,7 +185,7 @@ async fn a_tool_approved_for_the_run_needs_no_further_approval() {
     let watcher = RecordingWatcher::with_decisions([ApprovalDecision::AllowAlways]);
     let (_, end) = fixture.agent.ask(request("?"), &watcher, &CancelToken::new()).await.unwrap();
     assert!(matches!(end, RunEnd::Answered { .. }), "{end:?}");
-    assert_eq!((fixture.calls().len(), watcher.requests.lock().unwrap().len()), (3, 1));
+    assert_eq!((fixture.calls().len(), watcher.requests.lock().len()), (3, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -252,7 +253,7 @@ async fn rules_apply_at_planning_and_at_call_time() {
     assert!(matches!(end, RunEnd::Failed { .. }), "{end:?}");
     assert_eq!(fixture.step_end(&run, "write").await, StepEnd::Denied { by: "rules".to_owned() });
     assert!(fixture.calls().is_empty());
-    let records = audit.0.lock().unwrap().clone();
+    let records = audit.0.lock().clone();
     let [record] = records.as_slice() else { panic!("the denied call is not audited: {records:?}") };
     assert_eq!((record.tool.as_str(), record.outcome.as_str()), ("write", "refused"));
 

@@ -1,6 +1,7 @@
 //! Arguments of successful calls are examples for later plans of the same owner.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolyard_core::{ArgumentExample, ArgumentExamples, BoxFuture};
@@ -13,13 +14,13 @@ struct MemoryExamples(Mutex<Vec<ArgumentExample>>);
 
 impl ArgumentExamples for MemoryExamples {
     fn of_owner<'a>(&'a self, owner: &'a str, _limit: usize) -> BoxFuture<'a, Vec<ArgumentExample>> {
-        let all = self.0.lock().unwrap();
+        let all = self.0.lock();
         let found = all.iter().filter(|example| example.owner == owner).cloned().collect();
         Box::pin(std::future::ready(found))
     }
 
     fn record_example<'a>(&'a self, example: &'a ArgumentExample) -> BoxFuture<'a, ()> {
-        self.0.lock().unwrap().push(example.clone());
+        self.0.lock().push(example.clone());
         Box::pin(std::future::ready(()))
     }
 }
@@ -32,7 +33,7 @@ async fn learned(steps: &[(&str, &str, Value, &[&str])], request: RunRequest) ->
     let fixture = Fixture::new(replying(replies), &tools)
         .with_parts(|parts| parts.argument_examples = Some(Arc::clone(&examples) as _));
     fixture.ask(request).await;
-    let all = examples.0.lock().unwrap();
+    let all = examples.0.lock();
     all.iter().map(|example| (example.tool.clone(), example.arguments.to_value())).collect()
 }
 

@@ -1,9 +1,10 @@
 //! The fixture of a test: fake tools, a scripted model, and a log in memory.
 
+use parking_lot::Mutex;
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -148,7 +149,7 @@ impl Tool for FakeTool {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let arguments = request.arguments.to_value();
-            self.calls.lock().unwrap().push((self.tool.name.to_owned(), arguments.clone()));
+            self.calls.lock().push((self.tool.name.to_owned(), arguments.clone()));
             let running = self.running.0.fetch_add(1, Ordering::SeqCst) + 1;
             self.running.1.fetch_max(running, Ordering::SeqCst);
             if let Some(caller) = context.caller.as_ref().filter(|caller| caller.wants_progress()) {
@@ -292,11 +293,11 @@ impl Fixture {
 
     /// The tools that were called, in order.
     pub(crate) fn calls(&self) -> Vec<String> {
-        self.calls.lock().unwrap().iter().map(|(tool, _)| tool.clone()).collect()
+        self.calls.lock().iter().map(|(tool, _)| tool.clone()).collect()
     }
 
     pub(crate) fn arguments_of(&self, tool: &str) -> Vec<Value> {
-        let calls = self.calls.lock().unwrap();
+        let calls = self.calls.lock();
         calls.iter().filter(|(name, _)| name == tool).map(|(_, arguments)| arguments.clone()).collect()
     }
 
@@ -381,12 +382,12 @@ impl RecordingWatcher {
 
 impl RunWatcher for RecordingWatcher {
     fn on_update(&self, update: &RunUpdate) {
-        self.updates.lock().unwrap().push(update.clone());
+        self.updates.lock().push(update.clone());
     }
 
     fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Option<ApprovalDecision>> {
-        self.requests.lock().unwrap().push(request.clone());
-        let decision = self.decisions.lock().unwrap().pop_front();
+        self.requests.lock().push(request.clone());
+        let decision = self.decisions.lock().pop_front();
         Box::pin(std::future::ready(decision))
     }
 }

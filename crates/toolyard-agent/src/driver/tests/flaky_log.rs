@@ -1,10 +1,8 @@
 //! A log in memory with injected faults.
 
+use parking_lot::Mutex;
 use std::{
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
@@ -58,7 +56,7 @@ impl FlakyLog {
 
 impl FaultyStore {
     fn take_delayed(&self) -> Option<(String, FinishedStep)> {
-        self.delayed.lock().unwrap().take()
+        self.delayed.lock().take()
     }
 }
 
@@ -87,7 +85,7 @@ impl LogInterceptor for FaultyStore {
         Box::pin(async move {
             let is_known = outcome.state == StepState::Done;
             if is_known && self.fault == Fault::FinishIsDelayed {
-                *self.delayed.lock().unwrap() = Some((step.to_owned(), outcome.clone()));
+                *self.delayed.lock() = Some((step.to_owned(), outcome.clone()));
                 return std::future::pending().await;
             }
             if let Some((step, outcome)) = self.take_delayed() {

@@ -241,7 +241,7 @@ async fn the_approver_sees_where_the_data_may_come_from() {
     let fixture = Fixture::new(obedient_model(Way::ErrorText, ENCODINGS[0].1), &Way::ErrorText.tools());
     let watcher = RecordingWatcher::with_decisions([ApprovalDecision::Deny]);
     fixture.agent.ask(request("My mail?"), &watcher, &CancelToken::new()).await.unwrap();
-    let question = watcher.requests.lock().unwrap()[0].clone();
+    let question = watcher.requests.lock()[0].clone();
     assert_eq!((question.tool.as_str(), question.effects.as_str()), ("search_web", "read-only, open world"));
     assert!(question.arguments.contains(CANARY), "{question:?}");
     let note = "the arguments may contain non-public data (mail) and may leave this machine";

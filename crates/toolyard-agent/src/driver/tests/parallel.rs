@@ -39,11 +39,11 @@ async fn three_steps_and_a_join_in_real_time() {
 
 /// Records when steps started and ended.
 #[derive(Debug, Default)]
-struct Stopwatch(std::sync::Mutex<Vec<std::time::Instant>>);
+struct Stopwatch(parking_lot::Mutex<Vec<std::time::Instant>>);
 
 impl Stopwatch {
     fn between_first_and_last_step(&self) -> Duration {
-        let times = self.0.lock().unwrap();
+        let times = self.0.lock();
         *times.last().unwrap() - *times.first().unwrap()
     }
 }
@@ -52,7 +52,7 @@ impl crate::RunWatcher for Stopwatch {
     fn on_update(&self, update: &crate::RunUpdate) {
         use crate::{RunEvent as E, RunUpdate as U};
         if let U::Event { event: E::StepStarted { .. } | E::StepEnded { .. }, .. } = update {
-            self.0.lock().unwrap().push(std::time::Instant::now());
+            self.0.lock().push(std::time::Instant::now());
         }
     }
 

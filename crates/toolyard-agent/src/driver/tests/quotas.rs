@@ -1,9 +1,7 @@
 //! A runaway agent stops at its quota and says so. All that its model does is counted, and an outage of the store ends no run.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::{StreamExt as _, stream};
 use serde_json::json;
@@ -95,7 +93,7 @@ struct RecordingQuota {
 
 impl RecordingQuota {
     fn charges(&self) -> Vec<ModelUse> {
-        self.charges.lock().unwrap().clone()
+        self.charges.lock().clone()
     }
 }
 
@@ -123,7 +121,7 @@ impl CallQuota for RecordingQuota {
 
     fn charge_model_use<'a>(&'a self, subject: QuotaSubject<'_>, used: ModelUse) -> BoxFuture<'a, ()> {
         assert_eq!(subject.agent, Some("assistant"));
-        self.charges.lock().unwrap().push(used);
+        self.charges.lock().push(used);
         // The store takes for ever.
         Box::pin(tokio::time::sleep(Duration::from_millis(10)))
     }

@@ -1,9 +1,7 @@
 //! Runs that end early: cancelled, released, timed out, or dropped.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::stream;
 use serde_json::json;
@@ -153,7 +151,7 @@ impl Model for SlowModel {
                 return Ok(ModelEvent::Text(self.plan.clone()));
             }
             tokio::time::sleep(Duration::from_millis(5_100)).await;
-            *self.replied_at.lock().unwrap() = Some(Instant::now());
+            *self.replied_at.lock() = Some(Instant::now());
             Ok(ModelEvent::Text("thought".to_owned()))
         }))
     }
@@ -195,7 +193,7 @@ async fn replies_that_arrive_before_release_are_kept() {
         };
         let (released, ()) = tokio::join!(fixture.agent.drive(&run, &NoWatcher, &stop), releasing);
         assert_eq!(released, Err(AgentError::Released(run.clone())));
-        let has_replied = replied_at.lock().unwrap().is_some();
+        let has_replied = replied_at.lock().is_some();
         let (state, _) = crate::load_run(&fixture.log, &run).await.unwrap();
         let expected = if has_replied { 2 } else { 1 };
         assert_eq!(state.usage().model_calls, expected, "{milliseconds}");

@@ -78,7 +78,6 @@ async fn a_question_without_tools_needs_one_model_request() {
     let is_streamed = watcher
         .updates
         .lock()
-        .unwrap()
         .iter()
         .any(|update| matches!(update, RunUpdate::AnswerDelta { text, .. } if text == "Hello!"));
     assert!(is_streamed, "the answer is streamed");
@@ -88,7 +87,7 @@ async fn a_question_without_tools_needs_one_model_request() {
 
 /// The streamed text, with `|` where it was discarded.
 fn streamed(watcher: &RecordingWatcher) -> String {
-    let updates = watcher.updates.lock().unwrap();
+    let updates = watcher.updates.lock();
     let streamed_text = |update: &RunUpdate| match update {
         RunUpdate::AnswerDelta { text, .. } => Some(text.clone()),
         RunUpdate::AnswerDiscarded => Some("|".to_owned()),
@@ -112,7 +111,7 @@ async fn immediate_answers_are_streamed_and_text_before_a_call_is_discarded() {
         RunUpdate::AnswerDelta { text, tentative: false } => Some(text.clone()),
         _ => None,
     };
-    let certain: String = watcher.updates.lock().unwrap().iter().filter_map(certain).collect();
+    let certain: String = watcher.updates.lock().iter().filter_map(certain).collect();
     assert_eq!(certain, "It is 7.", "text before calls is tentative");
 
     let fixture = Fixture::new(replying([json!({"answer": "Hello!"}).to_string()]), &[]);
@@ -357,7 +356,7 @@ async fn answers_without_a_model_are_in_the_language_of_the_question() {
 
 /// The streamed answer, and how often it was discarded.
 fn streamed_answer(watcher: &RecordingWatcher) -> (String, usize) {
-    let updates = watcher.updates.lock().unwrap();
+    let updates = watcher.updates.lock();
     updates.iter().fold((String::new(), 0), |(text, times), update| match update {
         RunUpdate::AnswerDelta { text: more, .. } => (text + more, times),
         RunUpdate::AnswerDiscarded => (String::new(), times + 1),
@@ -534,7 +533,7 @@ async fn the_watcher_sees_progress_of_tools() {
     let watcher = RecordingWatcher::default();
     fixture.agent.ask(request("?"), &watcher, &CancelToken::new()).await.unwrap();
     let expected = RunUpdate::StepProgress { step: "a".to_owned(), message: "half way".to_owned() };
-    assert!(watcher.updates.lock().unwrap().contains(&expected));
+    assert!(watcher.updates.lock().contains(&expected));
 }
 
 #[tokio::test(start_paused = true)]

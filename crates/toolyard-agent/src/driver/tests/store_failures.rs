@@ -70,7 +70,7 @@ async fn a_failed_approval_request_is_retried_and_stored_once() {
     let watcher = RecordingWatcher::with_decisions([ApprovalDecision::Allow]);
     let (run, end) = fixture.agent.ask(request("?"), &watcher, &CancelToken::new()).await.unwrap();
     assert!(matches!(end, RunEnd::Answered { .. }), "{end:?}");
-    assert_eq!(watcher.requests.lock().unwrap().len(), 1);
+    assert_eq!(watcher.requests.lock().len(), 1);
     assert_eq!(fixture.log.approvals_of_run(&run).await.unwrap().len(), 1);
 }
 

@@ -20,7 +20,7 @@ fn endless() -> (TestCluster, oneshot::Receiver<()>, oneshot::Receiver<Instant>)
     let (dropped_sender, dropped) = oneshot::channel();
     let senders = Mutex::new(Some((called_sender, DropSignal(Some(dropped_sender)))));
     let cluster = TestCluster::new(move |_, _| {
-        let (called, signal) = senders.lock().unwrap().take().unwrap();
+        let (called, signal) = senders.lock().take().unwrap();
         async move {
             let _signal = signal;
             called.send(()).unwrap();

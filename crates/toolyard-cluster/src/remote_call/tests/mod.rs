@@ -5,10 +5,8 @@ mod failures;
 mod hostile;
 mod round_trip;
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use tokio::time::Instant;
@@ -141,11 +139,11 @@ impl Default for TestCaller {
 
 impl TestCaller {
     fn tell(&self, text: String) {
-        self.told.lock().unwrap().push(text);
+        self.told.lock().push(text);
     }
 
     fn told(&self) -> Vec<String> {
-        self.told.lock().unwrap().clone()
+        self.told.lock().clone()
     }
 }
 

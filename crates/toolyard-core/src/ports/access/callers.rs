@@ -1,10 +1,7 @@
 //! [`CallerStore`]: callers with API keys, in a store that all gateways share.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use parking_lot::{Mutex, MutexGuard};
+use std::{collections::BTreeMap, fmt};
 
 use crate::{BoxFuture, StorageError, unix_millis};
 
@@ -83,7 +80,7 @@ pub struct MemoryCallerStore(Mutex<BTreeMap<String, StoredCaller>>);
 
 impl MemoryCallerStore {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, StoredCaller>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn change(&self, name: &str, change: impl FnOnce(&mut StoredCaller)) -> bool {

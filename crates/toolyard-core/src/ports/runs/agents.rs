@@ -1,9 +1,7 @@
 //! Agents that are added, changed and removed while processes run, in a store that they share.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +61,7 @@ pub struct MemoryAgentDefinitions(Mutex<BTreeMap<String, StoredAgent>>);
 
 impl MemoryAgentDefinitions {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, StoredAgent>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Stores a configuration, if there is an agent of this name or there is none, as expected.

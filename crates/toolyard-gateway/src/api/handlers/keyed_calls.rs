@@ -4,12 +4,8 @@
 //! Unlike a run, a call is in no log from which its result could be read again, so keys and answers are in memory only: another
 //! process, or this one after a restart, does not know them.
 
-use std::{
-    collections::VecDeque,
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use parking_lot::{Mutex, MutexGuard};
+use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
@@ -138,7 +134,7 @@ impl KeyedCalls {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<KeyedCall>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.lock()
     }
 }
 

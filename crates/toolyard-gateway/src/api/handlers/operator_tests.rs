@@ -1,6 +1,7 @@
 //! What only the operator may do: no token and no header is enough.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
 use http::{Method, Request};
@@ -32,7 +33,7 @@ impl SettingsProvider for FakeSettings {
         by: &'a str,
     ) -> BoxFuture<'a, Result<ImportReport, AdminError>> {
         let imported = names.iter().map(|name| format!("{name} by {by}"));
-        self.0.lock().unwrap().extend(imported);
+        self.0.lock().extend(imported);
         Box::pin(async { Ok(ImportReport { written: true, ..ImportReport::default() }) })
     }
 
@@ -61,7 +62,7 @@ impl SettingsProvider for FakeSettings {
 
 impl FakeSettings {
     fn note(&self, text: String) -> BoxFuture<'static, Result<(), AdminError>> {
-        self.0.lock().unwrap().push(text);
+        self.0.lock().push(text);
         Box::pin(async { Ok(()) })
     }
 }
@@ -105,11 +106,11 @@ async fn only_the_operator_imports_servers() {
         let (status, error) = send(&api, method, "/api/v1/import", body, false).await;
         assert_eq!((status, error["error"]["code"].as_str()), (403, Some("operator_only")), "{error}");
     }
-    assert!(settings.0.lock().unwrap().is_empty());
+    assert!(settings.0.lock().is_empty());
     assert_eq!(send(&api, Method::GET, "/api/v1/import", json!(null), true).await.0, 200);
     let (status, report) = send(&api, Method::POST, "/api/v1/import", import, true).await;
     assert_eq!((status, &report["written"]), (200, &json!(true)), "{report}");
-    assert_eq!(*settings.0.lock().unwrap(), ["files by operator"]);
+    assert_eq!(*settings.0.lock(), ["files by operator"]);
     let empty = send(&api, Method::POST, "/api/v1/import", json!({"servers": []}), true).await;
     assert_eq!(empty.0, 400);
     let many = send(&api, Method::POST, "/api/v1/import", json!({"servers": vec!["x"; 501]}), true).await;
@@ -142,12 +143,12 @@ async fn only_the_operator_manages_servers() {
             "{path}: {error}"
         );
     }
-    assert!(settings.0.lock().unwrap().is_empty());
+    assert!(settings.0.lock().is_empty());
     for (method, path, body, expected) in requests {
         let path = format!("/api/v1/servers{path}");
         assert_eq!(send(&api, method, &path, body, true).await.0, expected, "{path}");
     }
-    assert_eq!(*settings.0.lock().unwrap(), ["files added by operator"]);
+    assert_eq!(*settings.0.lock(), ["files added by operator"]);
 }
 
 #[tokio::test]

@@ -1,9 +1,7 @@
 //! Calls of tools over HTTP: results, truncation, refusals, failures, and the profile of the main endpoint.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, Method};
 use serde_json::json;
@@ -63,7 +61,7 @@ struct AuditLog(Mutex<Vec<AuditRecord>>);
 
 impl Audit for AuditLog {
     fn record(&self, record: AuditRecord) {
-        self.0.lock().unwrap().push(record);
+        self.0.lock().push(record);
     }
 }
 
@@ -139,7 +137,7 @@ async fn a_result_has_text_structure_source_and_an_audit_record() {
     assert_eq!(result["source"], "two", "the exposed name: {result}");
     let (_, result) = call(&api, "dotted.name", r#"{"source": "one"}"#).await;
     assert_eq!(result["source"], "one", "{result}");
-    let records = audit.0.lock().unwrap();
+    let records = audit.0.lock();
     assert_eq!(records.len(), 4);
     assert!(records.iter().all(|record| record.caller == "http" && record.outcome == "ok"), "{records:?}");
 }
@@ -185,7 +183,7 @@ async fn calls_without_a_result_have_a_typed_error() {
     assert_eq!(unknown["error"]["hint"], "did you mean `echo`?", "{unknown}");
     let (_, ambiguous) = call(&api, "shared", "{}").await;
     assert_eq!(ambiguous["error"]["hint"], "call one of `one.shared`, `two.shared`", "{ambiguous}");
-    let outcomes: Vec<String> = audit.0.lock().unwrap().iter().map(|record| record.outcome.clone()).collect();
+    let outcomes: Vec<String> = audit.0.lock().iter().map(|record| record.outcome.clone()).collect();
     assert!(outcomes.contains(&"refused".to_owned()), "refused calls are recorded: {outcomes:?}");
 }
 
@@ -204,7 +202,7 @@ async fn call_with_key(api: &HttpApi, key: &str, tool: &str, body: &str) -> (u16
 #[tokio::test]
 async fn a_call_with_a_key_is_made_once() {
     let (api, _, audit) = api(Profile::default());
-    let calls = || audit.0.lock().unwrap().len();
+    let calls = || audit.0.lock().len();
     let body = r#"{"arguments": {"count": 7}}"#;
     let first = call_with_key(&api, "k", "echo", body).await;
     assert_eq!(first.0, 200, "{first:?}");
@@ -234,15 +232,15 @@ async fn a_call_with_an_unknown_outcome_is_not_made_again() {
     assert_eq!((first.0, &first.1["error"]["code"]), (502, &json!("outcome_unknown")), "{first:?}");
     assert_eq!(repeated.status, 409, "the call is running");
     assert!(repeated.headers.iter().any(|(name, value)| name == "x-should-retry" && value == "true"));
-    let calls = audit.0.lock().unwrap().len();
+    let calls = audit.0.lock().len();
     assert_eq!(call_with_key(&api, "k", "slow", "{}").await, first);
     // A client that disconnects cancels its call.
     let disconnected = tokio::time::timeout(Duration::from_secs(1), call_with_key(&api, "d", "slow", "{}"));
     assert!(disconnected.await.is_err());
-    let cancelled = audit.0.lock().unwrap().len();
+    let cancelled = audit.0.lock().len();
     let (status, repeated) = call_with_key(&api, "d", "slow", "{}").await;
     assert_eq!((status, &repeated["error"]["code"]), (502, &json!("outcome_unknown")), "{repeated}");
-    assert_eq!(audit.0.lock().unwrap().len(), cancelled);
+    assert_eq!(audit.0.lock().len(), cancelled);
     assert_eq!(calls, 1);
 }
 
@@ -277,9 +275,9 @@ async fn a_call_that_was_not_made_is_made_when_it_is_repeated() {
     main_tools.set_profile(Profile { tools: vec!["long".into()], ..Profile::default() });
     let (status, result) = call_with_key(&api, "k", "long", "{}").await;
     assert_eq!(status, 200, "{result}");
-    let calls = audit.0.lock().unwrap().len();
+    let calls = audit.0.lock().len();
     assert_eq!(call_with_key(&api, "k", "long", "{}").await, (status, result));
-    assert_eq!(audit.0.lock().unwrap().len(), calls);
+    assert_eq!(audit.0.lock().len(), calls);
 }
 
 #[tokio::test]
@@ -293,7 +291,7 @@ async fn a_stored_answer_is_given_although_the_tool_is_no_longer_offered() {
         first,
         "an error would mean that nothing was called"
     );
-    assert_eq!(audit.0.lock().unwrap().len(), 1);
+    assert_eq!(audit.0.lock().len(), 1);
     assert_eq!(call_with_key(&api, "other", "echo", "{}").await.0, 404);
 }
 

@@ -1,9 +1,7 @@
 //! A gateway's pages, an upstream server that is its own authorization server, and people with browsers.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-};
+use parking_lot::Mutex;
+use std::{collections::BTreeMap, sync::Arc};
 
 use axum::body::{Body, to_bytes};
 use http::{Request, StatusCode, header};
@@ -191,7 +189,7 @@ impl TestBrowser<'_> {
 
     async fn send(&self, mut request: Request<Body>) -> PageResponse {
         let cookies: Vec<String> =
-            self.cookies.lock().unwrap().iter().map(|(name, value)| format!("{name}={value}")).collect();
+            self.cookies.lock().iter().map(|(name, value)| format!("{name}={value}")).collect();
         if !cookies.is_empty() {
             request.headers_mut().insert(header::COOKIE, cookies.join("; ").parse().unwrap());
         }
@@ -205,7 +203,7 @@ impl TestBrowser<'_> {
             }
             let (name, value) = pair.split_once('=').unwrap();
             assert!(name.starts_with("__Host-"));
-            self.cookies.lock().unwrap().insert(name.to_owned(), value.to_owned());
+            self.cookies.lock().insert(name.to_owned(), value.to_owned());
         }
         let text = String::from_utf8(to_bytes(body, 1 << 20).await.unwrap().to_vec()).unwrap();
         PageResponse { status: parts.status, headers: parts.headers, text }

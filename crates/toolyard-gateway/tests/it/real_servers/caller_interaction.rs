@@ -185,7 +185,7 @@ async fn simultaneous_input_requests_are_sent_together_or_returned_to_the_caller
         let caller = TestCaller::with_session(1).shared();
         let text = server.call("find", json!({}), &caller).await.unwrap().to_text();
         assert_eq!(text, "Ada is in London");
-        assert_eq!(caller.requests.lock().unwrap().iter().map(Vec::len).collect::<Vec<_>>(), [2]);
+        assert_eq!(caller.requests.lock().iter().map(Vec::len).collect::<Vec<_>>(), [2]);
 
         let first = TestCaller::with_session(1).accepting_input_required(None).shared();
         let output = server.call("find", json!({}), &first).await.unwrap();
@@ -225,7 +225,7 @@ async fn log_messages_of_a_call_reach_its_caller() {
             let server = ConnectedServer::open(case, None).await;
             let caller = TestCaller::with_session(1).shared();
             server.call("say", json!({"words": "mind the gap"}), &caller).await.unwrap();
-            let logged = caller.logged.lock().unwrap().clone();
+            let logged = caller.logged.lock().clone();
             assert_eq!(logged.len(), 1, "{case:?} {logged:?}");
             assert_eq!(
                 (&logged[0]["level"], &logged[0]["data"]),
@@ -238,7 +238,7 @@ async fn log_messages_of_a_call_reach_its_caller() {
     let caller = TestCaller::with_session(1).shared();
     server.call("toggle-simulated-logging", json!({}), &caller).await.unwrap();
     server.call(LONG_RUNNING_TOOL, json!({"duration": 6, "steps": 1}), &caller).await.unwrap();
-    assert!(!caller.logged.lock().unwrap().is_empty());
+    assert!(!caller.logged.lock().is_empty());
     server.0.manager.close().await;
 }
 

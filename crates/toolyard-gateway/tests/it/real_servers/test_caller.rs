@@ -1,10 +1,7 @@
 //! [`TestCaller`]: records progress and log messages, and answers input requests.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use toolyard_core::{
@@ -78,7 +75,7 @@ impl TestCaller {
     /// The methods of its input requests except `roots/list`, which the official server sends soon after the handshake,
     /// whichever call is in flight.
     pub(crate) fn methods(&self) -> Vec<String> {
-        let requests = self.requests.lock().unwrap();
+        let requests = self.requests.lock();
         let methods = requests
             .iter()
             .flatten()
@@ -87,7 +84,7 @@ impl TestCaller {
     }
 
     pub(crate) fn progress_values(&self) -> Vec<f64> {
-        self.progress.lock().unwrap().iter().map(|progress| progress.progress).collect()
+        self.progress.lock().iter().map(|progress| progress.progress).collect()
     }
 }
 
@@ -105,11 +102,11 @@ impl Caller for TestCaller {
     }
 
     fn progress(&self, progress: &CallProgress) {
-        self.progress.lock().unwrap().push(progress.clone());
+        self.progress.lock().push(progress.clone());
     }
 
     fn log(&self, message: &RawJson) {
-        self.logged.lock().unwrap().push(message.to_value());
+        self.logged.lock().push(message.to_value());
     }
 
     fn log_level(&self) -> Option<&str> {
@@ -128,7 +125,7 @@ impl Caller for TestCaller {
         &'a self,
         requests: &'a [CallInputRequest],
     ) -> BoxFuture<'a, Result<Vec<RawJson>, CallInputError>> {
-        self.requests.lock().unwrap().push(requests.to_vec());
+        self.requests.lock().push(requests.to_vec());
         Box::pin(async move {
             tokio::time::sleep(self.response_delay).await;
             Ok(requests.iter().map(|request| response_to(request).into()).collect())

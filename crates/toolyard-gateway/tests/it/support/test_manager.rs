@@ -1,10 +1,11 @@
 //! [`TestManager`]: a manager of servers, with their tools.
 
+use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
     ffi::OsString,
     path::Path,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -35,17 +36,17 @@ struct RegisteredTools(Mutex<BTreeMap<SourceId, Vec<Arc<dyn Tool>>>>);
 
 impl RegisteredTools {
     fn all(&self) -> Vec<Arc<dyn Tool>> {
-        self.0.lock().unwrap().values().flatten().cloned().collect()
+        self.0.lock().values().flatten().cloned().collect()
     }
 }
 
 impl ToolRegistrar for RegisteredTools {
     fn replace(&self, source: SourceInfo, tools: Vec<Arc<dyn Tool>>) {
-        self.0.lock().unwrap().insert(source.id, tools);
+        self.0.lock().insert(source.id, tools);
     }
 
     fn remove(&self, source: &SourceId) {
-        self.0.lock().unwrap().remove(source);
+        self.0.lock().remove(source);
     }
 }
 

@@ -1,8 +1,9 @@
 //! Tools that follow a script and record their calls.
 
+use parking_lot::Mutex;
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -45,7 +46,7 @@ pub(crate) struct CallLog {
 
 impl CallLog {
     pub(crate) fn calls(&self) -> Vec<String> {
-        self.calls.lock().unwrap().clone()
+        self.calls.lock().clone()
     }
 
     pub(crate) fn still_running(&self) -> usize {
@@ -90,7 +91,7 @@ impl Tool for ScriptedTool {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         assert!(!matches!(self.behavior, Behavior::PanicBeforeFuture), "as scripted");
         Box::pin(async move {
-            self.call_log.calls.lock().unwrap().push(self.source.clone());
+            self.call_log.calls.lock().push(self.source.clone());
             let running = self.call_log.running.fetch_add(1, Ordering::SeqCst) + 1;
             self.call_log.max_running.fetch_max(running, Ordering::SeqCst);
             let mut running = RunningCall { call_log: &self.call_log, finished: false };

@@ -57,7 +57,7 @@ pub(crate) enum Outcome {
 pub(crate) struct Simulation {
     pub(crate) world: Arc<World>,
     hub: ToolHub,
-    routing: std::sync::Mutex<(RoutingModel, RetryPolicy)>,
+    routing: parking_lot::Mutex<(RoutingModel, RetryPolicy)>,
     /// Whether the log has the decisions of the hub.
     explains: bool,
 }
@@ -70,7 +70,7 @@ impl Simulation {
             breaker: plan.breaker,
             ..HubConfig::default()
         };
-        let routing = std::sync::Mutex::new((RoutingModel::new(&plan), plan.retry));
+        let routing = parking_lot::Mutex::new((RoutingModel::new(&plan), plan.retry));
         Self { hub: ToolHub::new(config), world: Arc::new(World::new(plan)), routing, explains }
     }
 
@@ -86,7 +86,7 @@ impl Simulation {
     fn make_change(&self, change: &Change) {
         let (world, plan) = (&self.world, &self.world.plan);
         let id = |source: &usize| SourceId::from(plan.sources[*source].id.as_str());
-        let mut routing = self.routing.lock().unwrap();
+        let mut routing = self.routing.lock();
         match change {
             Change::Register(source, definition) => {
                 let version = routing.0.register(*source, definition.clone());
@@ -134,7 +134,7 @@ impl Simulation {
         let mut options = options(&plan).with_pending_effect(Arc::clone(&pending_effect));
         options.decision_log.clone_from(&decisions);
         let (route, retry) = {
-            let routing = self.routing.lock().unwrap();
+            let routing = self.routing.lock();
             (routing.0.route(&plan.tool, plan.source), routing.1)
         };
         let expectations = self.expectations(&plan.tool, &route);

@@ -1,12 +1,7 @@
 //! Simulated sources: tools that behave by the plan and record in a ledger what they receive.
 
-use std::{
-    collections::BTreeMap,
-    future::pending,
-    panic::resume_unwind,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use parking_lot::{Mutex, MutexGuard};
+use std::{collections::BTreeMap, future::pending, panic::resume_unwind, sync::Arc, time::Duration};
 
 use fastrand::Rng;
 use tokio::time::{Instant, sleep};
@@ -81,7 +76,7 @@ impl World {
     }
 
     fn state(&self) -> MutexGuard<'_, WorldState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub(crate) fn now(&self) -> u64 {

@@ -1,8 +1,9 @@
 //! All private instances of a manager's servers: starts and stops what the pool decides.
 
+use parking_lot::Mutex;
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
@@ -19,7 +20,6 @@ use super::pool::{Admission, InstanceId, InstanceKey, InstancePool, IsolationLim
 use crate::{
     lifecycle::{connect_error::ConnectError, server::ManagedServer},
     session::handle::Session,
-    sync::lock,
 };
 
 /// Idle instances are looked for at least this often, because the limit may change.
@@ -62,7 +62,7 @@ struct Waiter {
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        let mut state = lock(&self.instances.0);
+        let mut state = self.instances.0.lock();
         state.pool.stop_waiting(self.id);
         state.waiting.remove(&self.id);
     }
@@ -85,7 +85,7 @@ struct InstanceUse {
 impl Drop for InstanceUse {
     fn drop(&mut self) {
         let Some(instances) = &self.instances else { return };
-        let mut state = lock(&instances.0);
+        let mut state = instances.0.lock();
         if state.pool.release(self.id, Instant::now()) {
             instances.serve_waiting(&mut state);
         }
@@ -97,7 +97,7 @@ impl InstanceLease {
         Self { server: Arc::clone(server), in_use: None }
     }
 
-    /// Ends the use under the lock, which dropping the lease would need.
+    /// Ends the use under the which dropping the lease would need.
     fn end(mut self, state: &mut InstancesState) {
         if let Some(mut in_use) = self.in_use.take() {
             in_use.instances = None;
@@ -108,7 +108,7 @@ impl InstanceLease {
 
 impl PrivateInstances {
     pub(in crate::lifecycle) fn set_limits(self: &Arc<Self>, limits: IsolationLimits) {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         state.pool.set_limits(limits);
         self.serve_waiting(&mut state);
     }
@@ -122,7 +122,7 @@ impl PrivateInstances {
         deadline: Instant,
     ) -> Result<InstanceLease, ConnectError> {
         let (receiver, limit, _waiter) = {
-            let mut state = lock(&self.0);
+            let mut state = self.0.lock();
             state.runtime.get_or_insert_with(Handle::current);
             let mut admission = state.pool.admit(key, Instant::now());
             if matches!(admission, Admission::Displaced(_)) && !shared.loses_state() {
@@ -218,7 +218,7 @@ impl PrivateInstances {
         state.spawn(async move {
             tracing::info!(server = %server.config.id, reason, "private instance stopped");
             server.end().await;
-            let mut state = lock(&instances.0);
+            let mut state = instances.0.lock();
             state.pool.finish_stop(id);
             if let Some(instance) = state.servers.remove(&id) {
                 instance.ended.send_replace(true);
@@ -242,7 +242,7 @@ impl PrivateInstances {
 
     /// Stops the instances that are idle for too long. Returns when to look again.
     fn stop_idle(self: &Arc<Self>) -> Option<Instant> {
-        let (mut state, now) = (lock(&self.0), Instant::now());
+        let (mut state, now) = (self.0.lock(), Instant::now());
         for id in state.pool.stop_idle(now) {
             self.spawn_stop(&state, id, "idle");
         }
@@ -254,7 +254,7 @@ impl PrivateInstances {
 
     /// Stops the instances of a server that no call uses, after its retirement.
     pub(super) fn stop_unused(self: &Arc<Self>, server: u64) {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         for id in state.pool.stop_unused(server) {
             self.spawn_stop(&state, id, "its server was removed");
         }
@@ -264,7 +264,7 @@ impl PrivateInstances {
     /// Stops the instances of one caller of a server and waits until they have ended.
     pub(super) async fn stop_owner(self: &Arc<Self>, server: u64, owner: &ContentHash) {
         let ended: Vec<_> = {
-            let mut state = lock(&self.0);
+            let mut state = self.0.lock();
             let stopped = state.pool.stop_owner(server, owner);
             for id in &stopped {
                 self.spawn_stop(&state, *id, "another process of the cluster has the session");
@@ -282,7 +282,7 @@ impl PrivateInstances {
     /// Stops all instances of a server and waits until they have ended.
     pub(super) async fn stop_server(self: &Arc<Self>, server: u64) {
         let ended: Vec<_> = {
-            let mut state = lock(&self.0);
+            let mut state = self.0.lock();
             for id in state.pool.stop_server(server) {
                 self.spawn_stop(&state, id, "its server was stopped");
             }
@@ -299,21 +299,21 @@ impl PrivateInstances {
     }
 
     pub(super) fn active_count(&self, server: u64) -> usize {
-        lock(&self.0).pool.active_count(server)
+        self.0.lock().pool.active_count(server)
     }
 
     pub(super) fn has_calls(&self, server: u64) -> bool {
-        lock(&self.0).pool.has_calls(server)
+        self.0.lock().pool.has_calls(server)
     }
 
     /// The number of active instances, and of those that were stopped to make room since the start.
     pub(in crate::lifecycle) fn counts(&self) -> (usize, u64) {
-        lock(&self.0).pool.counts()
+        self.0.lock().pool.counts()
     }
 
     /// The live sessions of all private instances.
     pub(in crate::lifecycle) fn live_sessions(&self) -> Vec<Arc<Session>> {
-        lock(&self.0).servers.values().filter_map(|instance| instance.server.live_session()).collect()
+        self.0.lock().servers.values().filter_map(|instance| instance.server.live_session()).collect()
     }
 }
 

@@ -1,9 +1,10 @@
 //! What differs between the shared instance of a server and a private one.
 
+use parking_lot::Mutex;
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU32, AtomicU64, Ordering},
     },
 };
@@ -23,7 +24,6 @@ use crate::{
     },
     pinning::ToolApprovals,
     session::handle::Session,
-    sync::lock,
     transport::stdio::running_processes::RunningProcesses,
 };
 
@@ -61,7 +61,7 @@ impl ManagedServer {
         // The pool decides when it is idle, and a process behind a URL belongs to the shared instance.
         (config.idle_stop, config.program) = (None, None);
         let revision_family = shared.revision_family();
-        let back_channel = lock(&shared.state).back_channel;
+        let back_channel = shared.state.lock().back_channel;
         let state = ManagedState {
             lifecycle: Lifecycle::new(config.enabled, true, Instant::now()),
             closing: predecessors,
@@ -147,7 +147,7 @@ impl ManagedServer {
 
     /// Stops a private instance for ever; its place goes to others when all its processes have ended.
     pub(super) async fn end(self: &Arc<Self>) {
-        lock(&self.state).lifecycle.retire();
+        self.state.lock().lifecycle.retire();
         self.stop().await;
         // A start that was cancelled leaves its process behind, which shuts down in the background.
         self.processes.wait_until_none().await;

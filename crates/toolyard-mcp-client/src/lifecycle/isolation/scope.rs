@@ -10,7 +10,6 @@ use crate::{
     config::{HttpKind, IsolationSetting, TransportConfig},
     lifecycle::{connect_error::ConnectError, server::ManagedServer},
     session::handle::Session,
-    sync::lock,
 };
 
 impl ManagedServer {
@@ -95,11 +94,11 @@ impl ManagedServer {
             IsolationSetting::Shared | IsolationSetting::Caller => None,
             IsolationSetting::Session => caller.and_then(|caller| session_of(&**caller)),
         };
-        lock(&self.state).lifecycle.check_usable()?;
+        self.state.lock().lifecycle.check_usable()?;
         let key = InstanceKey { server: *number, owner: *identity.owner(), session };
         let lease = private.lease(&key, self, identity, deadline).await?;
         // The configuration may have changed since.
-        let usable = lock(&self.state).lifecycle.check_usable();
+        let usable = self.state.lock().lifecycle.check_usable();
         if let Err(error) = usable {
             drop(lease);
             // Calls of others end as the retirement allows them to.

@@ -1,9 +1,7 @@
 //! Flows with malicious servers, responses and files.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use tokio::sync::Notify;
@@ -34,7 +32,7 @@ async fn logins_are_limited_for_a_server_that_refuses_every_token() {
     for _ in 0..12 {
         errors.push(client.error("tools/list").await.to_string());
     }
-    assert_eq!(user.opened_urls.lock().unwrap().len(), 3);
+    assert_eq!(user.opened_urls.lock().len(), 3);
     assert!(errors.last().unwrap().contains("failed 3 times"), "{errors:?}");
     assert!(env.request_counts()[2] <= 5, "{:?}", env.request_counts());
 }
@@ -105,7 +103,7 @@ async fn refused_login(change: impl FnOnce(&mut ServerBehavior)) -> OAuthError {
     let user = Arc::new(TestUser::default());
     let authorizer = env.authorizer().with_browser(Arc::<TestUser>::clone(&user));
     let error = authorizer.login(&[]).await.unwrap_err();
-    assert!(user.opened_urls.lock().unwrap().is_empty(), "{error}");
+    assert!(user.opened_urls.lock().is_empty(), "{error}");
     assert_eq!(env.request_counts(), [0, 0, 0], "{error}");
     error
 }
@@ -227,16 +225,16 @@ impl tracing::Subscriber for LogCapture {
     }
 
     fn new_span(&self, span: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        span.record(&mut FieldWriter(&mut self.0.lock().unwrap()));
+        span.record(&mut FieldWriter(&mut self.0.lock()));
         tracing::span::Id::from_u64(1)
     }
 
     fn record(&self, _: &tracing::span::Id, values: &tracing::span::Record<'_>) {
-        values.record(&mut FieldWriter(&mut self.0.lock().unwrap()));
+        values.record(&mut FieldWriter(&mut self.0.lock()));
     }
 
     fn event(&self, event: &tracing::Event<'_>) {
-        event.record(&mut FieldWriter(&mut self.0.lock().unwrap()));
+        event.record(&mut FieldWriter(&mut self.0.lock()));
     }
 
     fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
@@ -279,7 +277,7 @@ async fn no_secret_appears_in_logs_or_errors() {
     secrets.extend(
         env.requests_of("token").iter().filter_map(|parameters| parameters.get("code_verifier").cloned()),
     );
-    let text = format!("{} {error} {malformed} {authorizer:?}", log.0.lock().unwrap());
+    let text = format!("{} {error} {malformed} {authorizer:?}", log.0.lock());
     assert!(text.contains("requesting a login"), "the log was captured");
     for secret in secrets {
         // Repeated parameters of earlier requests are truncated, those of the current request redacted.
@@ -300,7 +298,7 @@ async fn only_the_configured_issuer_is_accepted() {
     let authorizer = OAuthAuthorizer::new(server.clone(), TokenStore::in_memory()).unwrap();
     let error = authorizer.with_browser(Arc::<TestUser>::clone(&user)).login(&[]).await.unwrap_err();
     assert!(matches!(error, OAuthError::IssuerMismatch { .. }), "{error}");
-    assert!(user.opened_urls.lock().unwrap().is_empty());
+    assert!(user.opened_urls.lock().is_empty());
     server.issuer = Some(base_url(&env.issuer));
     let authorizer = OAuthAuthorizer::new(server, TokenStore::in_memory()).unwrap();
     authorizer.with_browser(user).login(&[]).await.unwrap();
@@ -316,7 +314,7 @@ async fn a_login_completes_after_its_caller_was_cancelled() {
     // A call ends while the user has not consented yet.
     let challenge = authorizer.handle_challenge(None, 401, None);
     assert!(tokio::time::timeout(Duration::from_millis(1500), challenge).await.is_err());
-    assert_eq!(user.opened_urls.lock().unwrap().len(), 1);
+    assert_eq!(user.opened_urls.lock().len(), 1);
     consent.notify_one();
     assert_eq!(client.result("tools/list").await, json!({"access": "granted"}));
     assert_eq!(env.request_counts(), [1, 1, 1]);

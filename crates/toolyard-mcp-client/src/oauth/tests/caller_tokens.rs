@@ -1,9 +1,7 @@
 //! Tokens on behalf of callers, with well-behaved and with malicious authorization servers.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
@@ -290,7 +288,7 @@ async fn a_server_cannot_choose_who_gets_the_tokens_of_callers() {
         let evil_behavior = Arc::new(Mutex::new(ServerBehavior::default()));
         let evil = start_issuer(&evil_behavior).await;
         if pretends {
-            let mut behavior = evil_behavior.lock().unwrap();
+            let mut behavior = evil_behavior.lock();
             behavior.metadata.insert("issuer".to_owned(), json!(base_url(&env.issuer)));
             behavior
                 .metadata
@@ -331,7 +329,7 @@ impl IdJagEnvironment {
     }
 
     fn assertion_requests(&self) -> Vec<Form> {
-        self.behavior.lock().unwrap().log.iter().map(|(_, form)| form.clone()).collect()
+        self.behavior.lock().log.iter().map(|(_, form)| form.clone()).collect()
     }
 
     async fn error(&self) -> String {
@@ -389,7 +387,7 @@ async fn a_wrong_assertion_is_not_used() {
         let id_jag = IdJagEnvironment::start().await;
         let mut body = assertion.clone();
         body.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
-        id_jag.behavior.lock().unwrap().token_response = Some((status, Vec::new(), body.to_string()));
+        id_jag.behavior.lock().token_response = Some((status, Vec::new(), body.to_string()));
         let error = id_jag.error().await;
         assert!(error.contains(expected), "{error}");
         assert_eq!(id_jag.env.requests_of("token").len(), 0, "{error}");
@@ -406,7 +404,7 @@ async fn an_authorization_server_that_refuses_or_repeats_the_assertion_is_report
         let id_jag = IdJagEnvironment::start().await;
         let assertion =
             json!({"access_token": "assertion", "token_type": "N_A", "issued_token_type": ID_JAG});
-        id_jag.behavior.lock().unwrap().token_response = Some((200, Vec::new(), assertion.to_string()));
+        id_jag.behavior.lock().token_response = Some((200, Vec::new(), assertion.to_string()));
         id_jag.env.behavior().token_response = Some((status, Vec::new(), body.to_string()));
         let error = id_jag.error().await;
         assert!(error.contains(expected), "{error}");
@@ -417,12 +415,12 @@ async fn an_authorization_server_that_refuses_or_repeats_the_assertion_is_report
 async fn metadata_of_another_issuer_get_no_token() {
     let id_jag = IdJagEnvironment::start().await;
     let other = json!("https://other.example");
-    id_jag.behavior.lock().unwrap().metadata.insert("issuer".to_owned(), other);
+    id_jag.behavior.lock().metadata.insert("issuer".to_owned(), other);
     let error = id_jag.error().await;
     assert!(error.contains("those of another issuer"), "{error}");
     let unsafe_endpoint = json!("http://id.example/token");
     let id_jag = IdJagEnvironment::start().await;
-    id_jag.behavior.lock().unwrap().metadata.insert("token_endpoint".to_owned(), unsafe_endpoint);
+    id_jag.behavior.lock().metadata.insert("token_endpoint".to_owned(), unsafe_endpoint);
     let error = id_jag.error().await;
     assert!(error.contains("plain HTTP is allowed only on loopback"), "{error}");
 }

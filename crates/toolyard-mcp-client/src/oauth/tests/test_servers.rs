@@ -1,8 +1,9 @@
 //! An authorization server, an MCP server that requires its tokens, and a user, for tests; all can misbehave.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, MutexGuard},
+    sync::Arc,
     time::Duration,
 };
 
@@ -107,19 +108,19 @@ impl TestEnvironment {
         let server = TestServer::start(move |request, mut reply| {
             let behavior = Arc::clone(&shared);
             async move {
-                let (status, headers, body) = serve_resource(&mut behavior.lock().unwrap(), &request);
+                let (status, headers, body) = serve_resource(&mut behavior.lock(), &request);
                 let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
                 reply.full(status, &headers, body).await;
                 Some(reply)
             }
         })
         .await;
-        behavior.lock().unwrap().issuer = base_url(&issuer);
+        behavior.lock().issuer = base_url(&issuer);
         Self { behavior, issuer, server }
     }
 
     pub(super) fn behavior(&self) -> MutexGuard<'_, ServerBehavior> {
-        self.behavior.lock().unwrap()
+        self.behavior.lock()
     }
 
     pub(super) fn oauth_server(&self) -> OAuthServer {
@@ -174,7 +175,7 @@ pub(super) async fn start_issuer(behavior: &Arc<Mutex<ServerBehavior>>) -> TestS
 async fn serve_authorization(behavior: &Mutex<ServerBehavior>, request: &ReceivedRequest, reply: &mut Reply) {
     let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
     let (status, headers, body) = {
-        let mut behavior = behavior.lock().unwrap();
+        let mut behavior = behavior.lock();
         match path {
             "/.well-known/oauth-authorization-server" => match &behavior.metadata_moved {
                 Some(to) => (302, vec![("Location".to_owned(), to.clone())], String::new()),
@@ -369,7 +370,7 @@ pub(super) struct TestUser {
 
 impl Browser for TestUser {
     fn open<'a>(&'a self, _: &'a str, url: &'a BrowserUrl) -> BoxFuture<'a, Result<(), BrowserError>> {
-        self.opened_urls.lock().unwrap().push(url.as_str().to_owned());
+        self.opened_urls.lock().push(url.as_str().to_owned());
         Box::pin(async move {
             let http_client =
                 reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();

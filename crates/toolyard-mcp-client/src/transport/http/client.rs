@@ -1,9 +1,7 @@
 //! One HTTP request and its response: redirects, challenges and error statuses.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{sync::Arc, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bytes::Bytes;
@@ -23,7 +21,6 @@ use url::Url;
 
 use crate::{
     sanitize::{sanitize_line, strip_html_tags},
-    sync::lock,
     transport::{
         error::TransportError,
         http::{
@@ -140,7 +137,7 @@ impl HttpClient {
                 None => None,
             };
             if let Some(header) = token.clone() {
-                *lock(&self.token) = Some(header.value.clone());
+                *self.token.lock() = Some(header.value.clone());
                 request.headers.insert(header.name, header.value);
             }
             let is_first = redirects == 0 && handled_statuses.is_empty();
@@ -223,7 +220,7 @@ impl HttpClient {
             })
             .await;
         }
-        let token = lock(&self.token).clone();
+        let token = self.token.lock().clone();
         let body = self.target.redact_secrets(token.as_ref(), String::from_utf8_lossy(&body).into_owned());
         let page = strip_html_tags(&body);
         let error = rpc_error(body, &self.limits);

@@ -1,9 +1,10 @@
 //! Connections for plain HTTP/1.1 to one server. The task that awaits a response does the I/O itself, without messages to
 //! another task.
 
+use parking_lot::Mutex;
 use std::{
     fmt, io,
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
@@ -19,7 +20,6 @@ use url::{Host, Url};
 
 use crate::{
     sanitize::sanitize_line,
-    sync::lock,
     transport::{
         error::TransportError,
         http::http1::{
@@ -133,7 +133,7 @@ impl ConnectionPool {
 
     fn take(&self) -> Option<HttpConnection> {
         let (mut draining, now) = (Vec::new(), Instant::now());
-        let mut idle = lock(&self.idle);
+        let mut idle = self.idle.lock();
         let found = loop {
             let Some(mut idle_connection) = idle.connections.pop() else { break None };
             match idle_connection.state(now) {
@@ -147,7 +147,7 @@ impl ConnectionPool {
     }
 
     fn put(self: &Arc<Self>, connection: HttpConnection, rest: Option<BodyFraming>) {
-        let mut idle = lock(&self.idle);
+        let mut idle = self.idle.lock();
         idle.connections.push(IdleConnection {
             connection: connection.shrunk(),
             rest,
@@ -164,7 +164,7 @@ async fn sweep(pool: Weak<ConnectionPool>) {
     loop {
         sleep(SWEEP_INTERVAL).await;
         let Some(pool) = pool.upgrade() else { return };
-        let mut idle = lock(&pool.idle);
+        let mut idle = pool.idle.lock();
         let now = Instant::now();
         idle.connections
             .retain_mut(|idle_connection| idle_connection.state(now) != IdleConnectionState::Unusable);
@@ -431,7 +431,7 @@ async fn connect_to_host(url: &Url) -> io::Result<TcpStream> {
 
 impl fmt::Debug for ConnectionPool {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("ConnectionPool").field("idle", &lock(&self.idle).connections.len()).finish()
+        formatter.debug_struct("ConnectionPool").field("idle", &self.idle.lock().connections.len()).finish()
     }
 }
 

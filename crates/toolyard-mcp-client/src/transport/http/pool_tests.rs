@@ -12,7 +12,7 @@ fn chunk(text: &str) -> String {
 }
 
 fn idle_connections(pool: &Arc<ConnectionPool>) -> usize {
-    lock(&pool.idle).connections.len()
+    pool.idle.lock().connections.len()
 }
 
 async fn post(pool: &Arc<ConnectionPool>, url: &str, body: &[u8]) -> Result<PooledResponse, TransportError> {
@@ -122,7 +122,7 @@ async fn idle_connections_are_closed() {
     read_body(&mut post(&pool, &server.url, b"x").await.unwrap()).await;
     assert_eq!(idle_connections(&pool), 1);
     sleep(IDLE_TIMEOUT + SWEEP_INTERVAL * 2).await;
-    assert_eq!((idle_connections(&pool), lock(&pool.idle).has_sweeper), (0, false));
+    assert_eq!((idle_connections(&pool), pool.idle.lock().has_sweeper), (0, false));
     read_body(&mut post(&pool, &server.url, b"x").await.unwrap()).await;
     assert_eq!((idle_connections(&pool), server.connections()), (1, 2));
 }
@@ -161,7 +161,7 @@ async fn long_requests_and_responses_arrive_completely() {
         assert!(read_body(&mut response).await == body, "{length} bytes");
     }
     assert_eq!(server.connections(), 1);
-    assert!(lock(&pool.idle).connections.iter().all(|idle| idle.connection.buffer.capacity() <= READ_BYTES));
+    assert!(pool.idle.lock().connections.iter().all(|idle| idle.connection.buffer.capacity() <= READ_BYTES));
 }
 
 #[tokio::test]

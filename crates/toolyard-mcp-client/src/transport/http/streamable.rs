@@ -1,9 +1,7 @@
 //! Streamable HTTP: every message is a POST, and its response is JSON or an event stream.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{sync::Arc, time::Duration};
 
 use reqwest::{
     Client, Method, StatusCode,
@@ -13,20 +11,17 @@ use tokio::{sync::oneshot, task::JoinSet};
 use toolyard_core::BoxFuture;
 use toolyard_mcp::{Message, ResponseId, WireLimits, versions::MODERN_REVISION};
 
-use crate::{
-    sync::lock,
-    transport::{
-        error::TransportError,
-        http::{
-            client::{BodyKind, HttpClient, body_kind},
-            event_stream::{EventOutcome, EventStream},
-            headers::{METHOD_HEADER, NAME_HEADER, PROTOCOL_VERSION, SESSION_ID},
-            response::HttpResponse,
-            target::HttpTarget,
-        },
-        message::{OutgoingMessage, SendOutcome, Transport},
-        requests::pending::{PendingRequests, RpcOutcome},
+use crate::transport::{
+    error::TransportError,
+    http::{
+        client::{BodyKind, HttpClient, body_kind},
+        event_stream::{EventOutcome, EventStream},
+        headers::{METHOD_HEADER, NAME_HEADER, PROTOCOL_VERSION, SESSION_ID},
+        response::HttpResponse,
+        target::HttpTarget,
     },
+    message::{OutgoingMessage, SendOutcome, Transport},
+    requests::pending::{PendingRequests, RpcOutcome},
 };
 
 const DELETE_SESSION_TIMEOUT: Duration = Duration::from_secs(1);
@@ -78,7 +73,7 @@ impl StreamableHttp {
 
     #[cfg(test)]
     fn has_session(&self) -> bool {
-        lock(&self.connection.session).id.is_some()
+        self.connection.session.lock().id.is_some()
     }
 }
 
@@ -88,7 +83,7 @@ impl Transport for StreamableHttp {
     }
 
     fn has_state(&self) -> bool {
-        lock(&self.connection.session).had_id
+        self.connection.session.lock().had_id
     }
 
     fn send(&self, message: OutgoingMessage) -> BoxFuture<'_, Result<SendOutcome, TransportError>> {
@@ -113,14 +108,14 @@ impl Transport for StreamableHttp {
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.connection.requests.close(&TransportError::Closed);
-            let mut listener = std::mem::take(&mut *lock(&self.listener));
+            let mut listener = std::mem::take(&mut *self.listener.lock());
             listener.shutdown().await;
             self.connection.delete_session().await;
         })
     }
 
     fn set_protocol_version(&self, version: Option<&str>) {
-        let mut session = lock(&self.connection.session);
+        let mut session = self.connection.session.lock();
         session.is_modern = version.is_some_and(|version| version >= MODERN_REVISION);
         session.version = version.and_then(|version| HeaderValue::from_str(version).ok());
     }
@@ -130,7 +125,7 @@ impl Transport for StreamableHttp {
             return Box::pin(std::future::ready(()));
         }
         let (opened_sender, opened) = oneshot::channel();
-        let mut listener = lock(&self.listener);
+        let mut listener = self.listener.lock();
         listener.abort_all();
         listener.spawn(Arc::clone(&self.connection).listen(opened_sender));
         // An error means that the task has ended.
@@ -140,12 +135,12 @@ impl Transport for StreamableHttp {
 
 impl HttpConnection {
     pub(super) fn is_modern(&self) -> bool {
-        lock(&self.session).is_modern
+        self.session.lock().is_modern
     }
 
     /// The headers of every request in this session.
     pub(super) fn session_headers(&self, accept: &'static str) -> HeaderMap {
-        let session = lock(&self.session).clone();
+        let session = self.session.lock().clone();
         let mut headers = HeaderMap::with_capacity(HEADER_CAPACITY);
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
         if let Some(version) = session.version {
@@ -160,7 +155,7 @@ impl HttpConnection {
     fn post_headers(&self, message: &OutgoingMessage) -> Result<HeaderMap, TransportError> {
         if message.method == "initialize" {
             // A new session must not carry the id of a previous one.
-            lock(&self.session).id = None;
+            self.session.lock().id = None;
         }
         let mut headers = self.session_headers("application/json, text/event-stream");
         self.client.target.add_caller_headers(&mut headers, message.identity.as_deref())?;
@@ -262,7 +257,7 @@ impl HttpConnection {
         if let Some(id) = &mut id {
             id.set_sensitive(true);
         }
-        let mut session = lock(&self.session);
+        let mut session = self.session.lock();
         session.had_id = id.is_some();
         session.id = id;
     }
@@ -272,7 +267,7 @@ impl HttpConnection {
         if sent_id.is_none() || !is_unknown_session(&error) {
             return error;
         }
-        let mut session = lock(&self.session);
+        let mut session = self.session.lock();
         // Another request may have started a new session meanwhile.
         if session.id.as_ref() == sent_id {
             session.id = None;
@@ -282,7 +277,7 @@ impl HttpConnection {
 
     async fn delete_session(&self) {
         let headers = self.session_headers("application/json");
-        if lock(&self.session).id.take().is_none() {
+        if self.session.lock().id.take().is_none() {
             return;
         }
         let request = self.client.call(Method::DELETE, &self.client.target.url, headers, None);

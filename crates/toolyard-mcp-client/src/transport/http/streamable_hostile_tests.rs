@@ -271,7 +271,7 @@ async fn a_large_response_is_rejected_by_its_length() {
         async move {
             reply.head(200, &[JSON, ("Content-Length", "104857600")]).await;
             reply.disconnected().await;
-            let _ = lock(&closed_sender).take().unwrap().send(());
+            let _ = closed_sender.lock().take().unwrap().send(());
             None
         }
     })

@@ -115,7 +115,7 @@ async fn notifications_are_accepted_with_202() {
 /// A legacy server that knows the session in `known` and responds to others with the status and body in `unknown`.
 async fn session_server(unknown: (u16, &'static str), known: Arc<Mutex<Option<&'static str>>>) -> TestServer {
     TestServer::start(move |request, mut reply| {
-        let known = *lock(&known);
+        let known = *known.lock();
         async move {
             if request.method == "DELETE" {
                 reply.full(200, &[], "").await;
@@ -144,7 +144,7 @@ async fn a_session_is_kept_expires_and_is_started_again() {
         client.result("initialize").await;
         client.transport.set_protocol_version(Some("2025-06-18"));
         assert_eq!(client.result("tools/list").await, json!("known"));
-        *lock(&known) = Some("second");
+        *known.lock() = Some("second");
         let error = client.error("tools/list").await;
         assert_eq!(error, TransportError::SessionExpired);
         assert!(error.had_no_effect());
@@ -340,7 +340,7 @@ struct FakeAuthorizer {
 
 impl Authorizer for FakeAuthorizer {
     fn token(&self) -> BoxFuture<'_, Option<SecretHeader>> {
-        let count = lock(&self.challenges).len();
+        let count = self.challenges.lock().len();
         Box::pin(async move { (count > 0).then(|| SecretHeader::bearer(&format!("token-{count}")))? })
     }
 
@@ -350,7 +350,7 @@ impl Authorizer for FakeAuthorizer {
         status: u16,
         text: Option<&'a str>,
     ) -> BoxFuture<'a, Result<bool, ChallengeError>> {
-        lock(&self.challenges).push((status, text.map(str::to_owned)));
+        self.challenges.lock().push((status, text.map(str::to_owned)));
         let outcome =
             if self.fails { Err(ChallengeError::Failed("nobody signed in".to_owned())) } else { Ok(true) };
         Box::pin(async move { outcome })
@@ -376,13 +376,13 @@ async fn each_kind_of_challenge_is_handled_once() {
         HttpTarget::new(&server.url, []).unwrap().with_authorizer(Arc::<FakeAuthorizer>::clone(&authorizer));
     let client = TestClient::with(target, WireLimits::default());
     assert_eq!(client.result("tools/call").await, json!("in"));
-    let challenges = lock(&authorizer.challenges).clone();
+    let challenges = authorizer.challenges.lock().clone();
     assert_eq!(challenges[0], (401, Some("Bearer resource_metadata=\"m\"".to_owned())));
     assert_eq!((challenges[1].0, challenges.len()), (403, 2));
     let bodies: Vec<_> = server.received().into_iter().map(|request| request.body).collect();
     assert!(bodies.windows(2).all(|two| two[0] == two[1]), "the same message each time");
     // From now on no token is valid: there is one retry.
-    lock(&authorizer.challenges).push((0, None));
+    authorizer.challenges.lock().push((0, None));
     let error = client.error("tools/call").await;
     assert_eq!(error.to_string(), "the server responded with HTTP status 401: … is not known");
     assert_eq!(server.received().len(), 5);

@@ -1,10 +1,11 @@
 //! A small HTTP server for tests that can misbehave in every way a real one can.
 
+use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     io,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -162,7 +163,7 @@ impl TestServer {
     }
 
     pub(crate) fn received(&self) -> Vec<ReceivedRequest> {
-        self.received.lock().unwrap().clone()
+        self.received.lock().clone()
     }
 
     pub(crate) fn connections(&self) -> usize {
@@ -173,7 +174,7 @@ impl TestServer {
 async fn serve(stream: TcpStream, handler: Arc<Handler>, received: Arc<Mutex<Vec<ReceivedRequest>>>) {
     let mut reply = Reply { stream, keeps_alive: false };
     while let Ok(request) = read_request(&mut reply.stream).await {
-        received.lock().unwrap().push(request.clone());
+        received.lock().push(request.clone());
         reply.keeps_alive = false;
         match handler(request, reply).await {
             Some(reusable) if reusable.keeps_alive => reply = reusable,

@@ -1,12 +1,13 @@
 //! Tracks in-flight requests: resets their idle timeouts on progress and finds the caller that a server message
 //! belongs to.
 
+use parking_lot::Mutex;
 use std::{
     collections::{HashMap, VecDeque},
     future::Future,
     pin::pin,
     sync::{
-        Arc, Mutex, OnceLock,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
@@ -21,7 +22,6 @@ use toolyard_mcp::Progress;
 
 use crate::{
     server_secrets::ServerSecrets,
-    sync::lock,
     transport::requests::recipient::{OriginKey, RecipientDecision, decide_recipient},
 };
 
@@ -106,13 +106,13 @@ impl InFlightRequests {
 
     pub(crate) fn insert(&self, id: u64, origin: RequestOrigin) -> Arc<InFlightRequest> {
         let request = Arc::new(InFlightRequest::new(origin));
-        lock(&self.state).requests.insert(id, Arc::clone(&request));
+        self.state.lock().requests.insert(id, Arc::clone(&request));
         request
     }
 
     /// Ends a request that was answered or abandoned.
     pub(crate) fn remove(&self, id: u64, is_answered: bool) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let Some(request) = state.requests.remove(&id) else { return };
         if let (RequestOrigin::Caller(caller, _), false) = (&request.origin, is_answered) {
             if state.abandoned.len() == MAX_ABANDONED_CALLS {
@@ -139,7 +139,7 @@ impl InFlightRequests {
                 if let Some(secrets) = self.secrets.get() {
                     progress.message = progress.message.map(|message| secrets.redact(message));
                 }
-                let request = progress.token.and_then(|id| lock(&self.state).requests.get(&id).cloned());
+                let request = progress.token.and_then(|id| self.state.lock().requests.get(&id).cloned());
                 request.inspect(|request| request.handle_progress(progress)).is_some()
             }
             "notifications/message" => match self.recipient(related_request) {
@@ -158,7 +158,7 @@ impl InFlightRequests {
 
     /// Who a message is for that came on the stream of a request, or on a stream shared by all.
     pub(crate) fn recipient(&self, related_request: Option<u64>) -> Recipient {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.forget_old_abandoned();
         let in_flight: Vec<(u64, OriginKey)> =
             state.requests.iter().map(|(id, request)| (*id, request.origin.key())).collect();
@@ -184,7 +184,7 @@ impl InFlightRequests {
 
     /// The clients that gave up a call a moment ago.
     pub(crate) fn clients_of_abandoned_calls(&self) -> Vec<u64> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.forget_old_abandoned();
         state.abandoned.iter().map(|call| call.client).collect()
     }
@@ -199,7 +199,7 @@ impl InFlightRequests {
     }
 
     pub(crate) fn count(&self) -> usize {
-        lock(&self.state).requests.len()
+        self.state.lock().requests.len()
     }
 }
 

@@ -1,21 +1,16 @@
 //! Matches responses to the requests of one connection and queues everything else that the server sends.
 
+use parking_lot::Mutex;
 use std::{
     collections::HashMap,
-    sync::{
-        Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use tokio::sync::{mpsc, oneshot};
 use toolyard_core::RawJson;
 use toolyard_mcp::{Message, RequestId, RpcError};
 
-use crate::{
-    sync::lock,
-    transport::{error::TransportError, message::SendOutcome, requests::in_flight::InFlightRequests},
-};
+use crate::transport::{error::TransportError, message::SendOutcome, requests::in_flight::InFlightRequests};
 
 /// Server messages that may be queued; further ones are dropped.
 const MAX_QUEUED_MESSAGES: usize = 256;
@@ -118,7 +113,7 @@ impl PendingRequests {
 
     /// Adds a request under a new id.
     pub fn register(&self) -> Result<PendingRequest, TransportError> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if let Some(error) = &state.closed {
             return Err(error.clone());
         }
@@ -133,12 +128,12 @@ impl PendingRequests {
 
     /// Removes a request. Returns whether it was pending.
     pub fn remove(&self, id: u64) -> bool {
-        lock(&self.state).senders.remove(&id).is_some()
+        self.state.lock().senders.remove(&id).is_some()
     }
 
     /// Whether the request awaits its response.
     pub fn contains(&self, id: u64) -> bool {
-        lock(&self.state).senders.contains_key(&id)
+        self.state.lock().senders.contains_key(&id)
     }
 
     /// Delivers a message from the server. Responses without a pending request are counted and dropped: the request was
@@ -172,7 +167,7 @@ impl PendingRequests {
     /// Closes the connection: every pending and every later request fails with this error.
     pub fn close(&self, error: &TransportError) {
         let pending = {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             if state.closed.is_some() {
                 return;
             }
@@ -188,11 +183,11 @@ impl PendingRequests {
 
     /// Why the connection is closed, if it is.
     pub fn closed(&self) -> Option<TransportError> {
-        lock(&self.state).closed.clone()
+        self.state.lock().closed.clone()
     }
 
     fn resolve(&self, id: Option<u64>, response: ResponseOutcome) {
-        match id.and_then(|id| lock(&self.state).senders.remove(&id)) {
+        match id.and_then(|id| self.state.lock().senders.remove(&id)) {
             // The receiver may be gone.
             Some(sender) => drop(sender.send(response)),
             None => {
@@ -205,7 +200,7 @@ impl PendingRequests {
 #[cfg(test)]
 impl PendingRequests {
     pub(crate) fn len(&self) -> usize {
-        lock(&self.state).senders.len()
+        self.state.lock().senders.len()
     }
 
     /// How many responses had no pending request.

@@ -1,13 +1,7 @@
 //! The end of a server's stderr, kept in a fixed amount of memory and sanitized when read.
 
-use std::{
-    collections::VecDeque,
-    fmt,
-    iter::Peekable,
-    str::Chars,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{collections::VecDeque, fmt, iter::Peekable, str::Chars, sync::Arc, time::Duration};
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
@@ -15,7 +9,7 @@ use tokio::{
 };
 use toolyard_core::{redact, sanitize};
 
-use crate::{server_secrets::ServerSecrets, sync::lock};
+use crate::server_secrets::ServerSecrets;
 
 const DEFAULT_TAIL_BYTES: usize = 16 << 10;
 const READ_CHUNK_BYTES: usize = 4 << 10;
@@ -86,7 +80,7 @@ impl StderrTail {
     /// The text that was written at most `age` ago, with the whole of its first line.
     pub(super) fn text_since(&self, age: Duration) -> String {
         let oldest = Instant::now().checked_sub(age);
-        let buffer = lock(&self.buffer);
+        let buffer = self.buffer.lock();
         let is_new = |at: &Instant| oldest.is_none_or(|oldest| *at >= oldest);
         let Some((_, before)) = buffer.writes.iter().find(|(at, _)| is_new(at)) else { return String::new() };
         let new_bytes = usize::try_from(buffer.written - before).unwrap_or(usize::MAX);
@@ -111,7 +105,7 @@ impl StderrTail {
     }
 
     pub(super) fn push_line(&self, line: &str) {
-        let mut buffer = lock(&self.buffer);
+        let mut buffer = self.buffer.lock();
         buffer.push(line.as_bytes(), self.limit);
         buffer.push(b"\n", self.limit);
     }
@@ -120,13 +114,13 @@ impl StderrTail {
     pub(super) async fn read_from(&self, mut reader: impl AsyncRead + Unpin) {
         let mut chunk = vec![0_u8; READ_CHUNK_BYTES];
         while let Ok(count @ 1..) = reader.read(&mut chunk).await {
-            lock(&self.buffer).push(chunk.get(..count).unwrap_or_default(), self.limit);
+            self.buffer.lock().push(chunk.get(..count).unwrap_or_default(), self.limit);
         }
     }
 
     /// The bytes from the start of a line, and the total number of lines.
     fn snapshot(&self) -> (Vec<u8>, u64) {
-        let buffer = lock(&self.buffer);
+        let buffer = self.buffer.lock();
         (buffer.whole_lines(), buffer.lines)
     }
 
@@ -182,7 +176,7 @@ impl TailBuffer {
 
 impl fmt::Debug for StderrTail {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let buffer = lock(&self.buffer);
+        let buffer = self.buffer.lock();
         formatter
             .debug_struct("StderrTail")
             .field("bytes", &buffer.bytes.len())

@@ -7,7 +7,7 @@ use super::*;
 fn tail_of(limit: usize, chunks: &[&str]) -> StderrTail {
     let tail = StderrTail::new(limit, vec!["zebra-42-crossing".to_owned(), "abc".to_owned()]);
     for chunk in chunks {
-        lock(&tail.buffer).push(chunk.as_bytes(), limit);
+        tail.buffer.lock().push(chunk.as_bytes(), limit);
     }
     tail
 }
@@ -52,9 +52,9 @@ async fn an_old_line_is_not_taken_for_a_new_one() {
     tail.push_line("Failed to request roots: error");
     tokio::time::advance(Duration::from_secs(6)).await;
     assert_eq!(tail.text_since(age), "");
-    lock(&tail.buffer).push(b"panicked at", 1_000);
+    tail.buffer.lock().push(b"panicked at", 1_000);
     tokio::time::advance(Duration::from_secs(4)).await;
-    lock(&tail.buffer).push(b" line 7\n", 1_000);
+    tail.buffer.lock().push(b" line 7\n", 1_000);
     assert_eq!(tail.text_since(age), "panicked at line 7");
     tokio::time::advance(Duration::from_secs(2)).await;
     assert_eq!(tail.text_since(age), "panicked at line 7", "the line began earlier");
@@ -66,9 +66,9 @@ async fn a_flood_does_not_grow_the_buffer() {
     let flood = "a line of a flood\n".repeat(200_000);
     tail.read_from(flood.as_bytes()).await;
     assert!(
-        lock(&tail.buffer).bytes.capacity() <= 2 * DEFAULT_TAIL_BYTES,
+        tail.buffer.lock().bytes.capacity() <= 2 * DEFAULT_TAIL_BYTES,
         "{}",
-        lock(&tail.buffer).bytes.capacity()
+        tail.buffer.lock().bytes.capacity()
     );
     assert_eq!(tail.lines_after(199_999), (200_000, vec!["a line of a flood".to_owned()]));
 }
@@ -84,10 +84,10 @@ proptest! {
     ) {
         let (in_pieces, whole) = (StderrTail::new(limit, Vec::new()), StderrTail::new(limit, Vec::new()));
         for piece in &pieces {
-            lock(&in_pieces.buffer).push(piece, limit);
+            in_pieces.buffer.lock().push(piece, limit);
         }
-        lock(&whole.buffer).push(&pieces.concat(), limit);
-        prop_assert!(lock(&in_pieces.buffer).bytes.len() <= limit);
+        whole.buffer.lock().push(&pieces.concat(), limit);
+        prop_assert!(in_pieces.buffer.lock().bytes.len() <= limit);
         prop_assert_eq!(in_pieces.text(), whole.text());
         prop_assert_eq!(in_pieces.lines_after(0), whole.lines_after(0));
         prop_assert!(!in_pieces.text().chars().any(|letter| letter.is_control() && !matches!(letter, '\n' | '\t')));

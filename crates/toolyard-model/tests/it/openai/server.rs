@@ -1,11 +1,7 @@
 //! A server that sends scripted bytes at scripted times.
 
-use std::{
-    collections::VecDeque,
-    net::SocketAddr,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{collections::VecDeque, net::SocketAddr, sync::Arc, time::Duration};
 
 use serde_json::Value;
 use tokio::{
@@ -51,23 +47,23 @@ impl Server {
     }
 
     pub(crate) fn requests(&self) -> Vec<Value> {
-        self.requests.lock().unwrap().iter().map(|(_, body)| body.clone()).collect()
+        self.requests.lock().iter().map(|(_, body)| body.clone()).collect()
     }
 
     pub(crate) fn heads(&self) -> Vec<String> {
-        self.requests.lock().unwrap().iter().map(|(head, _)| head.clone()).collect()
+        self.requests.lock().iter().map(|(head, _)| head.clone()).collect()
     }
 
     /// How many clients disconnected before the response was complete.
     pub(crate) fn disconnects(&self) -> usize {
-        *self.disconnects.lock().unwrap()
+        *self.disconnects.lock()
     }
 
     async fn serve(&self, mut stream: TcpStream, responses: &Mutex<VecDeque<Vec<Step>>>) {
         let Some(request) = read_request(&mut stream).await else { return };
-        self.requests.lock().unwrap().push(request);
+        self.requests.lock().push(request);
         let steps = {
-            let mut responses = responses.lock().unwrap();
+            let mut responses = responses.lock();
             if responses.len() > 1 { responses.pop_front() } else { responses.front().cloned() }
         };
         for step in steps.unwrap_or_default() {
@@ -82,7 +78,7 @@ impl Server {
                     while stream.write_all(&bytes).await.is_ok() {
                         tokio::time::sleep(pause).await;
                     }
-                    *self.disconnects.lock().unwrap() += 1;
+                    *self.disconnects.lock() += 1;
                 }
                 Step::Reset => {
                     stream.set_zero_linger().unwrap();
@@ -90,7 +86,7 @@ impl Server {
                 }
                 Step::Hang => {
                     let _ = stream.read(&mut [0; 16]).await;
-                    *self.disconnects.lock().unwrap() += 1;
+                    *self.disconnects.lock() += 1;
                 }
             }
         }

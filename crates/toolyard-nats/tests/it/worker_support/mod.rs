@@ -1,9 +1,10 @@
 //! Workers, their tools, and callers for tests.
 
+use parking_lot::Mutex;
 use std::{
     net::TcpListener,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -194,7 +195,7 @@ impl Caller for TestCaller {
     }
 
     fn progress(&self, progress: &CallProgress) {
-        self.told.lock().unwrap().push(format!("progress {}", progress.progress));
+        self.told.lock().push(format!("progress {}", progress.progress));
     }
 
     fn request_input<'a>(
@@ -202,7 +203,7 @@ impl Caller for TestCaller {
         requests: &'a [CallInputRequest],
     ) -> BoxFuture<'a, Result<Vec<RawJson>, CallInputError>> {
         let params = requests[0].params.as_ref().unwrap().to_value();
-        self.told.lock().unwrap().push(params["message"].as_str().unwrap().to_owned());
+        self.told.lock().push(params["message"].as_str().unwrap().to_owned());
         Box::pin(std::future::ready(Ok(vec![json!({"action": "accept"}).into()])))
     }
 }
@@ -213,7 +214,7 @@ pub(crate) struct Recorder(Mutex<Option<(usize, usize)>>);
 
 impl Recorder {
     pub(crate) fn latest(&self) -> Option<(usize, usize)> {
-        *self.0.lock().unwrap()
+        *self.0.lock()
     }
 }
 
@@ -224,7 +225,7 @@ impl WorkerSink for Recorder {
         definitions: Vec<RawJson>,
         processes: usize,
     ) -> BoxFuture<'a, bool> {
-        *self.0.lock().unwrap() = Some((definitions.len(), processes));
+        *self.0.lock() = Some((definitions.len(), processes));
         Box::pin(std::future::ready(true))
     }
 }

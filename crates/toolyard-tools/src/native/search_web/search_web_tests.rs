@@ -1,9 +1,7 @@
 //! Searches against a test server with valid, invalid and missing responses.
 
-use std::{
-    sync::Mutex,
-    time::{Duration, Instant},
-};
+use parking_lot::Mutex;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tokio::{
@@ -37,7 +35,7 @@ async fn server(status: &str, body: impl Into<Vec<u8>>) -> TestServer {
                     break;
                 }
             }
-            *recorded.lock().unwrap() = String::from_utf8_lossy(&request[..length]).into_owned();
+            *recorded.lock() = String::from_utf8_lossy(&request[..length]).into_owned();
             let _ = stream.write_all(head.as_bytes()).await;
             let _ = stream.write_all(&body).await;
         }
@@ -77,7 +75,7 @@ async fn each_engine_gets_its_own_request_format() {
     let searxng = server("200 OK", results(2)).await;
     let settings = SearchSettings::Searxng { url: format!("{}/", searxng.url) };
     search(settings, json!({"query": "a&b=c #d"})).await.unwrap();
-    assert!(searxng.last_request.lock().unwrap().starts_with("GET /search?q=a%26b%3Dc+%23d&format=json "));
+    assert!(searxng.last_request.lock().starts_with("GET /search?q=a%26b%3Dc+%23d&format=json "));
 
     let brave = server(
         "200 OK",
@@ -87,7 +85,7 @@ async fn each_engine_gets_its_own_request_format() {
     let settings = SearchSettings::Brave { key: SecretText::new("sesame"), url: Some(brave.url.clone()) };
     let output = search(settings, json!({"query": "x", "limit": 500})).await.unwrap();
     assert_eq!(output.to_text(), "1. B\n   https://b.org\n   d");
-    let request = brave.last_request.lock().unwrap().to_lowercase();
+    let request = brave.last_request.lock().to_lowercase();
     assert!(
         request.starts_with("get /res/v1/web/search?q=x&count=20")
             && request.contains("x-subscription-token: sesame")
@@ -96,7 +94,7 @@ async fn each_engine_gets_its_own_request_format() {
     let tavily = server("200 OK", results(2)).await;
     let settings = SearchSettings::Tavily { key: SecretText::new("sesame"), url: Some(tavily.url.clone()) };
     search(settings, json!({"query": "x", "limit": 0})).await.unwrap();
-    let request = tavily.last_request.lock().unwrap().to_lowercase();
+    let request = tavily.last_request.lock().to_lowercase();
     assert!(request.starts_with("post /search ") && request.contains("authorization: bearer sesame"));
     assert!(request.contains(r#"{"query":"x","max_results":1}"#));
 }

@@ -1,9 +1,7 @@
 //! A description cache that lives as long as the process.
 
-use std::{
-    collections::HashMap,
-    sync::{PoisonError, RwLock},
-};
+use parking_lot::RwLock;
+use std::collections::HashMap;
 
 use toolyard_core::{BoxFuture, ContentHash, RawJson, SkillDescriptionCache};
 
@@ -15,14 +13,12 @@ pub struct MemoryDescriptionCache {
 
 impl SkillDescriptionCache for MemoryDescriptionCache {
     fn description<'a>(&'a self, program: &'a ContentHash) -> BoxFuture<'a, Option<RawJson>> {
-        Box::pin(
-            async move { self.entries.read().unwrap_or_else(PoisonError::into_inner).get(program).cloned() },
-        )
+        Box::pin(async move { self.entries.read().get(program).cloned() })
     }
 
     fn put_description<'a>(&'a self, program: &'a ContentHash, tools: &'a RawJson) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            self.entries.write().unwrap_or_else(PoisonError::into_inner).insert(*program, tools.clone());
+            self.entries.write().insert(*program, tools.clone());
         })
     }
 }

@@ -1,9 +1,7 @@
 //! How callers are told apart: API keys in the store, access tokens, and what a trusted proxy says.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use parking_lot::Mutex;
+use std::{collections::BTreeMap, sync::Arc};
 
 use toolyard::settings::{CallerGroupSettings, CallerOAuthSettings, ProxyIdentitySettings, ServeSettings};
 use toolyard_core::Authenticator;
@@ -58,12 +56,12 @@ impl CallerAuthentication {
 
     /// The verifier of access tokens of the last authenticator.
     pub(super) fn oauth_verifier(&self) -> Option<Arc<OAuthVerifier>> {
-        self.oauth.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.oauth.lock().clone()
     }
 
     fn verifier(&self, settings: &CallerOAuthSettings) -> Result<Arc<OAuthVerifier>, CliError> {
         let config = oauth_config(settings);
-        let mut known = self.oauth.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.oauth.lock();
         if let Some(verifier) = known.as_ref().filter(|verifier| *verifier.config() == config) {
             return Ok(Arc::clone(verifier));
         }

@@ -1,11 +1,7 @@
 //! What `/readyz` answers: whether the store can be reached and the required servers can be used.
 
-use std::{
-    collections::BTreeSet,
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep};
 use toolyard::Toolyard;
@@ -52,7 +48,7 @@ impl GatewayReadiness {
     }
 
     pub(super) fn require_servers(&self, names: Vec<String>) {
-        *self.required_servers.lock().unwrap_or_else(PoisonError::into_inner) = names;
+        *self.required_servers.lock() = names;
     }
 
     async fn check_now(&self) -> Vec<ReadinessCheck> {
@@ -70,7 +66,7 @@ impl GatewayReadiness {
     }
 
     fn check_servers(&self) -> ReadinessCheck {
-        let required = self.required_servers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let required = self.required_servers.lock().clone();
         let problems: Vec<String> = required
             .iter()
             .filter_map(|name| {

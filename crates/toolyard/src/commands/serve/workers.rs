@@ -1,8 +1,9 @@
 //! The tools of workers in a gateway: which definitions are approved, and how they are registered with the hub.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::{BTreeMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -128,7 +129,7 @@ impl WorkerRegistry {
     }
 
     fn groups(&self) -> MutexGuard<'_, BTreeMap<String, GroupState>> {
-        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
+        self.groups.lock()
     }
 
     fn register(&self, group: &str, approvals: ToolApprovals, processes: usize) {

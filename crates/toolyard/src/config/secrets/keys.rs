@@ -3,11 +3,12 @@
 //! A key is kept under its id, and an encrypted file names the id of its key. A rotation therefore writes the new key before
 //! anything uses it and removes the old one last: whenever it is interrupted, every file has its key.
 
+use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
     fmt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -127,7 +128,7 @@ impl SecretKeys {
     /// server. Those who ask at the same time share one question.
     fn load_from_keychain(&self, id: &str) -> Result<Option<EncryptionKey>, SecretsError> {
         let keychain = self.keychain()?;
-        let mut failure = self.keychain_failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failure = self.keychain_failure.lock();
         if let Some(key) = self.remembered(id) {
             return Ok(Some(key));
         }
@@ -146,7 +147,7 @@ impl SecretKeys {
     }
 
     fn remembered(&self, id: &str) -> Option<EncryptionKey> {
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+        self.loaded.lock().get(id).cloned()
     }
 
     /// A key for new files, kept in this place; without one, in the environment if a key is there, else in the keychain if
@@ -198,7 +199,7 @@ impl SecretKeys {
     }
 
     fn remember(&self, key: &EncryptionKey) {
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner).insert(key.id(), key.clone());
+        self.loaded.lock().insert(key.id(), key.clone());
     }
 
     fn keychain(&self) -> Result<&dyn KeyStore, SecretsError> {

@@ -1,9 +1,7 @@
 //! Secrets survive as they are, changed files and other keys are refused, and nothing plain is on disk.
 
-use std::{
-    os::unix::fs::PermissionsExt as _,
-    sync::{Mutex, PoisonError},
-};
+use parking_lot::Mutex;
+use std::os::unix::fs::PermissionsExt as _;
 
 use proptest::prelude::*;
 
@@ -20,11 +18,11 @@ struct FakeKeychain {
 }
 
 impl FakeKeychain {
-    fn open(&self) -> Result<std::sync::MutexGuard<'_, BTreeMap<String, EncryptionKey>>, SecretsError> {
-        if *self.is_locked.lock().unwrap_or_else(PoisonError::into_inner) {
+    fn open(&self) -> Result<parking_lot::MutexGuard<'_, BTreeMap<String, EncryptionKey>>, SecretsError> {
+        if *self.is_locked.lock() {
             return Err(SecretsError::Keychain("it is locked".to_owned()));
         }
-        Ok(self.keys.lock().unwrap_or_else(PoisonError::into_inner))
+        Ok(self.keys.lock())
     }
 }
 
@@ -34,7 +32,7 @@ impl KeyStore for FakeKeychain {
     }
 
     fn load(&self, id: &str) -> Result<Option<EncryptionKey>, SecretsError> {
-        *self.loads.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        *self.loads.lock() += 1;
         Ok(self.open()?.get(id).cloned())
     }
 

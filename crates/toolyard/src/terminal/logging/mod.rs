@@ -6,9 +6,10 @@ mod deduplicator;
 mod line;
 mod request_log;
 
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     io::Write as _,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -124,7 +125,7 @@ impl Log {
     }
 
     fn lock(&self) -> MutexGuard<'_, LogState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn write(&self, line: &LogLine, repetition: Option<Repetition>) {
@@ -178,11 +179,10 @@ mod tests {
     fn log_output(filter: EnvFilter, format: LogFormat, events: impl FnOnce()) -> String {
         let lines = Lines::default();
         let written = lines.clone();
-        let log =
-            Arc::new(Log::new(format, Box::new(move |line| written.0.lock().unwrap().push(line.to_owned()))));
+        let log = Arc::new(Log::new(format, Box::new(move |line| written.0.lock().push(line.to_owned()))));
         tracing::subscriber::with_default(subscriber(filter, Arc::clone(&log)), events);
         log.report(Deduplicator::take_all);
-        lines.0.lock().unwrap().join("\n")
+        lines.0.lock().join("\n")
     }
 
     #[test]

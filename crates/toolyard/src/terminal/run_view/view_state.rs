@@ -1,6 +1,6 @@
 //! What the view of a run and its prompts share: the progress of the run and whether it is drawn.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::run_progress::RunProgress;
 use crate::terminal::live_region;
@@ -37,7 +37,7 @@ impl SharedViewState {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, ViewState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,10 +1,10 @@
 //! A run of twenty writes whose process is killed at many points and then resumed.
 
+use parking_lot::Mutex;
 use std::{
     collections::BTreeSet,
     hash::{BuildHasher as _, RandomState},
     process::{Output, Stdio},
-    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -147,14 +147,13 @@ fn a_killed_run_is_resumed_without_losing_or_repeating_a_step() {
     std::thread::scope(|scope| {
         for _ in 0..9 {
             scope.spawn(|| {
-                while let Some(kill) = { pending_kills.lock().unwrap_or_else(PoisonError::into_inner).pop() }
-                {
+                while let Some(kill) = { pending_kills.lock().pop() } {
                     let was_running = Ledger::check(kill);
-                    *killed.lock().unwrap_or_else(PoisonError::into_inner) += usize::from(was_running);
+                    *killed.lock() += usize::from(was_running);
                 }
             });
         }
     });
-    let killed = *killed.lock().unwrap();
+    let killed = *killed.lock();
     assert!(killed >= 20, "only {killed} processes were killed before they finished");
 }

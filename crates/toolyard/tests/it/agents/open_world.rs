@@ -1,9 +1,10 @@
 //! What an agent read on this machine does not reach a search engine without an approval.
 
+use parking_lot::Mutex;
 use std::{
     io::{BufRead as _, BufReader, Write as _},
     net::TcpListener,
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
 use serde_json::json;
@@ -22,7 +23,7 @@ fn start_search_engine(fixture: &Fixture) -> Arc<Mutex<Vec<String>>> {
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
-            received.lock().unwrap().push(lines.next().unwrap_or_default());
+            received.lock().push(lines.next().unwrap_or_default());
             lines.find(String::is_empty);
             let body = r#"{"results":[]}"#;
             let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n";
@@ -59,7 +60,7 @@ fn private_data_reaches_the_search_engine_only_with_an_approval_or_a_rule() {
     let queries = start_search_engine(&fixture);
     script_leak(&fixture);
     fixture.append_settings("[approvals]\nallow = [\"read_diary\"]\n");
-    let sent = || queries.lock().unwrap().iter().filter(|query| query.contains(CANARY)).count();
+    let sent = || queries.lock().iter().filter(|query| query.contains(CANARY)).count();
 
     let output = fixture.run(&["ask", "my diary"]);
     assert!(output.contains("until you approve: search_web") && output.ends_with("--- exit 6"), "{output}");
@@ -75,7 +76,7 @@ fn private_data_reaches_the_search_engine_only_with_an_approval_or_a_rule() {
 
     // What the user asks for needs no approval, although something private is read as well.
     let output = fixture.run(&["ask", "weather in Rome?"]);
-    assert!(output.contains("Found nothing.") && queries.lock().unwrap().len() == 1, "{output}");
+    assert!(output.contains("Found nothing.") && queries.lock().len() == 1, "{output}");
 
     fixture.run(&["ask", "my diary"]);
     fixture.run(&["runs", "approve", "last", "--yes"]);

@@ -1,6 +1,7 @@
 //! Tools, settings and servers of the builder.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use toolyard::{
     Settings,
@@ -126,7 +127,7 @@ struct Recorded(Mutex<Vec<(String, bool)>>);
 
 impl History for Recorded {
     fn record(&self, call: &CallRecord<'_>) {
-        self.0.lock().unwrap().push((call.tool.to_owned(), call.error.is_none()));
+        self.0.lock().push((call.tool.to_owned(), call.error.is_none()));
     }
 
     fn last_success(&self, _tool: &str, _source: &SourceId) -> Option<u64> {
@@ -139,5 +140,5 @@ async fn a_history_of_the_program_sees_every_call() {
     let history = Arc::new(Recorded::default());
     let toolyard = Toolyard::builder().history(Arc::clone(&history) as _).build().await.unwrap();
     toolyard.call("calculate", json!({"expression": "1+1"})).await.unwrap();
-    assert_eq!(*history.0.lock().unwrap(), [("calculate".to_owned(), true)]);
+    assert_eq!(*history.0.lock(), [("calculate".to_owned(), true)]);
 }

@@ -1,9 +1,10 @@
 //! An independent MCP client (rmcp), and a running hub to connect to.
 
+use parking_lot::Mutex;
 use std::{
     io::{BufRead as _, BufReader},
     process::{Child, Command, Stdio},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -43,15 +44,15 @@ impl HttpGateway {
             lines.find_map(|line| Some(line.split_once("serving at ")?.1.split(' ').next()?.to_owned()));
         let log = Arc::new(Mutex::new(String::new()));
         let shared = Arc::clone(&log);
-        std::thread::spawn(move || lines.for_each(|line| shared.lock().unwrap().push_str(&(line + "\n"))));
+        std::thread::spawn(move || lines.for_each(|line| shared.lock().push_str(&(line + "\n"))));
         Self { child, url: url.unwrap(), log }
     }
 
     /// Waits until the log contains a text.
     pub(crate) fn wait_for(&self, text: &str) {
         let started = Instant::now();
-        while !self.log.lock().unwrap().contains(text) {
-            assert!(started.elapsed() < Duration::from_secs(10), "{}", self.log.lock().unwrap());
+        while !self.log.lock().contains(text) {
+            assert!(started.elapsed() < Duration::from_secs(10), "{}", self.log.lock());
             std::thread::sleep(Duration::from_millis(20));
         }
     }

@@ -1,11 +1,9 @@
 //! A client that calls one tool repeatedly and checks every response.
 
+use parking_lot::Mutex;
 use std::{
     net::SocketAddr,
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
@@ -36,7 +34,7 @@ pub(crate) struct Tally {
 impl Tally {
     fn count_problem(&self, counter: &AtomicUsize, problem: impl FnOnce() -> String) {
         counter.fetch_add(1, Ordering::Relaxed);
-        self.first_problem.lock().unwrap().get_or_insert_with(problem);
+        self.first_problem.lock().get_or_insert_with(problem);
     }
 }
 

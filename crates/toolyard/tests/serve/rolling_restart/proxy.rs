@@ -1,10 +1,11 @@
 //! A round-robin proxy: every request goes to the next replica, or to the other one if that refuses the connection. Like
 //! nginx, it may leave a replica alone for a while that refused a connection.
 
+use parking_lot::Mutex;
 use std::{
     net::SocketAddr,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -67,11 +68,11 @@ async fn forward(
     let body = body.collect().await?.to_bytes();
     for offset in 0..replicas.len() {
         let upstream = &replicas[(request_number + offset) % replicas.len()];
-        if upstream.failed_at.lock().unwrap().is_some_and(|at| at.elapsed() < fail_timeout) {
+        if upstream.failed_at.lock().is_some_and(|at| at.elapsed() < fail_timeout) {
             continue;
         }
         let Ok(stream) = TcpStream::connect(upstream.address).await else {
-            *upstream.failed_at.lock().unwrap() = Some(Instant::now());
+            *upstream.failed_at.lock() = Some(Instant::now());
             continue;
         };
         stream.set_nodelay(true).unwrap();

@@ -1,10 +1,11 @@
 //! An OTLP receiver over HTTP, which decodes exports with the messages of the OpenTelemetry project.
 
+use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{SocketAddr, TcpListener, TcpStream},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -62,15 +63,15 @@ impl Receiver {
     }
 
     pub(crate) fn spans(&self) -> Vec<ReceivedSpan> {
-        self.state.lock().unwrap().spans.clone()
+        self.state.lock().spans.clone()
     }
 
     pub(crate) fn resource(&self) -> HashMap<String, String> {
-        self.state.lock().unwrap().resource.clone()
+        self.state.lock().resource.clone()
     }
 
     pub(crate) fn authorization(&self) -> String {
-        self.state.lock().unwrap().authorization.clone()
+        self.state.lock().authorization.clone()
     }
 
     /// The only span of this name that satisfies the condition; waits until it arrives.
@@ -117,7 +118,7 @@ fn serve_connection(mut stream: TcpStream, state: &Mutex<State>) {
         }
         assert!(is_traces);
         let export = ExportTraceServiceRequest::decode(body.as_slice()).unwrap();
-        let mut state = state.lock().unwrap();
+        let mut state = state.lock();
         state.authorization = authorization;
         for resource_spans in export.resource_spans {
             state.resource = texts(resource_spans.resource.unwrap().attributes);

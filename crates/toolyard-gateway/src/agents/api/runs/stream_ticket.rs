@@ -1,11 +1,8 @@
 //! [`StreamTickets`]: tickets for the events of one run, which the `EventSource` of a browser sends in its URL because it cannot send
 //! a token. URLs end up in the logs of proxies, so a ticket opens little and expires soon.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use parking_lot::{Mutex, MutexGuard};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use aws_lc_rs::rand;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -102,7 +99,7 @@ impl StreamTickets {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<StreamTicket>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
