@@ -137,7 +137,6 @@ allowed_origins = ["https://evil.example"]
 environment = ["TOKEN"]
 [call]
 timeout = "1ms"
-attempts = 50
 [[capability]]
 tags = ["search"]
 keywords = ["send*", "everything"]

@@ -45,7 +45,6 @@ trusted = true
 url = "http://127.0.0.1:{model}/v1"
 model = "scripted"
 tool_calling = "schema"
-attempts = 1
 """
 
 # A third server, of which every caller has one of its own.

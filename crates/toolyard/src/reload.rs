@@ -56,8 +56,7 @@ impl Reloadable {
 pub struct ReloadReport {
     /// The servers.
     pub servers: ConfigChanges,
-    /// Settings that differ from those at the start and take effect at the next start only: keys, tables, or prefixes of keys
-    /// that end in `*`.
+    /// Settings that differ from those at the start and take effect at the next start only: keys or tables.
     pub needs_restart: Vec<&'static str>,
 }
 
@@ -163,7 +162,7 @@ pub(crate) fn hub_settings(settings: &Settings, models: &Models) -> HubSettings 
         rules: settings.routing_rules(),
         capabilities: settings.capability_table(),
         limits: OutputLimits::default(),
-        retry: RetryPolicy { max_attempts: settings.call.attempts, ..RetryPolicy::default() },
+        retry: RetryPolicy::default(),
         synthesizer: synthesizer(settings.call.synthesis, models),
     }
 }
@@ -176,7 +175,6 @@ fn needs_restart(initial: &Settings, next: &Settings) -> Vec<&'static str> {
     let changed = [
         ("store", initial.store != next.store),
         ("journal", initial.journal != next.journal),
-        ("call.breaker_*", initial.call.breaker() != next.call.breaker()),
         ("audit", initial.audit != next.audit),
         ("time", initial.time != next.time),
         ("web_search", initial.web_search != next.web_search),
@@ -231,7 +229,7 @@ mod tests {
         let calculate = || toolyard.call("calculate", serde_json::json!({"expression": "1+1"}));
         reload(quota).await.unwrap();
         assert!(calculate().await.is_ok() && calculate().await.is_err());
-        reload(&format!("{quota}[call]\nattempts = 2\n")).await.unwrap();
+        reload(&format!("{quota}[call]\ntimeout = \"2s\"\n")).await.unwrap();
         assert!(calculate().await.is_err(), "the quota did not change");
         let invalid = reload("[[quotas]]\nname = \"none\"\n").await.unwrap_err();
         assert!(invalid.to_string().contains("has no limit"), "{invalid}");
@@ -250,7 +248,6 @@ mod tests {
         assert_eq!(changed(model), ["serve.agents"]);
         assert_eq!(changed(&format!("{model}[serve]\nagents = false")), [""; 0]);
         assert_eq!(changed("store = \"other.db\"\n[serve]\ndrain = \"3s\""), ["store", "serve.drain"]);
-        assert_eq!(changed("[call]\nbreaker_failures = 9"), ["call.breaker_*"]);
         assert_eq!(
             changed("[telemetry]\nmetrics = \"off\""),
             ["telemetry"],

@@ -25,6 +25,7 @@ pub struct BreakerSettings {
 impl Default for BreakerSettings {
     fn default() -> Self {
         Self {
+            // More than a call and its retries: one unlucky call stops nothing.
             failure_threshold: 5,
             initial_open_time: Duration::from_secs(2),
             // Short, so that a source is used again soon after its return: a probe is only one call.

@@ -25,6 +25,7 @@ const MAX_BACKOFF: Duration = Duration::from_hours(24);
 impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
+            // One retry for a connection that broke, one more for a server that restarts.
             max_attempts: 3,
             initial_backoff: Duration::from_millis(200),
             max_backoff: Duration::from_secs(5),

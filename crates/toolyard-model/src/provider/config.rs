@@ -70,6 +70,7 @@ impl ModelServerConfig {
             headers: Vec::new(),
             first_token_timeout: Duration::from_secs(120),
             idle_timeout: Duration::from_secs(60),
+            // With at most 0.5, 1 and 2 s between them, enough for a server that restarts or is busy for a moment.
             max_attempts: 4,
             max_retry_delay: Duration::from_secs(60),
             prices: None,

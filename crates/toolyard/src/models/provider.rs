@@ -66,7 +66,6 @@ fn server_config(
     config.first_token_timeout =
         settings.first_token_timeout.map_or(config.first_token_timeout, |timeout| timeout.0);
     config.idle_timeout = settings.between_tokens_timeout.map_or(config.idle_timeout, |timeout| timeout.0);
-    config.max_attempts = settings.attempts.unwrap_or(config.max_attempts);
     config
 }
 

@@ -5,28 +5,19 @@ use std::{collections::BTreeMap, time::Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolyard_core::ToolHints;
-use toolyard_hub::{BreakerSettings, RetryPolicy};
 
 use super::DurationSetting;
 
 const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Timeout, retries and circuit breaker of tool calls.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Timeout of tool calls, and how several outputs become one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CallSettings {
     /// The maximum time a call may take without progress, such as `30s` or `2m`, for every caller; `[serve] idle_timeout`
     /// and `--timeout` override it. By default, 2 minutes for agents and for clients of `toolyard serve`, 30 seconds
     /// otherwise.
     pub timeout: Option<DurationSetting>,
-    /// The maximum number of attempts of a call that is safe to repeat, or of which nothing was sent.
-    pub attempts: u32,
-    /// Consecutive failures of a source after which calls to it fail at once for a while; 0: never.
-    pub breaker_failures: u32,
-    /// How long calls fail at once before one call tries the source again; doubles with each failed try.
-    pub breaker_open_time: DurationSetting,
-    /// The longest time that calls fail at once.
-    pub breaker_max_open_time: DurationSetting,
     /// How the outputs of several equivalent sources become one. A model that fails or takes more than 10 seconds is not
     /// waited for: the outputs are merged then, and so are more than 3 of them or more than 2,000 characters.
     pub synthesis: SynthesisSetting,
@@ -43,37 +34,10 @@ pub enum SynthesisSetting {
     Merge,
 }
 
-impl Default for CallSettings {
-    fn default() -> Self {
-        let BreakerSettings { failure_threshold, initial_open_time, max_open_time } =
-            BreakerSettings::default();
-        Self {
-            timeout: None,
-            attempts: RetryPolicy::default().max_attempts,
-            breaker_failures: failure_threshold,
-            breaker_open_time: DurationSetting(initial_open_time),
-            breaker_max_open_time: DurationSetting(max_open_time),
-            synthesis: SynthesisSetting::default(),
-        }
-    }
-}
-
 impl CallSettings {
     /// The timeout of calls that are made neither by a client nor by an agent.
     pub fn timeout(&self) -> Duration {
         self.timeout.map_or(DEFAULT_CALL_TIMEOUT, |timeout| timeout.0)
-    }
-
-    /// The circuit breakers of the hub.
-    pub fn breaker(&self) -> BreakerSettings {
-        BreakerSettings {
-            failure_threshold: match self.breaker_failures {
-                0 => u32::MAX,
-                failures => failures,
-            },
-            initial_open_time: self.breaker_open_time.0,
-            max_open_time: self.breaker_max_open_time.0,
-        }
     }
 }
 

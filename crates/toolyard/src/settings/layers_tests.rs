@@ -26,7 +26,7 @@ const OPERATOR: &str = r#"
     default_model = "mine"
     [call]
     timeout = "7s"
-    attempts = 1
+    synthesis = "merge"
     [routing]
     prefer = "mcp-first"
     pin = { pay = "bank" }
@@ -75,7 +75,7 @@ fn a_trusted_project_overrides_single_keys() {
         journal = "runs"
         audit = "best_effort"
         [call]
-        attempts = 2
+        synthesis = "model"
         [routing]
         prefer = "native-first"
         pin = { read = "files" }
@@ -90,7 +90,8 @@ fn a_trusted_project_overrides_single_keys() {
         "#,
     );
     let operator = layer(OPERATOR).settings().clone();
-    assert_eq!((merged.call.attempts, merged.call.timeout), (2, operator.call.timeout));
+    let (synthesis, timeout) = (crate::settings::SynthesisSetting::Model, operator.call.timeout);
+    assert_eq!((merged.call.synthesis, merged.call.timeout), (synthesis, timeout));
     assert_eq!(merged.routing.prefer, crate::settings::PreferSetting::NativeFirst, "a default that is set");
     assert_eq!(merged.routing.pin.keys().collect::<Vec<_>>(), ["pay", "read"]);
     assert_eq!(merged.hints["files"].keys().collect::<Vec<_>>(), ["delete_all", "read"]);
@@ -129,7 +130,7 @@ fn removed_keys_are_named() {
         store = "elsewhere.db"
         journal = "always"
         [call]
-        attempts = 9
+        timeout = "9s"
         [web_search]
         engine = "tavily"
         key = "${MY_CLOUD_SECRET}"
@@ -179,7 +180,7 @@ fn any_file() -> impl Strategy<Value = String> {
             format!("journal = \"{}\"", choose("runs", "always")),
             format!("audit = \"{}\"", choose("best_effort", "required")),
             format!("default_model = \"m{number}\""),
-            format!("[call]\nattempts = {}\ntimeout = \"{}s\"", number + 1, number + 1),
+            format!("[call]\nsynthesis = \"{}\"\ntimeout = \"{}s\"", choose("merge", "model"), number + 1),
             format!("[routing]\nprefer = \"{}\"", choose("native-first", "mcp-first")),
             format!("[routing.pin]\npay = \"s{number}\"\nt{number} = \"bank\""),
             format!("[equivalent]\nsearch = [\"s{number}\"]"),

@@ -62,7 +62,7 @@ pub struct Settings {
     pub journal: JournalSetting,
     /// What happens to a tool call whose audit record cannot be kept.
     pub audit: AuditSetting,
-    /// Timeout, retries and circuit breaker of tool calls.
+    /// Timeout of tool calls, and how several outputs become one.
     pub call: CallSettings,
     /// Which source handles a call when several have a tool of the same name.
     pub routing: RoutingSettings,

@@ -42,9 +42,6 @@ pub struct ModelSettings {
     /// The maximum time between two tokens.
     #[serde(default)]
     pub between_tokens_timeout: Option<DurationSetting>,
-    /// The maximum number of attempts when the model is busy or unreachable.
-    #[serde(default)]
-    pub attempts: Option<u32>,
     /// The price of a million tokens, in your currency. Without it, costs are unknown.
     #[serde(default)]
     pub price: Option<PriceSettings>,

@@ -182,20 +182,6 @@ fn the_call_timeout_holds_for_clients_unless_serve_sets_another() {
 }
 
 #[test]
-fn the_breaker_is_set_in_call() {
-    let breaker = |text: &str| parse(text).unwrap().call.breaker();
-    let default = breaker("");
-    assert_eq!((default.failure_threshold, default.max_open_time.as_secs()), (5, 4));
-    let set =
-        breaker("[call]\nbreaker_failures = 9\nbreaker_open_time = \"1s\"\nbreaker_max_open_time = \"10s\"");
-    assert_eq!(
-        (set.failure_threshold, set.initial_open_time.as_secs(), set.max_open_time.as_secs()),
-        (9, 1, 10)
-    );
-    assert_eq!(breaker("[call]\nbreaker_failures = 0").failure_threshold, u32::MAX, "never opens");
-}
-
-#[test]
 fn the_lease_on_runs_is_bounded() {
     let lease = |text: &str| parse(text).unwrap().serve.run_lease();
     assert_eq!(lease("").unwrap().as_secs(), 30);

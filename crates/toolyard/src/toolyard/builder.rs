@@ -474,7 +474,6 @@ impl ToolyardBuilder {
                 Err(error) => tracing::warn!(%error, "tools are found by words only"),
             }
         }
-        config.breaker = self.settings.call.breaker();
         let folder = self.working_directory.as_deref().unwrap_or(std::path::Path::new("."));
         config.policy = crate::policy::hub_policy(&self.settings, folder)?;
         let quota = crate::quotas::hub_quota(&self.settings, self.quota_budgets(), None);

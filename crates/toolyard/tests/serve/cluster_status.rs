@@ -19,7 +19,7 @@ fn start_gateway(store: &str, nats: &NatsServer, shared: &TestHome) -> (TestHome
     let [program, script, tools] = shared.server_command("notes");
     let settings = format!(
         "store = \"{store}\"\n[cluster]\nnats = \"{}\"\nworkers = [\"office\"]\n[serve]\ntoken = \"${{SHARED_TOKEN}}\"\ndrain = \"0s\"\n\
-         [call]\nattempts = 1\n[servers.notes]\ncommand = \"{program}\"\nargs = [\"{script}\", \"{tools}\"]\n",
+         [servers.notes]\ncommand = \"{program}\"\nargs = [\"{script}\", \"{tools}\"]\n",
         nats.url()
     );
     home.write("config/toolyard/toolyard.toml", &settings);

@@ -83,7 +83,7 @@ impl Drop for WorkerProcess {
 
 fn gateway_settings(nats: &NatsServer) -> String {
     format!(
-        "store = \"{}\"\n[cluster]\nnats = \"{}\"\nworkers = [\"off*\"]\n[serve]\ndrain = \"0s\"\n[call]\nattempts = 1\n",
+        "store = \"{}\"\n[cluster]\nnats = \"{}\"\nworkers = [\"off*\"]\n[serve]\ndrain = \"0s\"\n",
         new_database(),
         nats.url()
     )

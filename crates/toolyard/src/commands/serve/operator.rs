@@ -203,12 +203,9 @@ fn restore_initial(report: &mut SettingsReport, initial: &SettingsReport, needs_
     report.values.sort_by(|one, other| one.key.cmp(&other.key));
 }
 
-/// Whether a key is the named one, in the named table, or begins with a prefix that ends in `*`.
+/// Whether a key is the named one, or in the named table.
 fn is_part_of(key: &str, name: &str) -> bool {
-    match name.strip_suffix('*') {
-        Some(prefix) => key.starts_with(prefix),
-        None => key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')),
-    }
+    key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Lists of the command line are added to those of the files; other values replace them.
@@ -267,9 +264,8 @@ mod tests {
     }
 
     #[test]
-    fn names_of_settings_are_keys_tables_or_prefixes() {
+    fn names_of_settings_are_keys_or_tables() {
         assert!(is_part_of("store", "store") && is_part_of("telemetry.metrics", "telemetry"));
-        assert!(is_part_of("call.breaker_failures", "call.breaker_*"));
-        assert!(!is_part_of("store_x", "store") && !is_part_of("call.timeout", "call.breaker_*"));
+        assert!(!is_part_of("store_x", "store") && !is_part_of("telemetry", "telemetry.metrics"));
     }
 }

@@ -229,7 +229,9 @@ fn numbers_that_no_step_returned_are_marked() {
 #[test]
 fn unreachable_and_unknown_models_are_reported() {
     let fixture = Fixture::new();
-    fixture.append_settings("[models.gone]\nurl = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\nattempts = 1\ntool_calling = \"text\"\n");
+    fixture.append_settings(
+        "[models.gone]\nurl = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\ntool_calling = \"text\"\n",
+    );
     insta::assert_snapshot!(fixture.run(&["ask", "--model", "gone", "hello"]), @r"
     --- stderr
     Nothing was changed.

@@ -106,7 +106,7 @@ async fn errors_have_openais_format_and_ask_not_to_be_retried() {
 #[tokio::test]
 async fn hints_for_the_operator_are_logged_and_not_sent_to_clients() {
     let fixture = Fixture::new();
-    let settings = "[models.local]\nurl = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\nattempts = 1\n\
+    let settings = "[models.local]\nurl = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\n\
                     [models.keyless]\nurl = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\nkey = \"${UNSET_KEY}\"\n\
                     [agents.clerk]\nmodel = \"keyless\"\n[agents.assistant]\nmodel = \"local\"\n";
     std::fs::write(fixture.home.path("config/toolyard/toolyard.toml"), settings).unwrap();
@@ -126,9 +126,8 @@ async fn hints_for_the_operator_are_logged_and_not_sent_to_clients() {
 #[tokio::test]
 async fn an_agent_without_a_default_model_says_what_the_operator_sets() {
     let fixture = Fixture::new();
-    let settings = ["one", "two"].map(|name| {
-        format!("[models.{name}]\nurl = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\nattempts = 1\n")
-    });
+    let settings = ["one", "two"]
+        .map(|name| format!("[models.{name}]\nurl = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\n"));
     std::fs::write(fixture.home.path("config/toolyard/toolyard.toml"), settings.concat()).unwrap();
     let gateway = HttpGateway::start(&fixture.home, &[]);
     let (status, error) = send_json(request(&gateway, &completion("hello"))).await;

@@ -48,7 +48,7 @@ impl Fixture {
     pub(crate) fn new() -> Self {
         let (home, model) = (TestHome::new(), ModelServer::start());
         let settings = format!(
-            "[models.local]\nurl = \"{}\"\nmodel = \"scripted\"\ntool_calling = \"schema\"\nattempts = 1\n",
+            "[models.local]\nurl = \"{}\"\nmodel = \"scripted\"\ntool_calling = \"schema\"\n",
             model.address()
         );
         home.write("config/toolyard/toolyard.toml", &settings);

@@ -33,7 +33,7 @@ impl Fixture {
         home.write("upstream.py", include_str!("upstream.py"));
         let path = |name: &str| home.path(name).to_str().unwrap().to_owned();
         let settings = format!(
-            "[models.local]\nurl = \"{}\"\nmodel = \"scripted\"\ntool_calling = \"schema\"\nattempts = 1\n\
+            "[models.local]\nurl = \"{}\"\nmodel = \"scripted\"\ntool_calling = \"schema\"\n\
              [models.local.price]\ninput = 1.0\noutput = 1.0\n\
              [servers.ledger]\ncommand = \"python3\"\nargs = [{:?}, \"{revision}\", {:?}]\ntrusted = true\n\
              [telemetry]\notlp_endpoint = \"{}\"\nservice_name = \"yard-test\"\n",
