@@ -223,10 +223,10 @@ def riskier_tools(trial):
         trial.must(not server.calls("wipe") and not server.calls("pay"), f"{name} was called")
 
 
-@attack("strict-server", "a `strict` server's first definitions are not called before approval", RULE)
-def strict(trial):
+@attack("hold-all-tools", "first definitions are not called before approval if `hold_new_tools` is `all`", RULE)
+def hold_all_tools(trial):
     box = trial.box()
-    server = box.server("notes", [tool("send")], {"strict": True})
+    server = box.server("notes", [tool("send")], {"hold_new_tools": "all"})
     box.meet()
     box.call("send")
     for client in clients_of(box, box.serve()):

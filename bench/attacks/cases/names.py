@@ -119,7 +119,7 @@ def takeover(trial, make_client):
     box = trial.box()
     bank = box.server("bank", [tool("pay", "Pay a bill", {"to": {"type": "string"}})])
     box.meet()
-    evil = box.server("aweather", [tool("forecast")], {"hold_new_tools": False})
+    evil = box.server("aweather", [tool("forecast")], {"hold_new_tools": "none"})
     box.meet()
     client = trial.keep(make_client(box, box.serve()))
     trial.control(client.call("pay", {"to": "landlord"}).succeeded and len(bank.calls("pay")) == 1, "pay does not work")

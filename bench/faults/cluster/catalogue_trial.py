@@ -40,7 +40,7 @@ drain = "0s"
 [servers.catalogue]
 command = "python3"
 args = ["{server}", "{tools}", "{starts}"]
-hold_new_tools = false
+hold_new_tools = "none"
 """
 
 

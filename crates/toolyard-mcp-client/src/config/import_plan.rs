@@ -145,7 +145,6 @@ fn with_operator_settings(old: Option<&ServerSettings>, new: &ServerSettings) ->
         trusted: false,
         exclusive: old.exclusive,
         stateless: old.stateless,
-        strict: old.strict,
         hold_new_tools: old.hold_new_tools,
         revision: None,
         idle_stop: old.idle_stop,

@@ -6,6 +6,7 @@
 //! - `template`: `${VAR}`, `${secret:NAME}` and `${file:PATH}` references in configured values.
 //! - `caller_header`: `${caller:…}` references in headers.
 //! - `secrets`: replaces secrets in settings with references.
+//! - `held_tools`: which new tools of a server are held until they are approved.
 //! - `settings_file`: edits `toolyard.toml` and preserves its formatting.
 //! - `client_file`: parses mcp.json and the files of other clients.
 //! - `import`, `import_plan`: imports the servers of other clients.
@@ -14,6 +15,7 @@ mod caller_header;
 mod client_file;
 mod duration_setting;
 mod error;
+mod held_tools;
 pub mod import;
 mod import_plan;
 mod isolation;
@@ -38,6 +40,7 @@ pub use client_file::{
 };
 pub use duration_setting::{DurationSetting, IdleStop, InvalidDuration, deserialize_duration};
 pub use error::ConfigError;
+pub use held_tools::HeldTools;
 pub use import_plan::{
     ConflictPolicy, ConflictingServer, ImportPlan, PlannedServer, SkippedServer, plan_import,
 };

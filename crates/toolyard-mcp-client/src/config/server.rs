@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 use toolyard_core::{ContentHash, RawJson, RevisionFamily, SourceId};
 
 use super::{
+    held_tools::HeldTools,
     isolation::IsolationSetting,
     oauth_settings::OauthSettings,
     redacted::{RedactedMap, RedactedUrl, safe_preview},
@@ -29,11 +30,8 @@ pub struct McpServerConfig {
     pub stateless: bool,
     /// Whether callers share an instance; when absent, they do if the server keeps no state.
     pub isolation: Option<IsolationSetting>,
-    /// Whether new tool definitions need approval.
-    pub strict: bool,
-    /// Whether tools that the server adds after its first approval are held: all of them if the server is not trusted,
-    /// otherwise those that collide with a name in use or raise the risk.
-    pub hold_new_tools: bool,
+    /// Which tools are held until they are approved.
+    pub hold_new_tools: HeldTools,
     /// The family of MCP revisions; detected when absent.
     pub revision_family: Option<RevisionFamily>,
     /// How long the first response may take.
@@ -139,8 +137,7 @@ impl McpServerConfig {
             exclusive: false,
             stateless: false,
             isolation: None,
-            strict: false,
-            hold_new_tools: true,
+            hold_new_tools: HeldTools::default(),
             revision_family: None,
             startup_timeout: Duration::from_secs(60),
             call_timeout: None,

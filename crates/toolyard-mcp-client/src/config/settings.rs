@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use toolyard_core::RevisionFamily;
 
 use super::{
-    ConfigError, DurationSetting, HttpKind, IdleStop, IsolationSetting, McpServerConfig, OauthSettings,
-    ToolFilter, TransportConfig,
+    ConfigError, DurationSetting, HeldTools, HttpKind, IdleStop, IsolationSetting, McpServerConfig,
+    OauthSettings, ToolFilter, TransportConfig,
     caller_header::may_depend_on_caller,
     client_file::parsed_servers::templates_mut,
     redacted::{RedactedMap, RedactedUrl, safe_preview},
@@ -64,13 +64,11 @@ pub struct ServerSettings {
     /// is a program or has sessions (MCP revisions until 2025-11-25), and they share one otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolation: Option<IsolationSetting>,
-    /// Whether new tool definitions need approval.
-    #[serde(skip_serializing_if = "is_false")]
-    pub strict: bool,
-    /// Whether tools that the server adds after its first approval need approval: all of them if the server is not
-    /// trusted, otherwise those that share a name with a tool of another source or are riskier than all approved ones.
-    #[serde(skip_serializing_if = "is_true")]
-    pub hold_new_tools: bool,
+    /// Which new tools need approval. `added`: those that the server adds after its first approval, all of them if it is not
+    /// trusted, otherwise those that share a name with a tool of another source or are riskier than all approved ones. `all`:
+    /// also those of the first connection.
+    #[serde(skip_serializing_if = "is_default")]
+    pub hold_new_tools: HeldTools,
     /// The family of MCP revisions; detected when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<RevisionSetting>,
@@ -135,6 +133,11 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_default(held: &HeldTools) -> bool {
+    *held == HeldTools::default()
+}
+
 impl Default for ServerSettings {
     fn default() -> Self {
         Self {
@@ -149,8 +152,7 @@ impl Default for ServerSettings {
             exclusive: false,
             stateless: false,
             isolation: None,
-            strict: false,
-            hold_new_tools: true,
+            hold_new_tools: HeldTools::default(),
             revision: None,
             startup_timeout: None,
             call_timeout: None,
@@ -177,7 +179,6 @@ impl ServerSettings {
             exclusive: self.exclusive,
             stateless: self.stateless,
             isolation: self.isolation,
-            strict: self.strict,
             hold_new_tools: self.hold_new_tools,
             revision_family: self.revision.map(RevisionSetting::family),
             startup_timeout: self.startup_timeout.map_or(defaults.startup_timeout, |setting| setting.0),

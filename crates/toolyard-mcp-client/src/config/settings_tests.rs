@@ -35,7 +35,9 @@ fn all_fields_of_a_program_are_read() {
     assert_eq!(config.call_timeout, Some(Duration::from_secs(120)));
     assert_eq!(config.idle_stop, None);
     assert_eq!(config.revision_family, Some(RevisionFamily::Legacy));
-    assert!(config.trusted && config.exclusive && config.enabled && !config.strict);
+    assert!(
+        config.trusted && config.exclusive && config.enabled && config.hold_new_tools == HeldTools::Added
+    );
     assert!(!config.tools.allows("delete_sheet") && config.tools.allows("read_sheet"));
     assert_eq!(config.variables().into_iter().collect::<Vec<_>>(), ["LANG", "TOKEN"]);
     let resolved = config.resolve(|name| (name == "TOKEN").then(|| "hunter2".to_owned())).unwrap();
@@ -144,7 +146,7 @@ fn the_fingerprint_covers_every_value_and_its_position() {
 fn the_schema_lists_every_field() {
     let schema = schemars::schema_for!(ServerSettings).to_value();
     let fields: Vec<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
-    insta::assert_snapshot!(fields.join(" "), @"command args cwd inherit url transport enabled trusted exclusive stateless isolation strict hold_new_tools revision startup_timeout call_timeout idle_stop tools without_tools env headers oauth");
+    insta::assert_snapshot!(fields.join(" "), @"command args cwd inherit url transport enabled trusted exclusive stateless isolation hold_new_tools revision startup_timeout call_timeout idle_stop tools without_tools env headers oauth");
     assert_eq!(schema["additionalProperties"], false);
 }
 

@@ -3,7 +3,7 @@
 use toolyard_core::{ContentHash, RevisionFamily, SourceId};
 use toolyard_mcp::definition::{NewToolPolicy, ValidationRules};
 
-use crate::config::{HttpKind, McpServerConfig, TransportConfig};
+use crate::config::{HeldTools, HttpKind, McpServerConfig, TransportConfig};
 
 /// Separates a source's name from its fingerprint; no name contains it.
 const KEY_SEPARATOR: char = '#';
@@ -50,10 +50,10 @@ impl McpServerConfig {
         PinnedSource {
             id: self.id.clone(),
             fingerprint: self.fingerprint(),
-            new_tools: match (self.strict, self.hold_new_tools) {
-                (true, _) => NewToolPolicy::Quarantine,
-                (false, true) => NewToolPolicy::ApproveFirst { trusted: self.trusted },
-                (false, false) => NewToolPolicy::Approve,
+            new_tools: match self.hold_new_tools {
+                HeldTools::All => NewToolPolicy::Quarantine,
+                HeldTools::Added => NewToolPolicy::ApproveFirst { trusted: self.trusted },
+                HeldTools::None => NewToolPolicy::Approve,
             },
             mirrors_headers: is_streamable,
         }

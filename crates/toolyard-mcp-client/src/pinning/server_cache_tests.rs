@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::*;
-use crate::config::TransportConfig;
+use crate::config::{HeldTools, TransportConfig};
 
 fn config(command: &str) -> McpServerConfig {
     let transport = TransportConfig::Stdio {
@@ -120,7 +120,7 @@ async fn a_server_with_another_transport_is_new() {
         cache.approve(&other.pinned_source(), None, &no_users, 2).await,
         Err(CacheError::UnknownServer(_))
     ));
-    let strict = McpServerConfig { strict: true, ..other };
+    let strict = McpServerConfig { hold_new_tools: HeldTools::All, ..other };
     let decision = cache
         .update_tools(&strict.pinned_source(), None, tools(&[("read", "Reads")]), &no_users, 2)
         .await
@@ -159,7 +159,7 @@ async fn only_servers_with_these_configurations_are_loaded() {
 #[tokio::test]
 async fn stored_approvals_equal_a_new_validation() {
     let cache = ServerCache::in_memory();
-    let server = McpServerConfig { hold_new_tools: false, ..config("files-server") };
+    let server = McpServerConfig { hold_new_tools: HeldTools::None, ..config("files-server") };
     cache
         .update_tools(
             &server.pinned_source(),
@@ -226,7 +226,7 @@ fn yields_to(decision: &PinDecision, tool: &str) -> Option<String> {
 #[tokio::test]
 async fn the_owner_of_a_name_is_stored() {
     let store: Arc<MemoryServerStore> = Arc::default();
-    let server = |id: &str| McpServerConfig { id: id.into(), hold_new_tools: false, ..config(id) };
+    let server = |id: &str| McpServerConfig { id: id.into(), hold_new_tools: HeldTools::None, ..config(id) };
     let configs = [server("aweather"), server("bank")];
     let process = || async {
         let cache = ServerCache::new(Arc::clone(&store) as _);
@@ -299,8 +299,10 @@ async fn a_server_yields_to_native_tools_unless_servers_come_first() {
 #[tokio::test]
 async fn tools_that_a_server_adds_are_held() {
     let cache = ServerCache::in_memory();
-    let (held, free) =
-        (config("held"), McpServerConfig { id: "free".into(), hold_new_tools: false, ..config("free") });
+    let (held, free) = (
+        config("held"),
+        McpServerConfig { id: "free".into(), hold_new_tools: HeldTools::None, ..config("free") },
+    );
     for (server, expected) in [(held, 1), (free, 2)] {
         cache.update_tools(&server.pinned_source(), None, tools(&[("a", "A")]), &no_users, 1).await.unwrap();
         let later = cache

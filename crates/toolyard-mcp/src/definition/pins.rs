@@ -81,7 +81,7 @@ pub enum QuarantineReason {
         /// The name that disappeared.
         from: String,
     },
-    /// The server has `strict = true`, and the tool was never approved.
+    /// The server has `hold_new_tools = "all"`, and the tool was never approved.
     ///
     /// Remedy: review it with `toolyard servers show NAME`, then approve it: `toolyard servers approve NAME TOOL`.
     #[error("not approved yet")]

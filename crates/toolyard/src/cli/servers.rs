@@ -123,7 +123,7 @@ pub(crate) struct AddServerArgs {
     pub(crate) trusted: bool,
     /// Require approval of all tools, even on the first connection
     #[arg(long)]
-    pub(crate) strict: bool,
+    pub(crate) hold_all_tools: bool,
     /// Command of a stdio server, after --
     #[arg(last = true, required_unless_present = "url")]
     pub(crate) command: Vec<String>,

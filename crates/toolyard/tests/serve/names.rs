@@ -74,7 +74,7 @@ fn lists(hub: &mut StdioGateway, name: &str) -> bool {
 fn without_hold(home: &TestHome) {
     let file = home.path("config/toolyard/toolyard.toml");
     let text = std::fs::read_to_string(&file).unwrap();
-    let text = text.replace("[servers.aweather]\n", "[servers.aweather]\nhold_new_tools = false\n");
+    let text = text.replace("[servers.aweather]\n", "[servers.aweather]\nhold_new_tools = \"none\"\n");
     assert!(text.contains("hold_new_tools"), "{text}");
     std::fs::write(file, text).unwrap();
 }

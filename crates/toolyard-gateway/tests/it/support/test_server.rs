@@ -10,7 +10,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-use toolyard_mcp_client::config::{HttpKind, McpServerConfig, TransportConfig};
+use toolyard_mcp_client::config::{HeldTools, HttpKind, McpServerConfig, TransportConfig};
 
 use super::{
     case::{ServerCase, Transport},
@@ -142,7 +142,7 @@ impl TestServer {
         let mut config = McpServerConfig::new(SERVER_ID, transport);
         config.revision_family = self.case.configured_family;
         // Some tests let the server add tools.
-        config.hold_new_tools = false;
+        config.hold_new_tools = HeldTools::None;
         config
     }
 

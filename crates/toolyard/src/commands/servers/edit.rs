@@ -10,7 +10,7 @@ use serde_json::json;
 use toolyard_core::SourceId;
 use toolyard_mcp_client::{
     ServerCache,
-    config::{ServerSettings, add_server, remove_server},
+    config::{HeldTools, ServerSettings, add_server, remove_server},
 };
 
 use crate::{
@@ -34,7 +34,7 @@ pub(super) async fn add(
         headers: parse_pairs(&server.headers)?,
         env: parse_pairs(&server.env)?,
         trusted: server.trusted,
-        strict: server.strict,
+        hold_new_tools: if server.hold_all_tools { HeldTools::All } else { HeldTools::default() },
         ..ServerSettings::default()
     };
     let file = add_to_settings(&server.name, &settings, &current_user(), context).await?;

@@ -175,7 +175,7 @@ fn server_json(server: &ManagedServer, failure: Option<&ServerFailure>) -> Value
         "last_failure": failure.map(|failure| json!({"at": failure.at, "reason": failure.reason})),
         "endpoint": endpoint(config),
         "trusted": config.trusted,
-        "strict": config.strict,
+        "hold_new_tools": config.hold_new_tools,
         "instructions": server.content().instructions,
         "revision_family": server.revision_family(),
         "tools": tool_names(server, &approvals, ToolOffer::Offered),

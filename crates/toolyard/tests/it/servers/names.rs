@@ -56,7 +56,7 @@ fn an_owner_with_a_changed_configuration_keeps_its_names() {
     let settings = home.path("config/toolyard/toolyard.toml");
     let text = std::fs::read_to_string(&settings).unwrap();
     let text = text.replace("[servers.bank]\n", "[servers.bank]\ninherit = [\"LANG\"]\n");
-    let text = text.replace("[servers.aweather]\n", "[servers.aweather]\nhold_new_tools = false\n");
+    let text = text.replace("[servers.aweather]\n", "[servers.aweather]\nhold_new_tools = \"none\"\n");
     std::fs::write(&settings, text).unwrap();
     home.set_tools("aweather", &[greet_tool("Greets somebody"), named_tool("pay")]);
     home.run(&["servers", "test", "aweather"]);

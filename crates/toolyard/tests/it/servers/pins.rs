@@ -72,9 +72,9 @@ fn reordered_fields_are_no_change() {
 }
 
 #[test]
-fn tools_of_a_strict_server_need_approval() {
+fn the_first_tools_of_a_server_that_holds_all_need_approval() {
     let home = TestHome::new();
-    home.add_server("fake", &["--strict"]);
+    home.add_server("fake", &["--hold-all-tools"]);
     home.run(&["servers", "test"]);
     assert!(!home.run(&["tools", "list"]).contains("greet"));
     let refused = home.run(&CALL_GREET);
