@@ -22,7 +22,7 @@ def create_home(home, settings, **variables):
 
 def environment_of(home, **variables):
     folders = {f"XDG_{kind}_HOME": os.path.join(home, kind.lower()) for kind in ("CONFIG", "DATA", "CACHE")}
-    return {"PATH": os.environ["PATH"], "HOME": str(home), "SERVE_TOKEN": TOKEN, "SESSION_KEY": "ab" * 32, **folders, **variables}
+    return {"PATH": os.environ["PATH"], "HOME": str(home), "SERVE_TOKEN": TOKEN, **folders, **variables}
 
 
 class GatewayProcess:

@@ -39,7 +39,6 @@ lease = "{lease}s"
 
 [serve]
 token = "${{SERVE_TOKEN}}"
-session_keys = ["${{SESSION_KEY}}"]
 drain = "0s"
 
 [serve.proxy_identity]

@@ -22,7 +22,6 @@ timeout = "{deadline}s"
 [serve]
 surface = "full"
 token = "${{SERVE_TOKEN}}"
-session_keys = ["${{SESSION_KEY}}"]
 drain = "{drain}s"
 run_lease = "{run_lease}s"
 idle_timeout = "{deadline}s"

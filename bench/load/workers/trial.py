@@ -34,7 +34,6 @@ workers = ["bench"]
 trusted_workers = ["bench"]
 
 [serve]
-session_keys = ["${{SESSION_KEY}}"]
 drain = "0s"
 
 [serve.proxy_identity]

@@ -179,7 +179,6 @@ fn needs_restart(initial: &Settings, next: &Settings) -> Vec<&'static str> {
         ("time", initial.time != next.time),
         ("web_search", initial.web_search != next.web_search),
         ("search", initial.search != next.search),
-        ("serve.session_keys", before.session_keys != after.session_keys),
         ("serve.agents", offers_agents(initial) != offers_agents(next)),
         ("serve.remote_approval", before.remote_approval != after.remote_approval),
         ("serve.run_lease", before.run_lease != after.run_lease),

@@ -24,7 +24,7 @@ struct Keys {
 pub enum SessionKeyError {
     /// A key for session ids has the wrong length.
     ///
-    /// Remedy: generate one with `openssl rand -hex 32`, and set `[serve] session_keys`.
+    /// Remedy: pass 32 random bytes.
     #[error("invalid session key: expected 32 bytes")]
     InvalidKey,
     /// The operating system gives no random numbers.

@@ -103,16 +103,6 @@ pub enum SettingsError {
         /// The minimum length.
         min: usize,
     },
-    /// A key in `[serve] session_keys` has the wrong form.
-    ///
-    /// Remedy: generate one with `openssl rand -hex 32`.
-    #[error("[serve] session_keys: a key is 32 bytes, as 64 hexadecimal digits or as base64")]
-    InvalidSessionKey,
-    /// Only the current key and the one before it are accepted.
-    ///
-    /// Remedy: keep two keys at most: `session_keys = ["${NEW}", "${OLD}"]`.
-    #[error("[serve] session_keys: expected the current key and at most one previous key")]
-    TooManySessionKeys,
     /// `[cluster]` has no credentials for NATS, or several.
     ///
     /// Remedy: keep one of `creds`, `nkey`, `token`, or `user` with `password`.

@@ -46,7 +46,7 @@ pub use models::{ModelSecrets, ModelSettings, PriceSettings, ToolCallingSetting}
 pub use policy::{PolicyDefault, PolicySettings};
 pub use quotas::{AmountPerWindow, MoneyPerWindow, QuotaDimension, QuotaSettings};
 pub use retention::{RetentionPeriod, RetentionSettings};
-pub use serve::{ProfileSettings, ServeSettings, SessionKeyPair, SurfaceSetting};
+pub use serve::{ProfileSettings, ServeSettings, SurfaceSetting};
 pub use telemetry::{MetricsSetting, TelemetrySettings};
 pub use web_search::{SearchEngine, WebSearchSettings};
 

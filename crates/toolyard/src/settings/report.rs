@@ -8,12 +8,11 @@ use toolyard_mcp_client::config::ServerSettings;
 use super::{Settings, SettingsError, SettingsLayer, layers::ACCUMULATED_LISTS};
 
 /// Settings whose values are secrets, or may be. `*` stands for one name, `**` at the end for everything below.
-const SECRET_KEYS: [&str; 13] = [
+const SECRET_KEYS: [&str; 12] = [
     "cluster.nkey",
     "cluster.password",
     "cluster.token",
     "serve.token",
-    "serve.session_keys",
     "web_search.key",
     "models.*.key",
     "models.*.headers.**",

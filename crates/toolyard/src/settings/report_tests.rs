@@ -68,7 +68,6 @@ fn no_literal_secret_is_shown() {
         store = "postgres://toolyard:{secret}@db/toolyard"
         [serve]
         token = "${{TOOLYARD_TOKEN}}"
-        session_keys = ["{secret}"]
         [models.main]
         model = "m"
         key = "{secret}"

@@ -2,18 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use base64::{
-    Engine as _,
-    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
-};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolyard_core::ContentHash;
 use toolyard_hub::{Budget, CLIENT_IDLE_TIMEOUT, CLIENT_OUTPUT_BUDGET_CHARS, Profile, Surface};
 
 use super::{
     CallSettings, CallerOAuthSettings, DrainPeriod, DurationSetting, ProxyIdentitySettings, SettingsError,
-    error::{resolve_secret, resolve_token},
+    error::resolve_token,
 };
 
 const DEFAULT_MAX_RUNS: u32 = 100;
@@ -32,10 +27,6 @@ pub struct ServeSettings {
     /// The bearer token of HTTP clients, as a reference to an environment variable: `${TOOLYARD_TOKEN}`. By default, one is
     /// generated and stored in a file that only you can read.
     pub token: Option<String>,
-    /// Keys that authenticate session ids, as references to environment variables that hold 32 bytes each, as 64 hexadecimal
-    /// digits or as base64: the current key and, during rotation, the previous one. All replicas need the same keys. By
-    /// default, a key is generated and kept in the store, where all replicas find it.
-    pub session_keys: Vec<String>,
     /// Maximum characters of a tool's output that clients get; `read_result` returns the rest. 0: unlimited.
     pub output_budget: Option<usize>,
     /// The maximum time a tool call may stay without progress, such as `2m`. By default, `[call] timeout`
@@ -192,34 +183,4 @@ impl ServeSettings {
     pub fn token(&self, variable: impl Fn(&str) -> Option<String>) -> Result<Option<String>, SettingsError> {
         resolve_token("[serve] token", self.token.as_deref(), "TOOLYARD_TOKEN", variable)
     }
-
-    /// The session keys, looked up by `variable`; `None` if not set.
-    pub fn session_keys(
-        &self,
-        variable: impl Fn(&str) -> Option<String>,
-    ) -> Result<Option<SessionKeyPair>, SettingsError> {
-        let key = |reference: &String| {
-            let text = resolve_secret("[serve] session_keys", reference, "TOOLYARD_SESSION_KEY", &variable)?;
-            decode_key(text.trim()).ok_or(SettingsError::InvalidSessionKey)
-        };
-        match self.session_keys.as_slice() {
-            [] => Ok(None),
-            [current] => Ok(Some((key(current)?, None))),
-            [current, previous] => Ok(Some((key(current)?, Some(key(previous)?)))),
-            _ => Err(SettingsError::TooManySessionKeys),
-        }
-    }
-}
-
-/// The current session key and, during rotation, the previous one.
-pub type SessionKeyPair = ([u8; 32], Option<[u8; 32]>);
-
-/// 32 bytes, as written by `openssl rand` with `-hex` or `-base64`.
-fn decode_key(text: &str) -> Option<[u8; 32]> {
-    // A `ContentHash` is written as 64 hexadecimal digits.
-    if let Ok(hash) = text.parse::<ContentHash>() {
-        return Some(*hash.as_bytes());
-    }
-    let bytes = STANDARD.decode(text).or_else(|_| URL_SAFE_NO_PAD.decode(text.trim_end_matches('='))).ok()?;
-    bytes.try_into().ok()
 }

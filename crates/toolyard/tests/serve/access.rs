@@ -161,7 +161,7 @@ fn doctor_checks_serve() {
     let home = home_with_server();
     let settings = home.path("config/toolyard/toolyard.toml");
     let text = std::fs::read_to_string(&settings).unwrap();
-    let serve = "\n[serve]\ntoken = \"${GATEWAY_TOKEN}\"\nsession_keys = [\"${GATEWAY_KEY}\"]\n\
+    let serve = "\n[serve]\ntoken = \"${GATEWAY_TOKEN}\"\n\
         [serve.profiles.office]\nservers = [\"fake\", \"excel\"]\n\
         [serve.profiles.\"a/b\"]\ntools = [\"nothing\"]\noutput_budget = 0\n";
     std::fs::write(&settings, text + serve).unwrap();
@@ -170,8 +170,6 @@ fn doctor_checks_serve() {
     insta::assert_snapshot!(lines.join("\n"), @r"
     PROBLEM  serve     [serve] token: the environment variable `GATEWAY_TOKEN` is not set
                        hint: `toolyard serve --http` fails until this is fixed
-    PROBLEM  serve     [serve] session_keys: the environment variable `GATEWAY_KEY` is not set
-                       hint: `toolyard serve --http` fails until this is fixed
     PROBLEM  serve     [serve.profiles.a/b] the name of a profile may contain letters, digits, `-` and `_` only
                        hint: the name is part of a URL: /mcp/NAME
     note     serve     profile a/b offers no tools
@@ -179,7 +177,7 @@ fn doctor_checks_serve() {
                        hint: list sources: toolyard tools list
     ok       serve     profile office offers 4 tools
     --- stderr
-    error: found 4 problems
+    error: found 3 problems
     --- exit 1
     ");
 }

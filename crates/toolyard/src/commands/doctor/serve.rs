@@ -34,11 +34,7 @@ pub(super) fn check(context: &CliContext, toolyard: &Toolyard) -> Vec<Finding> {
         return for_replicas.collect();
     }
     let variable = |name: &str| std::env::var(name).ok();
-    let secrets = [
-        serve.token(variable).err(),
-        serve.session_keys(variable).err(),
-        telemetry.metrics_token(variable).err(),
-    ];
+    let secrets = [serve.token(variable).err(), telemetry.metrics_token(variable).err()];
     let secrets = secrets.into_iter().flatten().map(|error| (error, UNUSABLE));
     let profiles = serve.profiles().err().map(|error| (error, "the name is part of a URL: /mcp/NAME"));
     let mut findings: Vec<Finding> = secrets

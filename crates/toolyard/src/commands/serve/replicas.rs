@@ -32,10 +32,6 @@ fn missing(serve: &ServeSettings, no_auth: bool) -> Vec<ReplicaNote> {
         detail: "each machine generates a token of its own; clients of several replicas need one token",
         hint: "set [serve] token = \"${TOOLYARD_TOKEN}\" on every replica",
     };
-    let session_keys = ReplicaNote {
-        detail: "[serve] session_keys is set; a replica with other keys rejects the sessions of this one",
-        hint: "set the same keys on every replica, or remove the setting: replicas then share a key in the store",
-    };
     let hosts = ReplicaNote {
         detail: "requests that name another host than this machine's addresses are refused",
         hint: "behind a proxy, set [serve] allowed_hosts to the host names that it passes on",
@@ -46,7 +42,6 @@ fn missing(serve: &ServeSettings, no_auth: bool) -> Vec<ReplicaNote> {
     };
     let needed = [
         (token, serve.token.is_none() && !no_auth),
-        (session_keys, !serve.session_keys.is_empty()),
         (hosts, serve.allowed_hosts.is_empty()),
         (drain, serve.drain.is_some_and(|drain| drain.0 < MIN_REPLICA_DRAIN)),
     ];
@@ -72,7 +67,5 @@ mod tests {
             ..shared.clone()
         };
         assert_eq!((missing(&drain(3), false).len(), missing(&drain(12), false).len()), (1, 0));
-        let keys = ServeSettings { session_keys: vec!["${KEY}".to_owned()], ..shared };
-        assert!(missing(&keys, false)[0].hint.contains("same keys"));
     }
 }

@@ -1,9 +1,9 @@
-//! The gateway's bearer token and session keys: from the settings, or generated once and stored. A generated session key is
-//! in the store, so that replicas share it.
+//! The gateway's bearer token, from the settings or generated once and stored, and its session key, which is in the store, so
+//! that replicas share it.
 
 use std::path::{Path, PathBuf};
 
-use toolyard::settings::{ServeSettings, SessionKeyPair};
+use toolyard::settings::ServeSettings;
 use toolyard_core::{ContentHash, InvalidHash};
 use toolyard_mcp_server::SessionKeys;
 
@@ -29,11 +29,11 @@ pub(super) struct Secrets {
     token: String,
     /// The file of a generated token.
     token_file: Option<PathBuf>,
-    keys: SessionKeyPair,
+    session_key: [u8; 32],
 }
 
 impl Secrets {
-    /// The secrets of the settings; missing ones are read from the store or files, or generated.
+    /// The token of the settings; what is missing is read from the store or files, or generated.
     pub(super) async fn load(serve: &ServeSettings, context: &CliContext) -> Result<Self, CliError> {
         let variable = |name: &str| std::env::var(name).ok();
         let folder = context.data_folder.join("serve");
@@ -44,15 +44,14 @@ impl Secrets {
                 (load_or_generate(&file)?.to_string(), Some(file))
             }
         };
-        let keys = match (serve.session_keys(variable)?, &context.store) {
-            (Some(keys), _) => keys,
-            (None, Some(store)) => {
+        let session_key = match &context.store {
+            Some(store) => {
                 let failed = |error| CliError::failed(format!("failed to generate a session key: {error}"));
-                (store.session_key(*random_secret().map_err(failed)?.as_bytes()).await?, None)
+                store.session_key(*random_secret().map_err(failed)?.as_bytes()).await?
             }
-            (None, None) => (*load_or_generate(&folder.join("session-key"))?.as_bytes(), None),
+            None => *load_or_generate(&folder.join("session-key"))?.as_bytes(),
         };
-        Ok(Self { token, token_file, keys })
+        Ok(Self { token, token_file, session_key })
     }
 
     pub(super) fn token(&self) -> &str {
@@ -60,13 +59,12 @@ impl Secrets {
     }
 
     pub(super) fn session_keys(&self) -> Result<SessionKeys, CliError> {
-        let (current, previous) = self.keys;
-        SessionKeys::new(current, previous).map_err(|error| CliError::failed(error.to_string()))
+        SessionKeys::new(self.session_key, None).map_err(|error| CliError::failed(error.to_string()))
     }
 
     /// The key that session cookies of the console derive from.
     pub(super) fn console_key(&self) -> [u8; 32] {
-        self.keys.0
+        self.session_key
     }
 
     /// The token itself on a terminal; in a log, only where it is stored.

@@ -23,8 +23,8 @@ pub(crate) struct Replica {
     process: Option<Child>,
 }
 
-/// The settings of all replicas.
-pub(crate) const SETTINGS: &str = "[serve]\ntoken = \"${SERVE_TOKEN}\"\nsession_keys = [\"${SERVE_KEY}\"]\n";
+/// The settings of all replicas, which share the store beside the settings file.
+pub(crate) const SETTINGS: &str = "store = \"shared.db\"\n[serve]\ntoken = \"${SERVE_TOKEN}\"\n";
 
 impl Replica {
     /// A replica at a free port. Replicas share a folder with the settings.
@@ -47,7 +47,6 @@ impl Replica {
             .env_clear()
             .env("HOME", &home)
             .env("SERVE_TOKEN", TOKEN)
-            .env("SERVE_KEY", "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
