@@ -93,7 +93,7 @@ class TestBed:
         for name, url in models.items():
             for mode in ("schema", "text"):
                 text += f'\n[models.{name}-{mode}]\nmodel = "{name}"\nurl = "{url}"\ntool_calling = "{mode}"\n'
-                text += 'first_token_timeout = "5m"\nbetween_tokens_timeout = "2m"\nextra_body = { seed = 7 }\n'
+                text += 'timeout = "5m"\nextra_body = { seed = 7 }\n'
         self.settings.write_text(text)
         tested = subprocess.run([self.binary, "servers", "test"], env=self.environment, capture_output=True, text=True)
         if tested.returncode != 0:

@@ -55,7 +55,7 @@ class Bench:
     def set_model(self, name: str, url: str) -> None:
         """Sets the only model of the settings."""
         text = server_settings(self.world) + f'[models.{name}]\nmodel = "{name}"\nurl = "{url}"\ntool_calling = "schema"\n'
-        text += 'first_token_timeout = "5m"\nbetween_tokens_timeout = "2m"\nextra_body = { seed = 7 }\n'
+        text += 'timeout = "5m"\nextra_body = { seed = 7 }\n'
         self.settings.write_text(text)
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -24,7 +24,6 @@ surface = "full"
 token = "${{SERVE_TOKEN}}"
 drain = "{drain}s"
 run_lease = "{run_lease}s"
-idle_timeout = "{deadline}s"
 remote_approval = true
 
 [serve.proxy_identity]

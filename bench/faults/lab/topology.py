@@ -6,7 +6,7 @@ from dataclasses import dataclass
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
 GATEWAYS = ("a", "b", "c")
 NATS_NODES = (1, 2, 3)
-# Seconds. The deadline of every call is `[serve] idle_timeout`: nothing in the laboratory reports progress, which would extend it.
+# Seconds. The deadline of every call is `[call] timeout`: nothing in the laboratory reports progress, which would extend it.
 DEADLINE = 6.0
 LATE_MARGIN = 0.25
 LEASE = 4

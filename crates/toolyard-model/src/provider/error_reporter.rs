@@ -67,8 +67,7 @@ impl ErrorReporter {
 
     fn timeout(&self, message: String) -> ModelError {
         self.error(ModelErrorKind::Timeout, message).with_hint(format!(
-            "slow machines and long prompts need longer timeouts: `first_token_timeout` and `between_tokens_timeout` of \
-             [models.{}] in toolyard.toml",
+            "slow machines and long prompts need a longer timeout: `timeout` of [models.{}] in toolyard.toml",
             self.model
         ))
     }

@@ -95,14 +95,11 @@ fn secrets_are_redacted() {
 }
 
 #[test]
-fn a_timeout_names_the_settings_that_raise_it() {
+fn a_timeout_names_the_setting_that_raises_it() {
     let error = reporter().first_token_timeout(Duration::from_secs(120));
     assert!(error.to_string().contains("did not start to reply within 120 s"), "{error}");
     let hint = error.hint.unwrap_or_default();
-    assert!(
-        hint.contains("`first_token_timeout`") && hint.contains("[models.local] in toolyard.toml"),
-        "{hint}"
-    );
+    assert!(hint.contains("`timeout` of [models.local] in toolyard.toml"), "{hint}");
 }
 
 #[test]

@@ -63,9 +63,10 @@ fn server_config(
     if let Some(temperature) = settings.temperature {
         config.extra_body.entry("temperature").or_insert_with(|| temperature.into());
     }
-    config.first_token_timeout =
-        settings.first_token_timeout.map_or(config.first_token_timeout, |timeout| timeout.0);
-    config.idle_timeout = settings.between_tokens_timeout.map_or(config.idle_timeout, |timeout| timeout.0);
+    if let Some(timeout) = settings.timeout {
+        config.first_token_timeout = timeout.0;
+        config.idle_timeout = timeout.0;
+    }
     config
 }
 

@@ -36,12 +36,9 @@ pub struct ModelSettings {
     /// The sampling temperature; 0 for reproducible output, as far as the model supports it.
     #[serde(default)]
     pub temperature: Option<f32>,
-    /// The maximum time until the first token, such as `2m`.
+    /// The maximum time until the first token, and between two tokens; by default `2m` and `1m`.
     #[serde(default)]
-    pub first_token_timeout: Option<DurationSetting>,
-    /// The maximum time between two tokens.
-    #[serde(default)]
-    pub between_tokens_timeout: Option<DurationSetting>,
+    pub timeout: Option<DurationSetting>,
     /// The price of a million tokens, in your currency. Without it, costs are unknown.
     #[serde(default)]
     pub price: Option<PriceSettings>,

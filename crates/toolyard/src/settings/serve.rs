@@ -29,9 +29,6 @@ pub struct ServeSettings {
     pub token: Option<String>,
     /// Maximum characters of a tool's output that clients get; `read_result` returns the rest. 0: unlimited.
     pub output_budget: Option<usize>,
-    /// The maximum time a tool call may stay without progress, such as `2m`. By default, `[call] timeout`
-    /// if it is set, else 2 minutes.
-    pub idle_timeout: Option<DurationSetting>,
     /// Whether clients may use agents: through the tool `ask_agent`, and over HTTP at `/v1` and `/api/v1/runs`. By default, if a
     /// model is configured. Agents may use every tool of the main endpoint, so profiles never offer them.
     pub agents: Option<bool>,
@@ -65,6 +62,9 @@ pub struct ServeSettings {
     pub proxy_identity: Option<ProxyIdentitySettings>,
     /// Subsets of the tools, each at its own endpoint `/mcp/NAME`.
     pub profiles: BTreeMap<String, ProfileSettings>,
+    /// `[call] timeout`, as far as [`with_call_timeout`](Self::with_call_timeout) was told; no key of this table.
+    #[serde(skip)]
+    pub call_timeout: Option<DurationSetting>,
 }
 
 /// A subset of the tools.
@@ -81,8 +81,6 @@ pub struct ProfileSettings {
     pub deny: Vec<String>,
     /// Maximum characters of a tool's output that clients get; 0: unlimited.
     pub output_budget: Option<usize>,
-    /// The maximum time a tool call may stay without progress.
-    pub idle_timeout: Option<DurationSetting>,
 }
 
 /// How tools are offered.
@@ -110,10 +108,10 @@ impl From<SurfaceSetting> for Surface {
 }
 
 impl ServeSettings {
-    /// These settings with the timeout of `[call]` if they set none.
+    /// These settings with the timeout of `[call]`, which calls of clients have, too.
     #[must_use]
     pub fn with_call_timeout(mut self, call: &CallSettings) -> Self {
-        self.idle_timeout = self.idle_timeout.or(call.timeout);
+        self.call_timeout = call.timeout;
         self
     }
 
@@ -171,10 +169,7 @@ impl ServeSettings {
             tools: settings.tools.clone(),
             deny: settings.deny.clone(),
             budget,
-            timeout: settings
-                .idle_timeout
-                .or(self.idle_timeout)
-                .map_or(CLIENT_IDLE_TIMEOUT, |timeout| timeout.0),
+            timeout: self.call_timeout.map_or(CLIENT_IDLE_TIMEOUT, |timeout| timeout.0),
             within: None,
         }
     }

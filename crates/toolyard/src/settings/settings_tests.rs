@@ -136,7 +136,6 @@ fn profiles_inherit_unset_keys_from_serve() {
         [serve]
         surface = "search"
         output_budget = 9000
-        idle_timeout = "30s"
         [serve.profiles.office]
         surface = "full"
         servers = ["excel"]
@@ -153,7 +152,7 @@ fn profiles_inherit_unset_keys_from_serve() {
     assert_eq!((office.surface, office.budget), (Surface::Full, Budget::Unlimited));
     assert!(office.allows("read", "excel") && !office.allows("delete_row", "excel"));
     let home = serve.profile("home").unwrap();
-    assert_eq!((home.budget, home.timeout.as_secs()), (Budget::Characters(9000), 30));
+    assert_eq!(home.budget, Budget::Characters(9000));
     let names: Vec<String> =
         serve.profiles().unwrap().iter().map(|profile| profile.name.to_string()).collect();
     assert_eq!(names, ["home", "office"]);
@@ -162,21 +161,13 @@ fn profiles_inherit_unset_keys_from_serve() {
 }
 
 #[test]
-fn the_call_timeout_holds_for_clients_unless_serve_sets_another() {
+fn the_call_timeout_holds_for_clients() {
     let timeouts = |text: &str| {
         let settings = parse(text).unwrap();
         let serve = settings.serve.clone().with_call_timeout(&settings.call);
         (serve.main_profile().timeout.as_secs(), serve.profile("office").unwrap().timeout.as_secs())
     };
     assert_eq!(timeouts("[call]\ntimeout = \"10s\"\n[serve.profiles.office]"), (10, 10));
-    assert_eq!(
-        timeouts("[call]\ntimeout = \"10s\"\n[serve]\nidle_timeout = \"3m\"\n[serve.profiles.office]"),
-        (180, 180)
-    );
-    assert_eq!(
-        timeouts("[call]\ntimeout = \"10s\"\n[serve.profiles.office]\nidle_timeout = \"1m\""),
-        (10, 60)
-    );
     assert_eq!(timeouts("[serve.profiles.office]"), (120, 120), "that of `toolyard call` is shorter");
     assert_eq!(parse("").unwrap().call.timeout().as_secs(), 30);
 }
