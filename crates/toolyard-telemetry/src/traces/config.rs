@@ -39,13 +39,12 @@ pub enum TraceConfigError {
     InvalidEndpoint(String),
     /// A header for the receiver of traces is not `name=value`.
     ///
-    /// Remedy: correct `OTEL_EXPORTER_OTLP_HEADERS` (`name=value,name=value`), or use `[telemetry] otlp_headers`.
+    /// Remedy: correct `OTEL_EXPORTER_OTLP_HEADERS` (`name=value,name=value`).
     #[error("invalid OTLP header number {0}: expected `name=value`")]
     InvalidHeader(usize),
     /// `OTEL_TRACES_SAMPLER` has a value that is not one of OpenTelemetry's.
     ///
-    /// Remedy: use `always_on`, `always_off`, `traceidratio`, or one of them with `parentbased_`; or set `[telemetry]
-    /// sample_ratio`.
+    /// Remedy: use `always_on`, `always_off`, `traceidratio`, or one of them with `parentbased_`.
     #[error("unknown sampler `{0}` in OTEL_TRACES_SAMPLER")]
     UnknownSampler(String),
     /// The exporter of traces cannot be built; the text says why.

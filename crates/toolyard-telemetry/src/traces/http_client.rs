@@ -22,7 +22,7 @@ pub(super) enum ExportError {
     Request(#[from] reqwest::Error),
     /// The receiver of traces refused the export.
     ///
-    /// Remedy: 401 or 403: set `[telemetry] otlp_headers`; 404: check `otlp_endpoint` (`/v1/traces` is added).
+    /// Remedy: 401 or 403: set `OTEL_EXPORTER_OTLP_HEADERS`; 404: check `otlp_endpoint` (`/v1/traces` is added).
     #[error("the receiver answered with status {0}")]
     Status(reqwest::StatusCode),
     /// The receiver of traces accepted only a part of the spans; the reason is its own.

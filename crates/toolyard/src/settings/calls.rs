@@ -14,9 +14,9 @@ const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CallSettings {
-    /// The maximum time a call may take without progress, such as `30s` or `2m`, for every caller; `--timeout`
-    /// overrides it, and `call_timeout` of a server shortens it. By default, 2 minutes for agents and for clients of `toolyard serve`, 30 seconds
-    /// otherwise.
+    /// The maximum time a call may take without progress, such as `30s` or `2m`, for every caller; `--timeout` overrides it,
+    /// and `call_timeout` of a server shortens it. By default, 2 minutes for agents and for clients of `toolyard serve`, 30
+    /// seconds otherwise.
     pub timeout: Option<DurationSetting>,
     /// How the outputs of several equivalent sources become one. A model that fails or takes more than 10 seconds is not
     /// waited for: the outputs are merged then, and so are more than 3 of them or more than 2,000 characters.

@@ -8,7 +8,7 @@ use toolyard_mcp_client::config::ServerSettings;
 use super::{Settings, SettingsError, SettingsLayer, layers::ACCUMULATED_LISTS};
 
 /// Settings whose values are secrets, or may be. `*` stands for one name, `**` at the end for everything below.
-const SECRET_KEYS: [&str; 12] = [
+const SECRET_KEYS: [&str; 11] = [
     "cluster.nkey",
     "cluster.password",
     "cluster.token",
@@ -20,7 +20,6 @@ const SECRET_KEYS: [&str; 12] = [
     "servers.*.env.**",
     "servers.*.headers.**",
     "telemetry.metrics_token",
-    "telemetry.otlp_headers.**",
 ];
 /// Settings that are URLs and may have a password.
 const URL_KEYS: [&str; 4] = ["cluster.nats", "store", "telemetry.otlp_endpoint", "models.*.url"];

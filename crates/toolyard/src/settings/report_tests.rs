@@ -71,7 +71,7 @@ fn no_literal_secret_is_shown() {
         [models.main]
         model = "m"
         key = "{secret}"
-        headers = {{ X-Team = "{secret}" }}
+        headers = {{ X-Team = "{secret}", X-Key = "${{MODEL_KEY}}" }}
         extra_body = {{ password = "{secret}" }}
         [servers.one]
         command = "npx"
@@ -83,7 +83,6 @@ fn no_literal_secret_is_shown() {
         oauth = {{ client_id = "id", client_secret = "{secret}", id_jag = {{ client_id = "id", client_secret = "{secret}" }} }}
         [telemetry]
         otlp_endpoint = "https://user:{secret}@otlp.example.com"
-        otlp_headers = {{ authorization = "{secret}", x-team = "${{OTLP_TEAM}}" }}
         "#
     );
     let report = report(&[("/user.toml", &text)]);
@@ -96,8 +95,8 @@ fn no_literal_secret_is_shown() {
     }
     let token = value(&report, "serve.token");
     assert_eq!((token.secret, &token.value), (true, &json!("${TOOLYARD_TOKEN}")), "a reference is no secret");
-    let header = value(&report, "telemetry.otlp_headers.x-team");
-    assert_eq!((header.secret, &header.value), (true, &json!("${OTLP_TEAM}")));
+    let header = value(&report, "models.main.headers.X-Key");
+    assert_eq!((header.secret, &header.value), (true, &json!("${MODEL_KEY}")));
     assert_eq!(value(&report, "servers.one.command").value, "npx");
     let plain = self::report(&[("/user.toml", "[telemetry]\notlp_endpoint = \"http://127.0.0.1:4318\"")]);
     assert_eq!(value(&plain, "telemetry.otlp_endpoint").value, "http://127.0.0.1:4318");
@@ -142,7 +141,7 @@ fn every_setting_that_may_be_a_secret_is_classified() {
     let schema = Settings::json_schema();
     let mut keys = Vec::new();
     schema_keys(&schema, &schema, &mut Vec::new(), &mut keys);
-    assert!(keys.iter().any(|key| key.join(".") == "telemetry.otlp_headers"), "{keys:?}");
+    assert!(keys.iter().any(|key| key.join(".") == "models.*.headers"), "{keys:?}");
     let words = ["key", "token", "secret", "password", "headers", "credential"];
     let looks_secret = |key: &&Vec<String>| words.iter().any(|word| key.last().unwrap().contains(word));
     for key in keys.iter().filter(looks_secret) {

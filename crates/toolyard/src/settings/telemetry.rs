@@ -1,14 +1,12 @@
 //! `[telemetry]` as plain data.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{SettingsError, error::resolve_token};
 
 /// Metrics and traces that Toolyard exports.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelemetrySettings {
     /// Who may read the metrics of `toolyard serve` at `/metrics`.
@@ -17,15 +15,9 @@ pub struct TelemetrySettings {
     /// nothing else. The gateway's token opens `/metrics`, too.
     pub metrics_token: Option<String>,
     /// The receiver of traces over OTLP (HTTP, protobuf), such as `http://127.0.0.1:4318`; `/v1/traces` is added. Without one,
-    /// and without `OTEL_EXPORTER_OTLP_ENDPOINT`, no traces are recorded. The standard variables of OpenTelemetry take
-    /// precedence over these settings.
+    /// and without `OTEL_EXPORTER_OTLP_ENDPOINT`, no traces are recorded. The standard variables of OpenTelemetry set
+    /// everything else, and take precedence: `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER`, `OTEL_SERVICE_NAME`, ….
     pub otlp_endpoint: Option<String>,
-    /// Headers of exports, as references to environment variables: `authorization = "${OTLP_AUTHORIZATION}"`.
-    pub otlp_headers: BTreeMap<String, String>,
-    /// The share of traces that is recorded, from 0 to 1, unless the caller has decided; 1 by default.
-    pub sample_ratio: Option<f64>,
-    /// The name of this process in traces; `toolyard` by default.
-    pub service_name: Option<String>,
     /// Whether traces contain arguments and results of tool calls, with known secrets redacted. They may be confidential.
     pub capture_content: bool,
 }
@@ -46,34 +38,19 @@ impl TelemetrySettings {
     /// Where traces are sent, by these settings and the standard variables of OpenTelemetry; none if neither says it.
     ///
     /// # Errors
-    /// If a setting or a variable is invalid, or a header refers to a variable that is not set.
+    /// If a setting or a variable is invalid.
     pub fn traces(
         &self,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<toolyard_telemetry::traces::TraceConfig>, SettingsError> {
-        use toolyard_telemetry::traces::{Sampler, TraceConfig};
+        use toolyard_telemetry::traces::TraceConfig;
         let mut config = match &self.otlp_endpoint {
-            Some(endpoint) => {
-                let mut config = TraceConfig::new(endpoint)?;
-                for (name, reference) in &self.otlp_headers {
-                    let key = format!("[telemetry] otlp_headers.{name}");
-                    let value =
-                        super::error::resolve_secret(&key, reference, "OTLP_AUTHORIZATION", &variable)?;
-                    config.headers.push((name.clone(), value));
-                }
-                Some(config)
-            }
-            // The headers are for the endpoint of the settings, the other settings for any.
+            Some(endpoint) => Some(TraceConfig::new(endpoint)?),
+            // `capture_content` holds for the endpoint of a variable, too.
             None => TraceConfig::from_variables(None, &variable)?,
         };
         if let Some(config) = &mut config {
             config.captures_content = self.capture_content;
-            if let Some(ratio) = self.sample_ratio {
-                config.sampler = Sampler::parent_based(ratio);
-            }
-            if let Some(name) = &self.service_name {
-                config.service_name.clone_from(name);
-            }
         }
         Ok(TraceConfig::from_variables(config, variable)?)
     }
@@ -113,13 +90,7 @@ mod tests {
     const ENDPOINT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
 
     fn settings() -> TelemetrySettings {
-        TelemetrySettings {
-            otlp_headers: BTreeMap::from([("x-team".to_owned(), "${TEAM}".to_owned())]),
-            sample_ratio: Some(0.25),
-            service_name: Some("by-settings".to_owned()),
-            capture_content: true,
-            ..TelemetrySettings::default()
-        }
+        TelemetrySettings { capture_content: true, ..TelemetrySettings::default() }
     }
 
     fn traces(
@@ -138,9 +109,7 @@ mod tests {
         assert_eq!(traces(&settings(), &[]), None, "no endpoint");
         let config = traces(&settings(), &[ENDPOINT]).unwrap();
         assert_eq!(config.url, "http://127.0.0.1:4318/v1/traces");
-        assert_eq!((config.sampler, config.captures_content), (Sampler::parent_based(0.25), true));
-        assert_eq!(config.service_name, "by-settings");
-        assert!(config.headers.is_empty(), "they are for the endpoint of the settings");
+        assert_eq!((config.sampler, config.captures_content), (Sampler::parent_based(1.0), true));
     }
 
     #[test]
@@ -148,9 +117,9 @@ mod tests {
         let variables = [
             ENDPOINT,
             ("OTEL_SERVICE_NAME", "by-variable"),
-            ("OTEL_TRACES_SAMPLER", "always_on"),
+            ("OTEL_TRACES_SAMPLER", "parentbased_traceidratio"),
+            ("OTEL_TRACES_SAMPLER_ARG", "0.25"),
             ("OTEL_EXPORTER_OTLP_HEADERS", "a=b"),
-            ("TEAM", "tools"),
         ];
         let with_endpoint =
             TelemetrySettings { otlp_endpoint: Some("http://127.0.0.1:1".to_owned()), ..settings() };
@@ -158,7 +127,7 @@ mod tests {
             let config = traces(&settings, &variables).unwrap();
             assert_eq!(config.url, "http://127.0.0.1:4318/v1/traces");
             assert_eq!(config.service_name, "by-variable");
-            assert_ne!(config.sampler, Sampler::parent_based(0.25));
+            assert_eq!(config.sampler, Sampler::parent_based(0.25));
             assert_eq!(config.headers, [("a".to_owned(), "b".to_owned())]);
             assert!(config.captures_content);
         }

@@ -238,14 +238,14 @@ mod tests {
         let initial = report(&[
             ("serve.drain", json!("1s")),
             ("telemetry.metrics", json!("open")),
-            ("telemetry.otlp_headers.a", json!("${A}")),
-            ("telemetry.sample_ratio", json!(0.5)),
+            ("telemetry.metrics_token", json!("${A}")),
+            ("telemetry.capture_content", json!(true)),
         ]);
         let mut shown = report(&[
             ("serve.drain", json!("3s")),
             ("telemetry.metrics", json!("off")),
-            ("telemetry.otlp_headers.b", json!("${B}")),
-            ("telemetry.sample_ratio", json!(0.5)),
+            ("telemetry.otlp_endpoint", json!("${B}")),
+            ("telemetry.capture_content", json!(true)),
         ]);
         restore_initial(&mut shown, &initial, &["telemetry"]);
         let shown: Vec<_> = shown
@@ -255,10 +255,10 @@ mod tests {
             .collect();
         let expected = [
             ("serve.drain", json!("3s"), false),
+            ("telemetry.capture_content", json!(true), false),
             ("telemetry.metrics", json!("open"), true),
-            ("telemetry.otlp_headers.a", json!("${A}"), true),
-            ("telemetry.otlp_headers.b", Value::Null, true),
-            ("telemetry.sample_ratio", json!(0.5), false),
+            ("telemetry.metrics_token", json!("${A}"), true),
+            ("telemetry.otlp_endpoint", Value::Null, true),
         ];
         assert_eq!(shown, expected);
     }

@@ -36,7 +36,7 @@ impl Fixture {
             "[models.local]\nurl = \"{}\"\nmodel = \"scripted\"\ntool_calling = \"schema\"\n\
              [models.local.price]\ninput = 1.0\noutput = 1.0\n\
              [servers.ledger]\ncommand = \"python3\"\nargs = [{:?}, \"{revision}\", {:?}]\ntrusted = true\n\
-             [telemetry]\notlp_endpoint = \"{}\"\nservice_name = \"yard-test\"\n",
+             [telemetry]\notlp_endpoint = \"{}\"\n",
             model.address(),
             path("upstream.py"),
             path("upstream.txt"),
@@ -113,7 +113,7 @@ fn a_run_of_the_command_line_is_one_trace_in_both_revisions() {
         let shown = fixture.home.command(&["runs", "show", "last", "--json"]).output().unwrap();
         let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
         assert_eq!(shown["trace_id"], run.trace_id.as_str());
-        assert_eq!(fixture.receiver.resource()["service.name"], "yard-test");
+        assert_eq!(fixture.receiver.resource()["service.name"], "toolyard");
         assert!(fixture.model.requests().len() >= 2);
     }
 }
