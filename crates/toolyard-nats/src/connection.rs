@@ -46,7 +46,7 @@ pub enum NatsConnectError {
     },
     /// The NATS server does not accept the credentials in `[cluster]`.
     ///
-    /// Remedy: check `creds`, `nkey`, `token`, or `user` and `password` in `[cluster]`, and the users in the
+    /// Remedy: check `creds`, or the user and password or the token in `nats`, of `[cluster]`, and the users in the
     /// configuration of NATS.
     #[error("NATS at {servers} refused the credentials")]
     Unauthorized {
@@ -171,7 +171,6 @@ async fn options(
         Some(NatsCredentials::File(path)) => options.credentials_file(path).await.map_err(|error| {
             NatsConnectError::Credentials { path: path.display().to_string(), reason: error.to_string() }
         })?,
-        Some(NatsCredentials::NkeySeed(seed)) => options.nkey(seed.clone()),
         Some(NatsCredentials::Password { user, password }) => {
             options.user_and_password(user.clone(), password.clone())
         }

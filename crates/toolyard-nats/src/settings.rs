@@ -27,8 +27,6 @@ pub struct NatsSettings {
 pub enum NatsCredentials {
     /// A `.creds` file, which contains a JWT and a seed.
     File(PathBuf),
-    /// The seed of an nkey.
-    NkeySeed(String),
     /// A name and a password.
     Password {
         /// The name.
@@ -44,7 +42,6 @@ impl fmt::Debug for NatsCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => f.debug_tuple("File").field(path).finish(),
-            Self::NkeySeed(_) => f.write_str("NkeySeed(…)"),
             Self::Password { user, .. } => {
                 f.debug_struct("Password").field("user", user).finish_non_exhaustive()
             }

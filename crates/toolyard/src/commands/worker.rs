@@ -103,7 +103,7 @@ fn cluster_settings(arguments: &WorkerArgs, context: &CliContext) -> Result<Clus
     if let Some(nats) = &arguments.nats {
         settings.nats.clone_from(nats);
     }
-    if settings.servers().is_empty() {
+    if settings.nats.trim().is_empty() {
         let hint = "pass --nats nats://HOST:4222, or set [cluster] nats in toolyard.toml";
         return Err(CliError::usage("a worker needs the address of NATS").with_hint(hint));
     }

@@ -103,11 +103,16 @@ pub enum SettingsError {
         /// The minimum length.
         min: usize,
     },
-    /// `[cluster]` has no credentials for NATS, or several.
+    /// `[cluster]` has several credentials for NATS.
     ///
-    /// Remedy: keep one of `creds`, `nkey`, `token`, or `user` with `password`.
-    #[error("[cluster] set one of `creds`, `nkey`, `token`, or `user` with `password`")]
+    /// Remedy: keep `creds`, or the same user and password or token in all addresses of `nats`.
+    #[error("[cluster] set either `creds`, or the same user or token in all addresses of `nats`")]
     ClusterCredentials,
+    /// `[cluster] nats` has `${…}` with something in it that is no reference.
+    ///
+    /// Remedy: write `${VARIABLE}`, the name of an environment variable.
+    #[error("[cluster] nats: {0}")]
+    ClusterAddress(toolyard_mcp_client::config::ReferenceError),
     /// A certificate needs its key, and the other way round.
     ///
     /// Remedy: set both `client_certificate` and `client_key` in `[cluster]`, or remove both.

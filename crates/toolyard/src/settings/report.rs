@@ -8,10 +8,7 @@ use toolyard_mcp_client::config::ServerSettings;
 use super::{Settings, SettingsError, SettingsLayer, layers::ACCUMULATED_LISTS};
 
 /// Settings whose values are secrets, or may be. `*` stands for one name, `**` at the end for everything below.
-const SECRET_KEYS: [&str; 11] = [
-    "cluster.nkey",
-    "cluster.password",
-    "cluster.token",
+const SECRET_KEYS: [&str; 8] = [
     "serve.token",
     "web_search.key",
     "models.*.key",
@@ -122,7 +119,7 @@ fn matches(path: &[String], pattern: &str) -> bool {
     matches && if is_below { path.len() >= length } else { path.len() == length }
 }
 
-/// Whether a value is a URL with a password, or of a database, which may have one in its parameters, too.
+/// Whether a value has a URL with a password, or of a database, which may have one in its parameters, too.
 fn is_secret_url(path: &[String], value: &Value) -> bool {
     let is_url = |text: &str| match text.split_once("://") {
         Some((_, rest)) => {
@@ -130,7 +127,8 @@ fn is_secret_url(path: &[String], value: &Value) -> bool {
         }
         None => false,
     };
-    URL_KEYS.iter().any(|pattern| matches(path, pattern)) && value.as_str().is_some_and(is_url)
+    URL_KEYS.iter().any(|pattern| matches(path, pattern))
+        && value.as_str().is_some_and(|text| text.split(',').any(is_url))
 }
 
 /// The fields of servers with literal secrets, such as `servers.files.args`.

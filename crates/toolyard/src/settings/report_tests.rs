@@ -68,6 +68,8 @@ fn no_literal_secret_is_shown() {
         store = "postgres://toolyard:{secret}@db/toolyard"
         [serve]
         token = "${{TOOLYARD_TOKEN}}"
+        [cluster]
+        nats = "nats://a:4222,nats://office:{secret}@b:4222"
         [models.main]
         model = "m"
         key = "{secret}"
@@ -88,8 +90,14 @@ fn no_literal_secret_is_shown() {
     let report = report(&[("/user.toml", &text)]);
     let shown = serde_json::to_string(&report).unwrap();
     assert!(!shown.contains(secret) && !shown.contains("hunter2"), "{shown}");
-    for key in ["store", "servers.one.args", "servers.one.env.\"A B\"", "servers.two.url", "models.main.key"]
-    {
+    for key in [
+        "store",
+        "cluster.nats",
+        "servers.one.args",
+        "servers.one.env.\"A B\"",
+        "servers.two.url",
+        "models.main.key",
+    ] {
         let value = value(&report, key);
         assert!(value.secret && value.value.is_null(), "{value:?}");
     }

@@ -188,17 +188,16 @@ pub(in crate::commands) async fn connect(
 }
 
 fn nats_settings(settings: &ClusterSettings, context: &CliContext) -> Result<NatsSettings, SettingsError> {
-    let credentials = settings.credentials(|name| std::env::var(name).ok())?;
+    let (servers, credentials) = settings.servers(|name| std::env::var(name).ok())?;
     let folder = context.operator_file.parent().map(std::path::Path::to_owned).unwrap_or_default();
     let file = |path: &std::path::PathBuf| folder.join(path);
-    let mut nats = NatsSettings::new(settings.servers());
+    let mut nats = NatsSettings::new(servers);
     nats.prefix = settings.prefix.clone().unwrap_or_else(|| DEFAULT_CLUSTER_PREFIX.to_owned());
     nats.ca_file = settings.ca_file.as_ref().map(file);
     let certificate = settings.client_certificate()?;
     nats.client_certificate = certificate.map(|(certificate, key)| (file(&certificate), file(&key)));
     nats.credentials = credentials.map(|credentials| match credentials {
         ClusterCredentials::File(path) => NatsCredentials::File(file(&path)),
-        ClusterCredentials::Nkey(seed) => NatsCredentials::NkeySeed(seed),
         ClusterCredentials::Password(user, password) => NatsCredentials::Password { user, password },
         ClusterCredentials::Token(token) => NatsCredentials::Token(token),
     });
@@ -212,7 +211,7 @@ pub(in crate::commands) fn connect_error(error: &NatsConnectError) -> CliError {
             "[cluster] creds names the file; relative paths start at the settings file"
         }
         NatsConnectError::Unauthorized { .. } => {
-            "check `creds`, `nkey`, `token`, or `user` and `password` of [cluster]"
+            "check `creds`, or the user or token in `nats`, of [cluster]"
         }
         NatsConnectError::Unreachable { .. } => "start NATS, or correct [cluster] nats",
     };
