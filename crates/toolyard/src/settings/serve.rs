@@ -79,8 +79,6 @@ pub struct ProfileSettings {
     pub tools: Vec<String>,
     /// Tools that are never offered.
     pub deny: Vec<String>,
-    /// Maximum characters of a tool's output that clients get; 0: unlimited.
-    pub output_budget: Option<usize>,
 }
 
 /// How tools are offered.
@@ -157,7 +155,7 @@ impl ServeSettings {
     }
 
     fn build_profile(&self, name: &str, settings: &ProfileSettings) -> Profile {
-        let budget = match settings.output_budget.or(self.output_budget) {
+        let budget = match self.output_budget {
             Some(0) => Budget::Unlimited,
             Some(characters) => Budget::Characters(characters),
             None => Budget::Characters(CLIENT_OUTPUT_BUDGET_CHARS),

@@ -140,7 +140,6 @@ fn profiles_inherit_unset_keys_from_serve() {
         surface = "full"
         servers = ["excel"]
         deny = ["delete_*"]
-        output_budget = 0
         [serve.profiles.home]
         tools = ["get_time"]
         "#,
@@ -149,10 +148,12 @@ fn profiles_inherit_unset_keys_from_serve() {
     let serve = &settings.serve;
     assert_eq!(serve.main_profile().surface, Surface::Search);
     let office = serve.profile("office").unwrap();
-    assert_eq!((office.surface, office.budget), (Surface::Full, Budget::Unlimited));
+    assert_eq!((office.surface, office.budget), (Surface::Full, Budget::Characters(9000)));
     assert!(office.allows("read", "excel") && !office.allows("delete_row", "excel"));
     let home = serve.profile("home").unwrap();
-    assert_eq!(home.budget, Budget::Characters(9000));
+    assert_eq!((home.surface, home.budget), (Surface::Search, Budget::Characters(9000)));
+    let unlimited = parse("[serve]\noutput_budget = 0").unwrap().serve.main_profile();
+    assert_eq!(unlimited.budget, Budget::Unlimited);
     let names: Vec<String> =
         serve.profiles().unwrap().iter().map(|profile| profile.name.to_string()).collect();
     assert_eq!(names, ["home", "office"]);

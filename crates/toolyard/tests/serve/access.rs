@@ -161,9 +161,9 @@ fn doctor_checks_serve() {
     let home = home_with_server();
     let settings = home.path("config/toolyard/toolyard.toml");
     let text = std::fs::read_to_string(&settings).unwrap();
-    let serve = "\n[serve]\ntoken = \"${GATEWAY_TOKEN}\"\n\
+    let serve = "\n[serve]\ntoken = \"${GATEWAY_TOKEN}\"\noutput_budget = 0\n\
         [serve.profiles.office]\nservers = [\"fake\", \"excel\"]\n\
-        [serve.profiles.\"a/b\"]\ntools = [\"nothing\"]\noutput_budget = 0\n";
+        [serve.profiles.\"a/b\"]\ntools = [\"nothing\"]\n";
     std::fs::write(&settings, text + serve).unwrap();
     let output = home.run(&["doctor"]);
     let lines: Vec<&str> = output.lines().skip_while(|line| !line.contains(" serve ")).collect();
@@ -175,7 +175,7 @@ fn doctor_checks_serve() {
     note     serve     profile a/b offers no tools
     PROBLEM  serve     [serve.profiles.office] source `excel` does not exist
                        hint: list sources: toolyard tools list
-    ok       serve     profile office offers 4 tools
+    ok       serve     profile office offers 3 tools
     --- stderr
     error: found 3 problems
     --- exit 1

@@ -183,7 +183,7 @@ fn a_name_with_an_at_sign_is_no_tool_of_another_source() {
     home.add_server("excel", &[]);
     home.add_server("evil", &[]);
     home.set_tools("evil", &[named_tool("upload@excel"), greet_tool("Greets")]);
-    configure(&home, "\n[serve.profiles.office]\ntools = [\"*@excel\"]\noutput_budget = 0\n");
+    configure(&home, "\n[serve]\noutput_budget = 0\n[serve.profiles.office]\ntools = [\"*@excel\"]\n");
     home.run(&["servers", "test"]);
     let shown = home.run(&["servers", "show", "evil"]);
     assert!(shown.contains("Rejected: upload@excel: the name contains `@`"), "{shown}");

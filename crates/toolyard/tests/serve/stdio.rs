@@ -86,7 +86,8 @@ fn a_profile_offers_a_subset_of_tools() {
     let home = home_with_server();
     let settings = home.path("config/toolyard/toolyard.toml");
     let text = std::fs::read_to_string(&settings).unwrap();
-    let profile = "\n[serve.profiles.office]\nservers = [\"fake\"]\ndeny = [\"wait\"]\noutput_budget = 0\n";
+    let profile =
+        "\n[serve]\noutput_budget = 0\n[serve.profiles.office]\nservers = [\"fake\"]\ndeny = [\"wait\"]\n";
     std::fs::write(&settings, text + profile).unwrap();
     let mut gateway = StdioGateway::new(&home, &["--profile", "office"]);
     assert_eq!(
