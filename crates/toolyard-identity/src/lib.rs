@@ -49,7 +49,7 @@ pub use api_key::{
 pub use authenticator::CallerAuthenticator;
 pub use group_access::{GroupAccess, GroupLimits};
 pub use oauth::{
-    config::{DEFAULT_CLOCK_SKEW, OAuthConfig, OAuthConfigError},
+    config::{OAuthConfig, OAuthConfigError},
     discovery::DiscoveryError,
     fetch::{FetchError, HttpMetadataSource, MetadataSource},
     key_set::{KeySet, KeySetError},

@@ -1,15 +1,8 @@
 //! [`OAuthConfig`]: the issuer of access tokens, and what a token must have.
 
-use std::time::Duration;
-
 use url::{Host, Url};
 
 use crate::group_access::GroupAccess;
-
-/// How much the clocks of issuer and gateway may differ, unless configured otherwise.
-pub const DEFAULT_CLOCK_SKEW: Duration = Duration::from_secs(60);
-/// A larger difference would accept tokens long after they expired.
-const MAX_CLOCK_SKEW: Duration = Duration::from_mins(10);
 
 /// How callers authenticate by OAuth.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,8 +19,6 @@ pub struct OAuthConfig {
     pub name_claim: Option<String>,
     /// The claim with the groups; by default `groups`. Dots lead into objects: `realm_access.roles`.
     pub groups_claim: Option<String>,
-    /// How much the clocks may differ.
-    pub clock_skew: Duration,
     /// What the groups of a caller may use.
     pub group_access: GroupAccess,
 }
@@ -61,11 +52,6 @@ pub enum OAuthConfigError {
     /// Remedy: write each scope as an item of the list: `scopes = ["tools:call", "profile"]`.
     #[error("invalid scope `{0}`: scopes have neither spaces nor quotes")]
     Scope(String),
-    /// `[serve.oauth] clock_skew` is larger than is safe.
-    ///
-    /// Remedy: set it to `10m` or less, and synchronize the clocks (NTP).
-    #[error("clock_skew may be at most 10 minutes")]
-    ClockSkew,
     /// The HTTP client cannot be built, because the system has no usable TLS.
     ///
     /// Remedy: install the certificate authorities of the system (package `ca-certificates`).
@@ -83,7 +69,6 @@ impl OAuthConfig {
             scopes: Vec::new(),
             name_claim: None,
             groups_claim: None,
-            clock_skew: DEFAULT_CLOCK_SKEW,
             group_access: GroupAccess::default(),
         }
     }
@@ -106,10 +91,10 @@ impl OAuthConfig {
             scope.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
                 && !scope.is_empty()
         };
-        if let Some(scope) = self.scopes.iter().find(|scope| !is_scope(scope)) {
-            return Err(OAuthConfigError::Scope(scope.clone()));
+        match self.scopes.iter().find(|scope| !is_scope(scope)) {
+            Some(scope) => Err(OAuthConfigError::Scope(scope.clone())),
+            None => Ok(()),
         }
-        if self.clock_skew > MAX_CLOCK_SKEW { Err(OAuthConfigError::ClockSkew) } else { Ok(()) }
     }
 
     /// The audiences that a token may be for.
@@ -141,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_scopes_and_clock_skew_are_checked() {
+    fn urls_and_scopes_are_checked() {
         let config = OAuthConfig::new("https://id.example", "https://tools.example/mcp");
         assert_eq!(config.check(), Ok(()));
         assert_eq!(OAuthConfig::new("http://127.0.0.1:1/x", "http://localhost/mcp").check(), Ok(()));
@@ -163,7 +148,5 @@ mod tests {
             let checked = OAuthConfig { scopes: vec![scope.to_owned()], ..config.clone() }.check();
             assert_eq!(checked, Err(OAuthConfigError::Scope(scope.to_owned())));
         }
-        let clock_skew = Duration::from_secs(601);
-        assert_eq!(OAuthConfig { clock_skew, ..config }.check(), Err(OAuthConfigError::ClockSkew));
     }
 }

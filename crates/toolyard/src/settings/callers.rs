@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::DurationSetting;
-
 /// Callers present access tokens of an OAuth 2.1 or OpenID Connect issuer. The gateway is the resource server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -28,9 +26,6 @@ pub struct CallerOAuthSettings {
     /// The claim with the caller's groups; dots lead into objects: `realm_access.roles`. By default `groups`.
     #[serde(default)]
     pub groups_claim: Option<String>,
-    /// How much the clocks of issuer and gateway may differ, at most `10m`. By default `60s`.
-    #[serde(default)]
-    pub clock_skew: Option<DurationSetting>,
     /// The id of a public client of the issuer, with the redirect URI `PUBLIC_URL/sign-in/callback`. With it, callers can prove in a
     /// browser who they are, which signing in to servers with `oauth.per_caller = "sign_in"` needs.
     #[serde(default)]

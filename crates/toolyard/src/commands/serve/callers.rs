@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use toolyard::settings::{CallerGroupSettings, CallerOAuthSettings, ProxyIdentitySettings, ServeSettings};
 use toolyard_core::Authenticator;
 use toolyard_identity::{
-    AddressRange, CallerAuthenticator, DEFAULT_CLOCK_SKEW, GroupAccess, GroupLimits, HttpMetadataSource,
-    InvalidAddressRange, OAuthConfig, OAuthConfigError, OAuthVerifier, OidcSignIn, ProxyIdentity,
+    AddressRange, CallerAuthenticator, GroupAccess, GroupLimits, HttpMetadataSource, InvalidAddressRange,
+    OAuthConfig, OAuthConfigError, OAuthVerifier, OidcSignIn, ProxyIdentity,
 };
 use toolyard_store::Store;
 
@@ -97,7 +97,6 @@ fn oauth_config(settings: &CallerOAuthSettings) -> OAuthConfig {
         scopes: settings.scopes.clone(),
         name_claim: settings.name_claim.clone(),
         groups_claim: settings.groups_claim.clone(),
-        clock_skew: settings.clock_skew.map_or(DEFAULT_CLOCK_SKEW, |skew| skew.0),
         group_access: group_access(&settings.groups),
         ..OAuthConfig::new(&settings.issuer, &settings.resource)
     }
@@ -186,7 +185,6 @@ mod tests {
         for text in [
             "[serve.oauth]\nissuer = 'http://id.example'\nresource = 'https://tools.example/mcp'",
             "[serve.oauth]\nissuer = 'https://id.example'\nresource = 'tools'",
-            "[serve.oauth]\nissuer = 'https://id.example'\nresource = 'https://tools.example'\nclock_skew = '1h'",
             "[serve.proxy_identity]\ntrusted_addresses = []\nsubject_header = 'X-User'",
             "[serve.proxy_identity]\ntrusted_addresses = ['proxy']\nsubject_header = 'X-User'",
             "[serve.proxy_identity]\ntrusted_addresses = ['10.0.0.1']\nsubject_header = 'X User'",
