@@ -285,8 +285,8 @@ fn unavailable(error: &ConnectError, config: &McpServerConfig) -> ToolError {
         ConnectError::TemporarilyUnavailable { .. } | ConnectError::Cancelled => {
             format!("retry now: toolyard servers test {server}")
         }
-        ConnectError::TooManyInstances(limit) | ConnectError::Displaced(limit) => {
-            format!("raise `[isolation] {}`", limit.setting())
+        ConnectError::TooManyInstances(_) | ConnectError::Displaced(_) => {
+            "raise `[isolation] max_instances`".to_owned()
         }
         _ if config.has_log() => {
             format!("try `toolyard servers test {server}` · logs: toolyard servers logs {server}")

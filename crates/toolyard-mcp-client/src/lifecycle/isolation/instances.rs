@@ -170,7 +170,7 @@ impl PrivateInstances {
                             target: "toolyard::servers",
                             active,
                             displaced,
-                            hint = "raise `[isolation] max_instances` or `max_instances_per_caller`",
+                            hint = "raise `[isolation] max_instances`",
                             "private instance stopped to make room for another"
                         );
                     }

@@ -62,20 +62,10 @@ pub enum InstanceLimit {
     Total(usize),
     /// The caller uses as many servers with instances of their own as one caller may.
     ///
-    /// Remedy: raise `[isolation] max_instances_per_caller`, lower `[isolation] idle_timeout`, or share servers:
-    /// `isolation = "shared"`.
+    /// Remedy: raise `[isolation] max_instances`, of which a caller may have a tenth, lower `[isolation] idle_timeout`, or
+    /// share servers: `isolation = "shared"`.
     #[error("all {0} private server instances of this caller are in use")]
     Caller(usize),
-}
-
-impl InstanceLimit {
-    /// The key of the limit in the settings.
-    pub fn setting(self) -> &'static str {
-        match self {
-            Self::Total(_) => "max_instances",
-            Self::Caller(_) => "max_instances_per_caller",
-        }
-    }
 }
 
 /// Which instance serves a call, which counts as one of its calls until [`InstancePool::release`].
