@@ -1,6 +1,4 @@
-//! `[serve.oauth]` and `[serve.proxy_identity]` as plain data: how callers are told apart.
-
-use std::collections::BTreeMap;
+//! `[serve.oauth]`, `[serve.proxy_identity]` and `[serve.groups]` as plain data: how callers are told apart.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,10 +28,6 @@ pub struct CallerOAuthSettings {
     /// browser who they are, which signing in to servers with `oauth.per_caller = "sign_in"` needs.
     #[serde(default)]
     pub sign_in_client_id: Option<String>,
-    /// What members of a group may use. If no group is listed, every caller may use all profiles and agents. Otherwise a caller may
-    /// use what one of its groups may use, and a caller in none of them nothing.
-    #[serde(default)]
-    pub groups: BTreeMap<String, CallerGroupSettings>,
 }
 
 /// What members of a group of callers may use.
@@ -58,7 +52,4 @@ pub struct ProxyIdentitySettings {
     /// The header with the caller's groups, separated by commas.
     #[serde(default)]
     pub groups_header: Option<String>,
-    /// What members of a group may use, as in `[serve.oauth.groups]`.
-    #[serde(default)]
-    pub groups: BTreeMap<String, CallerGroupSettings>,
 }

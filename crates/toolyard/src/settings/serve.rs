@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use toolyard_hub::{Budget, CLIENT_IDLE_TIMEOUT, CLIENT_OUTPUT_BUDGET_CHARS, Profile, Surface};
 
 use super::{
-    CallSettings, CallerOAuthSettings, DrainPeriod, DurationSetting, ProxyIdentitySettings, SettingsError,
-    error::resolve_token,
+    CallSettings, CallerGroupSettings, CallerOAuthSettings, DrainPeriod, DurationSetting,
+    ProxyIdentitySettings, SettingsError, error::resolve_token,
 };
 
 const DEFAULT_MAX_RUNS: u32 = 100;
@@ -60,6 +60,9 @@ pub struct ServeSettings {
     pub oauth: Option<CallerOAuthSettings>,
     /// A proxy in front of the gateway authenticates callers and names them in a header.
     pub proxy_identity: Option<ProxyIdentitySettings>,
+    /// What members of a group may use: groups that access tokens or the proxy name. If no group is listed, every caller may use
+    /// all profiles and agents. Otherwise a caller may use what one of its groups may use, and a caller in none of them nothing.
+    pub groups: BTreeMap<String, CallerGroupSettings>,
     /// Subsets of the tools, each at its own endpoint `/mcp/NAME`.
     pub profiles: BTreeMap<String, ProfileSettings>,
     /// `[call] timeout`, as far as [`with_call_timeout`](Self::with_call_timeout) was told; no key of this table.

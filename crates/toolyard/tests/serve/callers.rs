@@ -269,7 +269,7 @@ async fn groups_limit_the_profiles_of_callers_that_a_proxy_names() {
         "[serve.profiles.greeting]\ntools = [\"greet\"]\n\
          [serve.proxy_identity]\nsubject_header = \"X-User\"\ngroups_header = \"X-Groups\"\n\
          trusted_addresses = [\"127.0.0.0/8\"]\n\
-         groups.staff = { profiles = [\"greeting\"] }\ngroups.ops = {}\n",
+         [serve.groups]\nstaff = { profiles = [\"greeting\"] }\nops = {}\n",
     );
     let mut gateway = HttpGateway::start(&home, &[]);
     gateway.token = None;

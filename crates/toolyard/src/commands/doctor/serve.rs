@@ -16,8 +16,9 @@ const UNUSABLE: &str = "`toolyard serve --http` fails until this is fixed";
 
 /// Whether the issuer of access tokens can be used.
 pub(super) async fn check_access_tokens(context: &CliContext) -> Option<Finding> {
-    let settings = context.settings.serve.oauth.as_ref()?;
-    Some(match callers::check_oauth(settings).await {
+    let serve = &context.settings.serve;
+    let settings = serve.oauth.as_ref()?;
+    Some(match callers::check_oauth(settings, &serve.groups).await {
         Ok(()) => Finding::ok("serve", format!("access tokens of {}", settings.issuer)),
         Err(error) => Finding::problem("serve", error.message()).with_hint(error.hint().unwrap_or_default()),
     })

@@ -16,6 +16,8 @@ use crate::{commands::callers::MAIN_ENDPOINT, error::CliError};
 const OAUTH_TABLE: &str = "[serve.oauth]";
 const PROXY_TABLE: &str = "[serve.proxy_identity]";
 
+type Groups = BTreeMap<String, CallerGroupSettings>;
+
 /// Builds authenticators from settings. When settings are reloaded, what is known about unchanged ones stays: keys of the issuer, and
 /// verified tokens.
 #[derive(Debug, Default)]
@@ -30,6 +32,7 @@ impl CallerAuthentication {
         serve: &ServeSettings,
         store: Option<&Store>,
     ) -> Result<Option<Arc<dyn Authenticator>>, CliError> {
+        check_groups(serve)?;
         if store.is_none() && serve.oauth.is_none() && serve.proxy_identity.is_none() {
             return Ok(None);
         }
@@ -39,17 +42,15 @@ impl CallerAuthentication {
             authenticator = authenticator.with_api_keys(Arc::new(store.clone()));
         }
         if let Some(settings) = &serve.oauth {
-            check_profiles(OAUTH_TABLE, &settings.groups, serve)?;
-            authenticator = authenticator.with_oauth(self.verifier(settings)?);
+            authenticator = authenticator.with_oauth(self.verifier(settings, &serve.groups)?);
             if let Some(client_id) = &settings.sign_in_client_id {
                 let source = Arc::new(HttpMetadataSource::new().map_err(oauth_error)?);
-                let sign_in = OidcSignIn::new(&oauth_config(settings), client_id, source);
+                let sign_in = OidcSignIn::new(&oauth_config(settings, &serve.groups), client_id, source);
                 authenticator = authenticator.with_person_sign_in(Arc::new(sign_in.map_err(oauth_error)?));
             }
         }
         if let Some(settings) = &serve.proxy_identity {
-            check_profiles(PROXY_TABLE, &settings.groups, serve)?;
-            authenticator = authenticator.with_proxy(proxy_identity(settings)?);
+            authenticator = authenticator.with_proxy(proxy_identity(settings, &serve.groups)?);
         }
         Ok(Some(Arc::new(authenticator)))
     }
@@ -59,8 +60,12 @@ impl CallerAuthentication {
         self.oauth.lock().clone()
     }
 
-    fn verifier(&self, settings: &CallerOAuthSettings) -> Result<Arc<OAuthVerifier>, CliError> {
-        let config = oauth_config(settings);
+    fn verifier(
+        &self,
+        settings: &CallerOAuthSettings,
+        groups: &Groups,
+    ) -> Result<Arc<OAuthVerifier>, CliError> {
+        let config = oauth_config(settings, groups);
         let mut known = self.oauth.lock();
         if let Some(verifier) = known.as_ref().filter(|verifier| *verifier.config() == config) {
             return Ok(Arc::clone(verifier));
@@ -83,26 +88,29 @@ pub(super) async fn warn_of_unusable_issuer(verifier: Option<Arc<OAuthVerifier>>
 }
 
 /// Fails if the settings are wrong, or the keys of the issuer cannot be read now.
-pub(in crate::commands) async fn check_oauth(settings: &CallerOAuthSettings) -> Result<(), CliError> {
-    let verifier = CallerAuthentication::default().verifier(settings)?;
+pub(in crate::commands) async fn check_oauth(
+    settings: &CallerOAuthSettings,
+    groups: &Groups,
+) -> Result<(), CliError> {
+    let verifier = CallerAuthentication::default().verifier(settings, groups)?;
     verifier.check_issuer_keys().await.map_err(|error| {
         CliError::unreachable(format!("{OAUTH_TABLE} access tokens cannot be checked: {error}"))
             .with_hint("check `issuer`, and that this machine reaches it")
     })
 }
 
-fn oauth_config(settings: &CallerOAuthSettings) -> OAuthConfig {
+fn oauth_config(settings: &CallerOAuthSettings, groups: &Groups) -> OAuthConfig {
     OAuthConfig {
         audiences: settings.audience.clone(),
         scopes: settings.scopes.clone(),
         name_claim: settings.name_claim.clone(),
         groups_claim: settings.groups_claim.clone(),
-        group_access: group_access(&settings.groups),
+        group_access: group_access(groups),
         ..OAuthConfig::new(&settings.issuer, &settings.resource)
     }
 }
 
-fn proxy_identity(settings: &ProxyIdentitySettings) -> Result<ProxyIdentity, CliError> {
+fn proxy_identity(settings: &ProxyIdentitySettings, groups: &Groups) -> Result<ProxyIdentity, CliError> {
     let ranges: Result<Vec<AddressRange>, InvalidAddressRange> =
         settings.trusted_addresses.iter().map(|text| text.parse()).collect();
     let ranges =
@@ -116,15 +124,17 @@ fn proxy_identity(settings: &ProxyIdentitySettings) -> Result<ProxyIdentity, Cli
             return Err(CliError::usage(format!("{PROXY_TABLE} `{name}` is not the name of a header")));
         }
     }
-    if !settings.groups.is_empty() && settings.groups_header.is_none() {
-        return Err(CliError::usage(format!("{PROXY_TABLE} has groups but no groups_header"))
-            .with_hint("name the header in which the proxy sends the groups of a caller"));
+    if !groups.is_empty() && settings.groups_header.is_none() {
+        return Err(CliError::usage(format!(
+            "{PROXY_TABLE} has no groups_header, which [serve.groups] needs"
+        ))
+        .with_hint("name the header in which the proxy sends the groups of a caller"));
     }
     let proxy = ProxyIdentity::new(ranges, &settings.subject_header, settings.groups_header.as_deref());
-    Ok(proxy.with_group_access(group_access(&settings.groups)))
+    Ok(proxy.with_group_access(group_access(groups)))
 }
 
-fn group_access(groups: &BTreeMap<String, CallerGroupSettings>) -> GroupAccess {
+fn group_access(groups: &Groups) -> GroupAccess {
     let profile_name = |profile: &String| match profile.as_str() {
         MAIN_ENDPOINT => String::new(),
         name => name.to_owned(),
@@ -137,16 +147,16 @@ fn group_access(groups: &BTreeMap<String, CallerGroupSettings>) -> GroupAccess {
 }
 
 /// A misspelled profile would lock its callers out, and nobody would be told.
-fn check_profiles(
-    table: &str,
-    groups: &BTreeMap<String, CallerGroupSettings>,
-    serve: &ServeSettings,
-) -> Result<(), CliError> {
-    for (group, settings) in groups {
+fn check_groups(serve: &ServeSettings) -> Result<(), CliError> {
+    if !serve.groups.is_empty() && serve.oauth.is_none() && serve.proxy_identity.is_none() {
+        return Err(CliError::usage("[serve.groups] limits nobody: no caller has a group")
+            .with_hint("set [serve.oauth] or [serve.proxy_identity], or remove the table"));
+    }
+    for (group, settings) in &serve.groups {
         let mut profiles = settings.profiles.iter().flatten();
         let is_known = |profile: &String| profile == MAIN_ENDPOINT || serve.profiles.contains_key(profile);
         if let Some(profile) = profiles.find(|profile| !is_known(profile)) {
-            let message = format!("{table} group `{group}`: there is no profile `{profile}`");
+            let message = format!("[serve.groups.{group}] there is no profile `{profile}`");
             let hint = "profiles are those of [serve.profiles], and `/` for the main endpoint";
             return Err(CliError::usage(message).with_hint(hint));
         }
@@ -172,7 +182,9 @@ mod tests {
     fn an_unchanged_issuer_keeps_its_keys_and_tokens_when_settings_are_reloaded() {
         let text = "[serve.oauth]\nissuer = 'https://id.example'\nresource = 'https://tools.example/mcp'\n";
         let authentication = CallerAuthentication::default();
-        let verifier = |text: &str| authentication.verifier(settings(text).oauth.as_ref().unwrap()).unwrap();
+        let verifier = |text: &str| {
+            authentication.verifier(settings(text).oauth.as_ref().unwrap(), &Groups::new()).unwrap()
+        };
         let first = verifier(text);
         assert!(Arc::ptr_eq(&first, &verifier(text)));
         assert!(!Arc::ptr_eq(&first, &verifier(&format!("{text}scopes = ['x']\n"))));
@@ -188,9 +200,10 @@ mod tests {
             "[serve.proxy_identity]\ntrusted_addresses = []\nsubject_header = 'X-User'",
             "[serve.proxy_identity]\ntrusted_addresses = ['proxy']\nsubject_header = 'X-User'",
             "[serve.proxy_identity]\ntrusted_addresses = ['10.0.0.1']\nsubject_header = 'X User'",
-            "[serve.proxy_identity]\ntrusted_addresses = ['10.0.0.1']\nsubject_header = 'X-User'\ngroups.ops = {}",
+            "[serve.proxy_identity]\ntrusted_addresses = ['10.0.0.1']\nsubject_header = 'X-User'\n[serve.groups.ops]",
+            "[serve.groups.ops]",
             "[serve.oauth]\nissuer = 'https://id.example'\nresource = 'https://tools.example'\n\
-             groups.ops = { profiles = ['nosuch'] }",
+             [serve.groups]\nops = { profiles = ['nosuch'] }",
         ] {
             assert!(build(text).is_err(), "{text}");
         }
