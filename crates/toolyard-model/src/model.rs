@@ -72,7 +72,7 @@ impl<M: Model + ?Sized> Model for Arc<M> {
     }
 
     fn embedder(self: Arc<Self>) -> Option<Arc<dyn Embedder>> {
-        Arc::clone(&*self).embedder()
+        Self::clone(&self).embedder()
     }
 }
 

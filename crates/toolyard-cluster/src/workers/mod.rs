@@ -27,4 +27,3 @@ pub use worker::{ServedTool, Worker};
 pub const CATALOGUE_SERVICE: &str = "catalogue";
 /// The name under which a process of a group receives calls.
 pub const CALL_SERVICE: &str = "call";
-
