@@ -465,7 +465,7 @@ mod tests {
             sent: serde_json::to_value(&sent).ok().map(Box::new),
         };
         let (text, redacted) = redact_json(&RawJson::from_serialize(&replied).unwrap());
-        let RunEvent::ModelReplied { sent: Some(sent), .. } = text.read() else { panic!() };
+        let RunEvent::ModelReplied { sent: Some(sent), .. } = text.read().unwrap() else { panic!() };
         assert!(redacted && !text.get().contains("hunter22"), "{text:?}");
         let sent: ModelRequest = serde_json::from_value(*sent).unwrap();
         assert_eq!((sent.tools.len(), sent.max_tokens, sent.stop.len()), (1, Some(1), 1));

@@ -331,9 +331,9 @@ proptest! {
         let (run, events, _) = execute(&scenario);
         prop_assert_eq!(&from_events(&events).unwrap(), &run);
         let written = RawJson::from_serialize(&events).unwrap();
-        let read: Vec<RunEvent> = written.read();
+        let read: Vec<RunEvent> = written.read().unwrap();
         prop_assert_eq!(&read, &events);
-        let read_run: Run = RawJson::from_serialize(&run).unwrap().read();
+        let read_run: Run = RawJson::from_serialize(&run).unwrap().read().unwrap();
         prop_assert_eq!(&read_run, &run);
         for event in &events {
             prop_assert!(from_events(&events).unwrap().apply(event).is_err(), "no event follows the end");

@@ -144,7 +144,7 @@ impl TestBed {
         let (_, events) = load_run(&self.store, run).await.unwrap();
         let tasks: Vec<ModelTask> = events
             .iter()
-            .filter_map(|logged| match logged.event.read() {
+            .filter_map(|logged| match logged.event.read().unwrap() {
                 RunEvent::ModelReplied { task, .. } => Some(task),
                 _ => None,
             })

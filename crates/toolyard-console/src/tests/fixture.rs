@@ -256,7 +256,7 @@ fn add_missing_to_entries(value: &mut Value) {
                 }
             }
             Value::Object(_) if ["statistics", "tokens"].contains(&name.as_str()) => {
-                add_missing(field, &entry)
+                add_missing(field, &entry);
             }
             _ => {}
         }

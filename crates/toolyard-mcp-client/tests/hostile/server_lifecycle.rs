@@ -203,9 +203,8 @@ struct LockedKeychain {
 
 impl HostEnvironment for LockedKeychain {
     fn variable(&self, _: &str) -> Option<String> {
-        let is_unlocked = self.is_unlocked.lock();
-        let waiting = self.changed.wait_timeout_while(is_unlocked, TIMEOUT, |is_unlocked| !*is_unlocked);
-        let (is_unlocked, _) = waiting.unwrap();
+        let mut is_unlocked = self.is_unlocked.lock();
+        self.changed.wait_while_for(&mut is_unlocked, |is_unlocked| !*is_unlocked, TIMEOUT);
         is_unlocked.then(|| "s3cret-value".to_owned())
     }
 }

@@ -52,7 +52,7 @@ async fn a_server_gets_only_its_environment() {
     else {
         panic!("nothing")
     };
-    let environment: BTreeMap<String, String> = params.read();
+    let environment: BTreeMap<String, String> = params.read().unwrap();
     assert_eq!(environment.get("MODE").map(String::as_str), Some("fast"));
     // Every child of this process has the same files open.
     let any_child =

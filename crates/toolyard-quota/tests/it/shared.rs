@@ -35,7 +35,7 @@ async fn drive(limit: u64, processes: usize, pauses_millis: &[u64]) -> (Vec<Inst
     }
     clients.join_all().await;
     let requests = store.requests.load(Ordering::SeqCst);
-    (Arc::into_inner(admitted).unwrap().into_inner().unwrap(), requests)
+    (Arc::into_inner(admitted).unwrap().into_inner(), requests)
 }
 
 #[tokio::test(start_paused = true)]

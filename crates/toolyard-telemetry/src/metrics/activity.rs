@@ -5,7 +5,6 @@ use std::{cmp::Reverse, collections::HashMap, time::Duration};
 use super::{
     Metrics, NO_SOURCE, SUCCESS,
     activity_window::{ActivitySum, WINDOW_MINUTES},
-    locked,
 };
 
 /// Tools in [`Activity::top_tools`].

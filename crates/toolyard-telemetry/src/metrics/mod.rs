@@ -21,7 +21,7 @@ mod gauges;
 mod process;
 mod series_table;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::{
     borrow::Cow,
     sync::atomic::{AtomicU64, Ordering},

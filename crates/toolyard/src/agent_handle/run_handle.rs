@@ -1,6 +1,6 @@
 //! [`RunHandle`]: a run in progress as a stream of its events.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
     fmt,
