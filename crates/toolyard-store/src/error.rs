@@ -33,6 +33,19 @@ pub enum StoreError {
         /// The number of the unknown migration.
         migration: i64,
     },
+    /// The store has policies or settings of an earlier version; this one reads them from files only, and would drop them.
+    ///
+    /// Remedy: save what `SELECT name, text FROM policies` or `SELECT text FROM settings_versions ORDER BY number DESC
+    /// LIMIT 1` prints to files, name these in `toolyard.toml`, and empty the table.
+    #[error(
+        "the store at {location} has rows in the table `{table}`, which this version would drop: policies and settings are in files only"
+    )]
+    StoredSettings {
+        /// The location, displayed without its password.
+        location: Location,
+        /// The table with the rows.
+        table: &'static str,
+    },
     /// The database rejected a statement, or the connection failed; the text is its message.
     ///
     /// Remedy: check the free space of the disk and the state of the database: `toolyard store check`; then repeat the
@@ -97,6 +110,14 @@ impl StoreError {
                 Some("check the path or URL under `store` in toolyard.toml and its write permissions")
             }
             Self::NewerSchema { .. } => Some("upgrade toolyard, or use another store"),
+            Self::StoredSettings { table: "policies", .. } => Some(
+                "save the policies to files (SELECT name, text FROM policies), list these under `[policy] files`, then empty the \
+                 table (DELETE FROM policies)",
+            ),
+            Self::StoredSettings { .. } => Some(
+                "save the settings to toolyard.toml (SELECT text FROM settings_versions ORDER BY number DESC LIMIT 1), then \
+                 empty the table (DELETE FROM settings_versions)",
+            ),
             Self::Corrupt(_) => Some("run `toolyard store check`"),
             Self::Database(_)
             | Self::CommitUnknown(_)

@@ -1,15 +1,16 @@
 //! Export and import of the whole store as JSON lines, also between engines.
 
-use std::io::{BufRead, Write};
+use std::io::{self, BufRead, Seek, Write};
 
 use futures_util::TryStreamExt as _;
 use serde_json::{Value, json};
 use sqlx::{AnyConnection, Row as _, any::AnyRow};
+use tokio::task::consume_budget;
 
 use crate::{
     audit::append::create_partition,
     error::StoreError,
-    sql::{ColumnType, Durability, Engine, TABLES, Table, placeholders, statement},
+    sql::{ColumnType, DROPPED_TABLES, Durability, Engine, TABLES, Table, placeholders, statement},
     store::Store,
 };
 
@@ -25,7 +26,7 @@ pub enum TransferError {
     ///
     /// Remedy: check the path, the permissions and the free space of the disk.
     #[error("failed to read or write the export: {0}")]
-    File(#[from] std::io::Error),
+    File(#[from] io::Error),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -69,8 +70,8 @@ impl Store {
         Ok(count)
     }
 
-    /// Reads an export into an empty store; returns the number of rows.
-    pub async fn import(&self, source: &mut (dyn BufRead + Send)) -> Result<u64, TransferError> {
+    /// Reads an export, twice, into an empty store; returns the number of rows.
+    pub async fn import<R: BufRead + Seek + Send>(&self, source: &mut R) -> Result<u64, TransferError> {
         for table in TABLES {
             let sql = statement(format!("SELECT 1 FROM {} LIMIT 1", table.name));
             let first = sqlx::query(sql).fetch_optional(self.pool()).await.map_err(StoreError::from)?;
@@ -78,22 +79,16 @@ impl Store {
                 return Err(TransferError::NotEmpty(table.name));
             }
         }
+        // All of it is checked before anything is written, so that no store is left half filled.
+        for row in parse_export(source) {
+            row?;
+            consume_budget().await;
+        }
+        source.rewind()?;
         let mut batch = ImportBatch { engine: self.engine(), rows: Vec::new() };
         let mut count = 0;
-        for (index, line) in source.lines().enumerate() {
-            let line = line?;
-            let invalid = |reason: &str| TransferError::Line { line: index + 1, reason: reason.to_owned() };
-            let parsed: Value = serde_json::from_str(&line).map_err(|error| invalid(&error.to_string()))?;
-            if index == 0 {
-                if parsed.get("toolyard_export") != Some(&json!(EXPORT_VERSION)) {
-                    return Err(invalid("not an export, or of an unsupported version"));
-                }
-                continue;
-            }
-            batch.rows.push(
-                parse_row(&parsed)
-                    .ok_or_else(|| invalid("unknown table, or values that do not fit its columns"))?,
-            );
+        for row in parse_export(source) {
+            batch.rows.push(row?);
             count += 1;
             if batch.rows.len() >= ROWS_PER_COMMIT {
                 let full =
@@ -113,9 +108,11 @@ impl Store {
     }
 }
 
+type ExportedRow = (&'static Table, Vec<Value>);
+
 struct ImportBatch {
     engine: Engine,
-    rows: Vec<(&'static Table, Vec<Value>)>,
+    rows: Vec<ExportedRow>,
 }
 
 fn read_value(row: &AnyRow, column: &str, column_type: ColumnType) -> Result<Value, sqlx::Error> {
@@ -129,8 +126,35 @@ fn read_value(row: &AnyRow, column: &str, column_type: ColumnType) -> Result<Val
     })
 }
 
+/// The rows of an export, whose first line has its version.
+fn parse_export<R: BufRead>(source: &mut R) -> impl Iterator<Item = Result<ExportedRow, TransferError>> {
+    source.lines().enumerate().filter_map(|(index, line)| parse_line(index, line).transpose())
+}
+
+/// The row in a line; none in the first.
+fn parse_line(index: usize, line: io::Result<String>) -> Result<Option<ExportedRow>, TransferError> {
+    let line = line?;
+    let invalid = |reason: &str| TransferError::Line { line: index + 1, reason: reason.to_owned() };
+    let parsed: Value = serde_json::from_str(&line).map_err(|error| invalid(&error.to_string()))?;
+    if index == 0 {
+        return match parsed.get("toolyard_export") == Some(&json!(EXPORT_VERSION)) {
+            true => Ok(None),
+            false => Err(invalid("not an export, or of an unsupported version")),
+        };
+    }
+    let table = parsed.get("table").and_then(Value::as_str);
+    if let Some((table, _)) = DROPPED_TABLES.iter().find(|(dropped, _)| Some(*dropped) == table) {
+        return Err(invalid(&format!(
+            "it is of the table `{table}`, and policies and settings are in files only; save the text to a file, name the \
+             file in toolyard.toml, and remove the lines of this table from the export"
+        )));
+    }
+    let row = parse_row(&parsed);
+    row.map(Some).ok_or_else(|| invalid("unknown table, or values that do not fit its columns"))
+}
+
 /// Parses a row and checks its table and the number and types of its values.
-fn parse_row(line: &Value) -> Option<(&'static Table, Vec<Value>)> {
+fn parse_row(line: &Value) -> Option<ExportedRow> {
     let name = line.get("table")?.as_str()?;
     let table = TABLES.iter().find(|table| table.name == name)?;
     let mut values = line.get("row")?.as_array()?.clone();

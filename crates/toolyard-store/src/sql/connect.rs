@@ -8,7 +8,11 @@ use sqlx::{
 };
 use tokio::time::{sleep, timeout};
 
-use super::{engine::Engine, migrations::migrations_of};
+use super::{
+    engine::{Engine, statement},
+    migrations::migrations_of,
+    tables::{DROPPED_TABLES, DROPPING_MIGRATION},
+};
 use crate::{
     error::{StoreError, no_answer},
     location::Location,
@@ -130,8 +134,9 @@ async fn migrate(pool: &AnyPool, location: &Location) -> Result<(), StoreError> 
     let mut attempts = MIGRATION_ATTEMPTS;
     loop {
         attempts -= 1;
-        match migrations.run(pool).await {
-            Ok(()) => return Ok(()),
+        match apply_migrations(pool, location.engine()).await {
+            Ok(None) => return Ok(()),
+            Ok(Some(table)) => return Err(StoreError::StoredSettings { location: location.clone(), table }),
             Err(MigrateError::VersionMissing(migration)) => {
                 return Err(StoreError::NewerSchema { location: location.clone(), migration });
             }
@@ -147,6 +152,44 @@ async fn migrate(pool: &AnyPool, location: &Location) -> Result<(), StoreError> 
             }
         }
     }
+}
+
+/// Applies pending migrations; applies none if one would drop a table with rows, and returns the table.
+async fn apply_migrations(pool: &AnyPool, engine: Engine) -> Result<Option<&'static str>, MigrateError> {
+    // Of one moment: another process may migrate the store at the same time.
+    let mut snapshot = pool.begin_with(engine.begin_snapshot()).await?;
+    let table = find_rows_to_drop(&mut snapshot, engine).await?;
+    snapshot.rollback().await?;
+    if table.is_none() {
+        migrations_of(engine).run(pool).await?;
+    }
+    Ok(table)
+}
+
+/// A table with policies or settings that a pending migration would drop: without its policies, calls that were denied would be
+/// allowed.
+async fn find_rows_to_drop(
+    connection: &mut AnyConnection,
+    engine: Engine,
+) -> Result<Option<&'static str>, sqlx::Error> {
+    let is_migrated = match engine {
+        Engine::Sqlite => "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = '_sqlx_migrations'",
+        Engine::Postgres => "SELECT 1 WHERE to_regclass('_sqlx_migrations') IS NOT NULL",
+    };
+    if sqlx::query(is_migrated).fetch_optional(&mut *connection).await?.is_none() {
+        return Ok(None);
+    }
+    let applied = "SELECT CAST(COALESCE(MAX(version), 0) AS BIGINT) AS version FROM _sqlx_migrations";
+    let applied: i64 = sqlx::query(applied).fetch_one(&mut *connection).await?.try_get("version")?;
+    for (table, created_by) in DROPPED_TABLES {
+        if (created_by..DROPPING_MIGRATION).contains(&applied) {
+            let row = statement(format!("SELECT 1 FROM {table} LIMIT 1"));
+            if sqlx::query(row).fetch_optional(&mut *connection).await?.is_some() {
+                return Ok(Some(table));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// The number of the last migration applied to a SQLite file, if it can be read.

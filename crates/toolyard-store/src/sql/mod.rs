@@ -24,4 +24,4 @@ pub(crate) use compression::{compress, decompress};
 pub use engine::Engine;
 pub(crate) use engine::{Durability, statement};
 pub(crate) use multi_row::{chunks, placeholders};
-pub(crate) use tables::{ColumnType, TABLES, Table};
+pub(crate) use tables::{ColumnType, DROPPED_TABLES, TABLES, Table};

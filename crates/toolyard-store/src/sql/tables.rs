@@ -112,6 +112,10 @@ pub(crate) const TABLES: &[Table] = &[
     Table { name: "audit_checkpoints", columns: "number INTEGER, hash TEXT, at INTEGER" },
 ];
 
+/// The tables that migration [`DROPPING_MIGRATION`] drops, with the number of the migration that created each.
+pub(crate) const DROPPED_TABLES: [(&str, i64); 2] = [("policies", 14), ("settings_versions", 17)];
+pub(crate) const DROPPING_MIGRATION: i64 = 20;
+
 #[cfg(test)]
 mod tests {
     use super::*;

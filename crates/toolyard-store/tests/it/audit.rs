@@ -1,6 +1,7 @@
 //! Every single change to the audit log is detected.
 
 use std::{
+    io::Cursor,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -247,7 +248,7 @@ async fn an_export_under_load_can_be_imported_and_verified(engine: Engine) {
     ));
     let copy = TestStore::new(Engine::Sqlite).await;
     let copy = (copy.open().await, copy);
-    copy.0.import(&mut export.bytes.as_slice()).await.unwrap();
+    copy.0.import(&mut Cursor::new(export.bytes)).await.unwrap();
     let verification = copy.0.verify_audit(None).await.unwrap();
     assert!(matches!(verification, AuditVerification::Intact { records: 900, .. }), "{verification:?}");
 }

@@ -59,6 +59,6 @@ pub(crate) async fn callers_survive_export_and_import(engine: Engine) {
     store.add_caller(&stored_caller("ci", "1111"), "ada").await.unwrap();
     let mut export = Vec::new();
     store.export(&mut export).await.unwrap();
-    copy.import(&mut export.as_slice()).await.unwrap();
+    copy.import(&mut Cursor::new(&export)).await.unwrap();
     assert_eq!(copy.callers().await.unwrap(), [stored_caller("ci", "1111")]);
 }

@@ -28,7 +28,7 @@ pub(crate) async fn export_and_import_preserve_everything(engine: Engine) {
     };
     let copy_store = TestStore::new(other).await;
     let copy = copy_store.open().await;
-    assert_eq!(copy.import(&mut export.as_slice()).await.unwrap(), rows);
+    assert_eq!(copy.import(&mut Cursor::new(&export)).await.unwrap(), rows);
     assert_eq!(copy.steps(&lease.run).await.unwrap(), store.steps(&lease.run).await.unwrap());
     assert_eq!(copy.events(&lease.run, 0).await.unwrap(), store.events(&lease.run, 0).await.unwrap());
     assert_eq!(copy.verify_audit(None).await.unwrap(), store.verify_audit(None).await.unwrap());
@@ -40,12 +40,12 @@ pub(crate) async fn export_and_import_preserve_everything(engine: Engine) {
     assert_eq!(copied.recent(9), requests.recent(9));
     copy.append_audit(vec![record(1)]).await.unwrap();
     assert!(copy.request_approval(&lease.run, None, ApprovalKind::ToolCall, "?").await.unwrap().0 > 1);
-    assert!(copy.import(&mut export.as_slice()).await.is_err(), "only into an empty store");
+    assert!(copy.import(&mut Cursor::new(&export)).await.is_err(), "only into an empty store");
     let fresh_store = TestStore::new(engine).await;
     let fresh = fresh_store.open().await;
     let broken =
         String::from_utf8(export).unwrap().replacen("\"table\":\"runs\"", "\"table\":\"pg_user\"", 1);
-    assert!(fresh.import(&mut broken.as_bytes()).await.unwrap_err().to_string().contains("is invalid"));
+    assert!(fresh.import(&mut Cursor::new(&broken)).await.unwrap_err().to_string().contains("is invalid"));
 }
 
 pub(crate) async fn processes_that_open_a_new_store_at_once_all_succeed(engine: Engine) {
@@ -139,4 +139,28 @@ pub(crate) async fn an_older_store_is_migrated(engine: Engine) {
         ("old", tool, &None)
     );
     assert_eq!(server.content, None);
+}
+
+/// Without its policies, calls that were denied would be allowed.
+pub(crate) async fn stored_policies_are_never_dropped_silently(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let pool = migrate_until(&test_store, engine, 19).await;
+    pool.execute("INSERT INTO policies VALUES ('base', 'forbid (principal, action, resource);', 5)")
+        .await
+        .unwrap();
+    let refused = Store::open(test_store.location.clone()).await.unwrap_err();
+    assert!(matches!(refused, StoreError::StoredSettings { table: "policies", .. }), "{refused}");
+    assert!(refused.hint().unwrap().contains("SELECT name, text FROM policies"));
+    pool.execute("DELETE FROM policies").await.unwrap();
+    pool.close().await;
+    let store = test_store.open().await;
+
+    // The first commit of an import would be long before.
+    let row = |number: u32| format!(r#"{{"table":"program_descriptions","row":["{number}","b"]}}"#);
+    let rows: Vec<String> = (0..600).map(row).collect();
+    let policy = r#"{"table":"policies","row":["base","forbid (principal, action, resource);",5]}"#;
+    let export = format!("{{\"toolyard_export\":1}}\n{}\n{policy}\n", rows.join("\n"));
+    let refused = store.import(&mut Cursor::new(&export)).await.unwrap_err().to_string();
+    assert!(refused.contains("`policies`") && refused.contains("line 602"), "{refused}");
+    assert!(store.check().await.unwrap().rows.contains(&("program_descriptions", 0)));
 }

@@ -12,6 +12,7 @@ mod session_leases;
 
 use std::{
     collections::HashSet,
+    io::Cursor,
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering},
@@ -102,6 +103,7 @@ crate::on_both_engines!(
     reopening_changes_nothing_and_a_newer_schema_is_rejected,
     a_store_is_checked_vacuumed_and_backed_up,
     an_older_store_is_migrated,
+    stored_policies_are_never_dropped_silently,
     results_are_read_by_their_owner_and_the_operator_only,
     past_requests_and_shapes_are_kept_by_owner,
     data_of_earlier_versions_is_the_operators,

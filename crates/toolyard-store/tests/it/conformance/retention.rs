@@ -49,7 +49,7 @@ pub(crate) async fn old_audit_records_are_removed_and_the_rest_stays_verifiable(
     store.export(&mut export).await.unwrap();
     let copy = TestStore::new(Engine::Sqlite).await;
     let (copy, _folder) = (copy.open().await, copy);
-    copy.import(&mut export.as_slice()).await.unwrap();
+    copy.import(&mut Cursor::new(&export)).await.unwrap();
     assert_eq!(copy.verify_audit(None).await.unwrap(), store.verify_audit(None).await.unwrap());
     assert!(matches!(copy.verify_audit(None).await.unwrap(), AuditVerification::Intact { records: 33, .. }));
 }

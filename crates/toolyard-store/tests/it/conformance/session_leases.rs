@@ -273,7 +273,7 @@ pub(crate) async fn session_leases_survive_export_and_import(engine: Engine) {
     store.release_lease("released", 1).await.unwrap();
     let mut export = Vec::new();
     store.export(&mut export).await.unwrap();
-    copy.import(&mut export.as_slice()).await.unwrap();
+    copy.import(&mut Cursor::new(&export)).await.unwrap();
     assert_eq!(held_by(&copy.lease("held").await.unwrap().unwrap()), ("one", 1));
     assert_eq!(copy.session_users("held").await.unwrap(), [("alice".to_owned(), 1)]);
     assert_eq!(held_by(&copy.take_lease("released", "two", LONG).await.unwrap()), ("two", 2));
