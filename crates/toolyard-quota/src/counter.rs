@@ -14,6 +14,8 @@ use toolyard_core::{BudgetCharge, BudgetName, QuotaLimit, StorageError, process_
 
 /// A counter that refused something is asked again after this time at the latest, because its limit may have been raised.
 pub(crate) const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// How long the store is not asked for permits when other processes had all of them.
+const PERMIT_RETRY_INTERVAL: Duration = Duration::from_millis(250);
 /// Permits of calls that run are renewed after this time.
 const RENEW_AFTER: Duration = Duration::from_secs(5);
 
@@ -42,6 +44,8 @@ pub(crate) struct CounterState {
     used: u64,
     /// How much of that is certainly charged.
     charged: u64,
+    /// When this process last used tokens or money.
+    used_at: Option<Instant>,
 }
 
 /// Why nothing can be taken, and until when.
@@ -56,6 +60,11 @@ impl Refusal {
     pub(crate) fn used_up(wait: Duration) -> Self {
         let now = Instant::now();
         Self { until: now + wait, ask_again_at: now + wait.min(RETRY_INTERVAL), store_error: None }
+    }
+
+    /// Other processes have all permits, and may give one back at any time.
+    pub(crate) fn held_by_others() -> Self {
+        Self { ask_again_at: Instant::now() + PERMIT_RETRY_INTERVAL, ..Self::used_up(RETRY_INTERVAL) }
     }
 
     pub(crate) fn store_failed(error: &StorageError) -> Self {
@@ -75,6 +84,7 @@ impl Counter {
             renew_at: Instant::now(),
             used: 0,
             charged: 0,
+            used_at: None,
         };
         Self {
             budget: Arc::new(budget),
@@ -121,6 +131,7 @@ impl CounterState {
 
     pub(crate) fn count_use(&mut self, amount: u64) {
         self.used = self.used.saturating_add(amount);
+        self.used_at = Some(Instant::now());
     }
 
     pub(crate) fn set_charged(&mut self, total: u64) {
@@ -145,6 +156,11 @@ impl CounterState {
     /// Whether the store has to be told how many calls run, or that they still do.
     pub(crate) fn is_hold_due(&self) -> bool {
         self.held != Some(self.running) || (self.running > 0 && Instant::now() >= self.renew_at)
+    }
+
+    /// Whether tokens or money were used in this time.
+    pub(crate) fn was_used_within(&self, time: Duration) -> bool {
+        self.used_at.is_some_and(|at| at.elapsed() < time)
     }
 
     /// Whether nothing would be lost without this counter. The store forgets permits that nobody renews.

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{StreamExt as _, stream};
+use futures_util::{Stream, StreamExt as _, stream};
 use tokio::time::{Instant, sleep, timeout};
 use toolyard_core::{
     BudgetName, BudgetTake, ContentHash, PermitHold, QuotaBudgets, QuotaExceeded, QuotaLimit, QuotaPermit,
@@ -32,6 +32,9 @@ const UPKEEP_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_UPKEEP_REQUESTS: usize = 8;
 /// Unused budgets are removed from the store once in so many rounds of upkeep.
 const PURGE_ROUNDS: u64 = 600;
+/// How long a counter of tokens or money is kept after its last use. Each new one is another holder in the store, which remembers
+/// holders for longer.
+const COUNTER_RETENTION: Duration = Duration::from_secs(300);
 /// Idle counters are dropped when there are more than this, and again each time the number has doubled.
 const MIN_COUNTERS_TO_PURGE: usize = 1_024;
 
@@ -116,41 +119,80 @@ impl Counters {
         // In one order, so that calls never wait for each other's turn.
         let mut by_key: Vec<&Limited> = limits.iter().collect();
         by_key.sort_unstable_by_key(|limited| limited.counter.budget.key);
-        let mut turns = Vec::with_capacity(limits.len());
-        for limited in by_key {
-            turns.push(limited.counter.turn.lock().await);
-        }
+        let turns = async {
+            let mut turns = Vec::with_capacity(limits.len());
+            for limited in by_key {
+                turns.push(limited.counter.turn.lock().await);
+            }
+            turns
+        };
+        let Ok(_turns) = timeout(STORE_TIMEOUT, turns).await else {
+            return match limits.first() {
+                Some(first) => Err(self.refuse(first, Refusal::store_failed(&no_answer()))),
+                None => Ok(QuotaPermit::default()),
+            };
+        };
         for limited in limits {
             let refusal = limited.counter.state().refusal().cloned();
             if let Some(refusal) = refusal {
                 return Err(self.refuse(limited, refusal));
             }
         }
-        // Permits are free again if a window refuses the call.
         let mut running = Vec::new();
+        match self.take_all(limits, &mut running).await {
+            Ok(()) if running.is_empty() => Ok(QuotaPermit::default()),
+            Ok(()) => Ok(QuotaPermit::holding(running)),
+            Err(exceeded) => {
+                drop(running);
+                if exceeded.store_error.is_none() {
+                    self.give_back_permits(limits).await;
+                }
+                Err(exceeded)
+            }
+        }
+    }
+
+    async fn take_all(
+        &self,
+        limits: &[Limited],
+        running: &mut Vec<RunningCall>,
+    ) -> Result<(), Box<QuotaExceeded>> {
         for limited in limits {
             if let QuotaLimit::ConcurrentCalls(limit) = limited.limit {
                 running.push(self.take_permit(limited, limit).await?);
             }
         }
-        self.take_from_windows(limits).await?;
-        match running.is_empty() {
-            true => Ok(QuotaPermit::default()),
-            false => Ok(QuotaPermit::holding(running)),
+        self.take_from_windows(limits).await
+    }
+
+    /// Gives permits of a refused call back to the store. The call has the turns.
+    async fn give_back_permits(&self, limits: &[Limited]) {
+        for limited in limits {
+            let is_due = limited.counter.state().is_hold_due();
+            if let (QuotaLimit::ConcurrentCalls(limit), true) = (limited.limit, is_due)
+                && let Err(error) = self.hold(&limited.counter, limit).await
+            {
+                // Upkeep tries again.
+                tracing::debug!(quota = %limited.quota, %error, "failed to give a permit back");
+            }
         }
     }
 
     async fn take_permit(&self, limited: &Limited, limit: u64) -> Result<RunningCall, Box<QuotaExceeded>> {
         let call = RunningCall::start(&limited.counter);
         let is_local_limit_reached = limited.counter.state().running > limit;
-        if !is_local_limit_reached {
-            match self.hold(&limited.counter, limit).await {
-                Ok(true) => return Ok(call),
-                Ok(false) => {}
-                Err(error) => return Err(self.store_failed(&[limited], limited, &error)),
-            }
+        if is_local_limit_reached {
+            return Err(self.refuse(limited, Refusal::used_up(RETRY_INTERVAL)));
         }
-        Err(self.refuse(limited, Refusal::used_up(RETRY_INTERVAL)))
+        match self.hold(&limited.counter, limit).await {
+            Ok(true) => Ok(call),
+            Ok(false) => {
+                let refusal = Refusal::held_by_others();
+                limited.counter.state().set_refusal(&refusal);
+                Err(self.refuse(limited, refusal))
+            }
+            Err(error) => Err(self.store_failed(&[limited], limited, &error)),
+        }
     }
 
     async fn take_from_windows(&self, limits: &[Limited]) -> Result<(), Box<QuotaExceeded>> {
@@ -232,21 +274,25 @@ impl Counters {
         self.lock().by_key.len()
     }
 
-    /// Tells the store what it does not know yet, and renews permits.
+    /// Renews permits, which others get if that is late; then tells the store what it does not know yet.
     pub(crate) async fn settle(&self) {
         let counters: Vec<Arc<Counter>> = self.lock().by_key.values().map(Arc::clone).collect();
-        let requests = stream::iter(counters).map(|counter| self.settle_counter(counter));
-        let answers = requests.buffer_unordered(MAX_UPKEEP_REQUESTS);
-        let failure = answers.fold(None, |failure, answer| async move { answer.err().or(failure) }).await;
-        if let Some(error) = failure {
+        let holds = stream::iter(counters.clone()).map(|counter| self.settle_hold(counter));
+        let failed_hold = last_failure(holds).await;
+        let charges = stream::iter(counters).map(|counter| self.settle_charge(counter));
+        if let Some(error) = last_failure(charges).await.or(failed_hold) {
             tracing::warn!(%error, "failed to tell the store what is used of quotas");
         }
     }
 
-    async fn settle_counter(&self, counter: Arc<Counter>) -> Result<(), StorageError> {
+    async fn settle_charge(&self, counter: Arc<Counter>) -> Result<(), StorageError> {
         if counter.state().is_charge_due() {
             self.charge(&counter).await?;
         }
+        Ok(())
+    }
+
+    async fn settle_hold(&self, counter: Arc<Counter>) -> Result<(), StorageError> {
         if counter.state().is_hold_due() {
             let _turn = counter.turn.lock().await;
             // Whoever had the turn before may have told the store. The state is not locked while it is asked.
@@ -261,12 +307,12 @@ impl Counters {
         Ok(())
     }
 
-    /// Drops the counters of which the store knows all; returns how many are left.
-    fn drop_settled(&self) -> usize {
+    /// Drops the counters of which the store knows all and that were not used for this time; returns how many are left.
+    fn drop_settled(&self, retention: Duration) -> usize {
         let mut counters = self.lock();
         counters.retain(|counter| {
             let state = counter.state();
-            !state.is_idle() || state.is_hold_due()
+            !state.is_idle() || state.is_hold_due() || state.was_used_within(retention)
         });
         counters.by_key.len()
     }
@@ -290,8 +336,21 @@ async fn within_timeout<T>(
 ) -> Result<T, StorageError> {
     match timeout(STORE_TIMEOUT, request).await {
         Ok(answer) => answer,
-        Err(_elapsed) => Err(StorageError::with_unknown_outcome("the store did not answer in time")),
+        Err(_elapsed) => Err(no_answer()),
     }
+}
+
+fn no_answer() -> StorageError {
+    StorageError::with_unknown_outcome("the store did not answer in time")
+}
+
+/// Makes these requests, several at a time; returns an error of one that failed.
+async fn last_failure<F>(requests: impl Stream<Item = F>) -> Option<StorageError>
+where
+    F: Future<Output = Result<(), StorageError>>,
+{
+    let answers = requests.buffer_unordered(MAX_UPKEEP_REQUESTS);
+    answers.fold(None, |failure, answer| async move { answer.err().or(failure) }).await
 }
 
 /// Keeps the store up to date until no quotas use the counters, the last call has ended, and the store knows all.
@@ -304,7 +363,9 @@ pub(crate) async fn keep_up(counters: Arc<Counters>) {
         {
             tracing::debug!(%error, "failed to remove unused budgets of quotas");
         }
-        if counters.drop_settled() == 0 && Arc::strong_count(&counters) == 1 {
+        let is_in_use = Arc::strong_count(&counters) > 1;
+        let retention = if is_in_use { COUNTER_RETENTION } else { Duration::ZERO };
+        if counters.drop_settled(retention) == 0 && !is_in_use {
             return;
         }
     }

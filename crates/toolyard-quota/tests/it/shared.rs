@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use toolyard_core::{CallQuota as _, ModelUse, QuotaSubject, WindowLimit};
 use toolyard_quota::{QuotaRule, Quotas};
 
@@ -151,4 +151,61 @@ async fn tokens_are_counted_for_all_processes_also_after_an_outage() {
         let refused = quotas.admit_model_use(subject).await.unwrap_err();
         assert_eq!(refused.store_error, None, "600 and 500 of 1,000 are used");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn permits_that_others_hold_are_not_asked_for_at_every_call() {
+    let store = FaultyBudgets::new(Duration::ZERO);
+    let rule = QuotaRule { name: "one".into(), concurrent_calls: Some(1), ..QuotaRule::default() };
+    let [one, other] = [(); 2].map(|()| Quotas::shared(vec![rule.clone()], Arc::clone(&store) as _).unwrap());
+    let running = call(&one).await.unwrap();
+    let asked = store.requests.load(Ordering::SeqCst);
+    for _ in 0..100 {
+        assert!(call(&other).await.is_err());
+    }
+    assert_eq!(store.requests.load(Ordering::SeqCst), asked + 1);
+    drop(running);
+    sleep(Duration::from_secs(2)).await;
+    assert!(call(&other).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_a_window_refuses_gives_its_permit_back_at_once() {
+    let store = FaultyBudgets::new(Duration::ZERO);
+    let permits = QuotaRule { name: "permits".into(), concurrent_calls: Some(3), ..QuotaRule::default() };
+    let quotas = Quotas::shared(vec![permits, calls_rule(1, 3_600_000)], Arc::clone(&store) as _).unwrap();
+    drop(call(&quotas).await.unwrap());
+    sleep(Duration::from_secs(2)).await;
+    assert!(call(&quotas).await.is_err());
+    assert_eq!(store.held(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_do_not_wait_longer_for_their_turn_than_for_the_store() {
+    let store = FaultyBudgets::new(Duration::from_millis(1_900));
+    let permits = QuotaRule { name: "permits".into(), concurrent_calls: Some(3), ..QuotaRule::default() };
+    let quotas = Quotas::shared(vec![permits, calls_rule(9, 3_600_000)], Arc::clone(&store) as _).unwrap();
+    let first = tokio::spawn({
+        let quotas = quotas.clone();
+        async move { call(&quotas).await.is_ok() }
+    });
+    // The first call has the turn, for two requests.
+    sleep(Duration::from_millis(1)).await;
+    let refused = timeout(Duration::from_millis(2_100), call(&quotas)).await.unwrap().unwrap_err();
+    assert!(refused.store_error.is_some(), "{refused}");
+    assert!(first.await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_counter_of_tokens_outlives_pauses_between_calls() {
+    let store = FaultyBudgets::new(Duration::from_millis(1));
+    let tokens = Some(WindowLimit { limit: 1_000, window_millis: 3_600_000 });
+    let rule = QuotaRule { name: "tokens".into(), tokens, ..QuotaRule::default() };
+    let quotas = Quotas::shared(vec![rule], Arc::clone(&store) as _).unwrap();
+    let subject = QuotaSubject { identity: None, agent: Some("writer") };
+    quotas.charge_model_use(subject, ModelUse { tokens: 1, cost_micros: 0 }).await;
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(quotas.counters(), 1, "another counter would be another holder in the store");
+    sleep(Duration::from_secs(600)).await;
+    assert_eq!(quotas.counters(), 0);
 }
