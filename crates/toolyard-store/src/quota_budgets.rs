@@ -113,11 +113,18 @@ impl QuotaBudgets for Store {
 }
 
 async fn purge_unused(connection: &mut AnyConnection, engine: Engine) -> Result<(), StoreError> {
-    let now = engine.now();
+    // Rows that a request has locked are in use. Waiting for them, with others locked, could be a deadlock.
+    let (now, unlocked) = (engine.now(), engine.postgres_only(" FOR UPDATE SKIP LOCKED"));
     // In the order in which a charge locks them. A slot more than the window counts.
-    let budgets = format!("DELETE FROM quota_budgets WHERE updated_at + 2 * window_millis < {now}");
+    let budgets = format!(
+        "DELETE FROM quota_budgets WHERE key IN (
+             SELECT key FROM quota_budgets WHERE updated_at + 2 * window_millis < {now}{unlocked})"
+    );
     sqlx::query(statement(budgets)).execute(&mut *connection).await?;
-    let charges = format!("DELETE FROM quota_changes WHERE changed_at + $1 < {now}");
+    let charges = format!(
+        "DELETE FROM quota_changes WHERE (key, holder) IN (
+             SELECT key, holder FROM quota_changes WHERE changed_at + $1 < {now}{unlocked})"
+    );
     let charges = sqlx::query(statement(charges)).bind(to_column(CHARGE_RETENTION_MILLIS));
     charges.execute(&mut *connection).await?;
     let permits = format!("DELETE FROM quota_permits WHERE expires_at < {now} AND holder <> $1");
