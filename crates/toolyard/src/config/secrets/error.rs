@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use toolyard_mcp_client::EncryptionError;
 
-use super::keys::{KEY_VARIABLE, KeyPlace, OLD_KEY_VARIABLE};
+use super::{
+    keychain::NOT_INSTALLED,
+    keys::{KEY_VARIABLE, KeyPlace, OLD_KEY_VARIABLE},
+};
 use crate::error::CliError;
 
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +37,7 @@ pub(crate) enum SecretsError {
     ///
     /// Remedy: unlock the keychain, restore the key file, or set `TOOLYARD_SECRETS_KEY`, as the hint says; otherwise
     /// remove the file and set the secrets again.
-    #[error("{} is encrypted with a key that is not in {place}", .path.display())]
+    #[error("{} is encrypted with a key that is not in {place}{}", .path.display(), .place.absence_note())]
     MissingKey { path: PathBuf, place: KeyPlace },
     /// `TOOLYARD_SECRETS_KEY` was changed after the secrets were stored.
     ///
@@ -111,6 +114,11 @@ impl SecretsError {
             }
             Self::InsecurePermissions(path) => {
                 format!("run: chmod 600 '{}'; then: toolyard secrets rotate-key", path.display())
+            }
+            Self::Keychain(reason) if reason.contains(NOT_INSTALLED) => {
+                "install the package libsecret-tools (in some distributions libsecret), or do without a keychain: toolyard \
+                 secrets rotate-key --to file"
+                    .to_owned()
             }
             Self::Keychain(_) => "unlock it, or log in at the desktop; then, to do without a keychain: toolyard secrets \
                                   rotate-key --to file"

@@ -4,8 +4,7 @@
 use std::{
     io::{ErrorKind, Write as _},
     process::{Command, Output, Stdio},
-    sync::mpsc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use toolyard_mcp_client::EncryptionKey;
@@ -15,6 +14,9 @@ use super::{SecretsError, keys::KeyStore};
 const SERVICE: &str = "toolyard";
 /// The keychain may ask for its password.
 const KEYCHAIN_TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Part of the message about a missing program.
+pub(super) const NOT_INSTALLED: &str = "is not installed";
 
 #[derive(Debug)]
 pub(super) struct Keychain;
@@ -25,14 +27,14 @@ impl KeyStore for Keychain {
     }
 
     fn load(&self, id: &str) -> Result<Option<EncryptionKey>, SecretsError> {
-        let text = ask(program::load(&user(id)), String::new())?;
+        let text = ask(program::load(&user(id)), "")?;
         let invalid = |_| SecretsError::Keychain("its entry of Toolyard is not a key".to_owned());
         text.map(|text| EncryptionKey::from_hex(text.trim_end()).map_err(invalid)).transpose()
     }
 
     fn save(&self, key: &EncryptionKey) -> Result<(), SecretsError> {
         let (command, input) = program::save(&user(&key.id()), &key.to_hex());
-        ask(command, input)?;
+        ask(command, &input)?;
         // Not every program reports that it failed.
         match self.load(&key.id())? {
             Some(saved) if saved.id() == key.id() => Ok(()),
@@ -41,7 +43,7 @@ impl KeyStore for Keychain {
     }
 
     fn remove(&self, id: &str) -> Result<(), SecretsError> {
-        ask(program::remove(&user(id)), String::new()).map(drop)
+        ask(program::remove(&user(id)), "").map(drop)
     }
 }
 
@@ -49,36 +51,36 @@ fn user(id: &str) -> String {
     format!("key of stored secrets {id}")
 }
 
-/// What a program answers; `None` if the keychain has no such entry. The program runs on a thread of its own, because it may ask
-/// the user for a password.
-fn ask(command: Command, input: String) -> Result<Option<String>, SecretsError> {
-    let (sender, receiver) = mpsc::sync_channel(1);
-    let failed = SecretsError::Keychain;
-    std::thread::Builder::new()
-        .name("keychain".to_owned())
-        .spawn(move || {
-            // The receiver may have given up.
-            let _ = sender.send(run(command, &input));
-        })
-        .map_err(|error| failed(error.to_string()))?;
-    match receiver.recv_timeout(KEYCHAIN_TIMEOUT) {
-        Ok(answer) => answer.map_err(failed),
-        Err(_) => Err(failed(format!("no answer within {} s", KEYCHAIN_TIMEOUT.as_secs()))),
-    }
+/// What a program answers; `None` if the keychain has no such entry.
+fn ask(command: Command, input: &str) -> Result<Option<String>, SecretsError> {
+    run(command, input, KEYCHAIN_TIMEOUT).map_err(SecretsError::Keychain)
 }
 
-fn run(mut command: Command, input: &str) -> Result<Option<String>, String> {
+/// Runs a program, and kills it after this time: it may ask the user for a password.
+fn run(mut command: Command, input: &str, limit: Duration) -> Result<Option<String>, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = pipes.spawn().map_err(|error| match error.kind() {
-        ErrorKind::NotFound => format!("`{name}` is not installed"),
+        ErrorKind::NotFound => format!("`{name}` {NOT_INSTALLED}"),
         _ => format!("failed to run `{name}`: {error}"),
     })?;
     if let Some(mut stdin) = child.stdin.take() {
         // A program that does not read fails, and says why.
         let _ = stdin.write_all(input.as_bytes());
     }
-    let output = child.wait_with_output().map_err(|error| format!("failed to run `{name}`: {error}"))?;
+    let failed = |error: std::io::Error| format!("failed to run `{name}`: {error}");
+    let deadline = Instant::now() + limit;
+    // What these programs write fits into the pipes, so that they end although nothing is read before.
+    while child.try_wait().map_err(failed)?.is_none() {
+        if Instant::now() >= deadline {
+            // It may have ended just now.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(format!("no answer within {} s", limit.as_secs()));
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    let output = child.wait_with_output().map_err(failed)?;
     if output.status.success() {
         return String::from_utf8(output.stdout).map(Some).map_err(|_| "its entry is not text".to_owned());
     }
@@ -201,22 +203,37 @@ mod tests {
 
     #[test]
     fn a_program_gets_its_input_and_its_output_is_the_answer() {
-        assert_eq!(run(shell("cat"), "00ff"), Ok(Some("00ff".to_owned())));
+        assert_eq!(run(shell("cat"), "00ff", KEYCHAIN_TIMEOUT), Ok(Some("00ff".to_owned())));
     }
 
     #[test]
     fn failures_say_what_the_program_said() {
-        let failed = run(shell("echo secret; echo 'the collection is locked' >&2; exit 1"), "").unwrap_err();
+        let failed =
+            run(shell("echo secret; echo 'the collection is locked' >&2; exit 1"), "", KEYCHAIN_TIMEOUT)
+                .unwrap_err();
         assert_eq!(failed, "`/bin/sh` failed: the collection is locked");
-        let missing = run(Command::new("/nonexistent/secret-tool"), "").unwrap_err();
+        let missing = run(Command::new("/nonexistent/secret-tool"), "", KEYCHAIN_TIMEOUT).unwrap_err();
         assert!(missing.contains("is not installed"), "{missing}");
-        assert!(run(shell("kill -9 $$"), "").is_err());
+        let hint = SecretsError::Keychain(missing).hint().unwrap();
+        assert!(hint.contains("libsecret-tools"), "{hint}");
+        assert!(run(shell("kill -9 $$"), "", KEYCHAIN_TIMEOUT).is_err());
+    }
+
+    #[test]
+    fn a_program_that_does_not_answer_is_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let late = folder.path().join("late");
+        let script = format!("sleep 1; touch '{}'", late.display());
+        let slow = run(shell(&script), "", Duration::from_millis(50)).unwrap_err();
+        assert!(slow.contains("no answer"), "{slow}");
+        std::thread::sleep(Duration::from_millis(1_500));
+        assert!(!late.exists());
     }
 
     #[cfg(not(target_os = "macos"))]
     #[test]
     fn silence_means_that_there_is_no_entry() {
-        assert_eq!(run(shell("exit 1"), ""), Ok(None));
+        assert_eq!(run(shell("exit 1"), "", KEYCHAIN_TIMEOUT), Ok(None));
     }
 
     #[test]

@@ -23,8 +23,8 @@ pub(crate) const KEY_VARIABLE: &str = "TOOLYARD_SECRETS_KEY";
 /// Holds the former key during a rotation from one environment variable to another.
 pub(crate) const OLD_KEY_VARIABLE: &str = "TOOLYARD_SECRETS_OLD_KEY";
 const KEY_FOLDER: &str = "secret-keys";
-/// How long a keychain that failed is not asked again.
-const KEYCHAIN_FAILURE_PAUSE: Duration = Duration::from_secs(30);
+/// How long a keychain that failed, or did not have a key, is not asked again.
+const KEYCHAIN_PAUSE: Duration = Duration::from_secs(30);
 
 /// Where a key is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -44,6 +44,14 @@ impl KeyPlace {
             Self::Keychain => "keychain",
             Self::File => "file",
             Self::Environment => "environment",
+        }
+    }
+
+    /// What it may mean, besides, that a key is not here.
+    pub(crate) fn absence_note(self) -> &'static str {
+        match self {
+            Self::Keychain => ", or the keychain was not unlocked",
+            Self::File | Self::Environment => "",
         }
     }
 }
@@ -81,8 +89,24 @@ pub(super) struct SecretKeys {
     pub(super) key_files: KeyFiles,
     /// Keys by id, so that the keychain is asked once per process.
     loaded: Arc<Mutex<BTreeMap<String, EncryptionKey>>>,
-    /// When the keychain failed and why; held while asking it.
-    keychain_failure: Arc<Mutex<Option<(Instant, String)>>>,
+    /// Held while asking the keychain.
+    keychain_pause: Arc<Mutex<Option<KeychainPause>>>,
+}
+
+/// A keychain that had no answer is not asked again for a moment.
+#[derive(Debug)]
+struct KeychainPause {
+    since: Instant,
+    /// The key that it was asked for.
+    id: String,
+    /// Why the keychain failed; none if it had no such key, which may mean that the user dismissed its prompt.
+    failure: Option<String>,
+}
+
+impl KeychainPause {
+    fn applies_to(&self, id: &str) -> bool {
+        self.since.elapsed() < KEYCHAIN_PAUSE && (self.failure.is_some() || self.id == id)
+    }
 }
 
 impl SecretKeys {
@@ -93,7 +117,7 @@ impl SecretKeys {
             keychain,
             key_files: KeyFiles { folder: data_folder.join(KEY_FOLDER) },
             loaded: Arc::default(),
-            keychain_failure: Arc::default(),
+            keychain_pause: Arc::default(),
         }
     }
 
@@ -124,20 +148,22 @@ impl SecretKeys {
         Ok(key)
     }
 
-    /// Asks the keychain, unless it failed a moment ago: a locked one may take a minute to say so, for each variable of each
+    /// Asks the keychain, unless it had no answer a moment ago: a locked one may take a minute to say so, for each variable of each
     /// server. Those who ask at the same time share one question.
     fn load_from_keychain(&self, id: &str) -> Result<Option<EncryptionKey>, SecretsError> {
         let keychain = self.keychain()?;
-        let mut failure = self.keychain_failure.lock();
+        let mut pause = self.keychain_pause.lock();
         if let Some(key) = self.remembered(id) {
             return Ok(Some(key));
         }
-        if let Some((_, reason)) = failure.as_ref().filter(|(at, _)| at.elapsed() < KEYCHAIN_FAILURE_PAUSE) {
-            return Err(SecretsError::Keychain(reason.clone()));
+        if let Some(pause) = pause.as_ref().filter(|pause| pause.applies_to(id)) {
+            return pause.failure.clone().map_or(Ok(None), |reason| Err(SecretsError::Keychain(reason)));
         }
         let loaded = keychain.load(id);
-        *failure = match &loaded {
-            Err(SecretsError::Keychain(reason)) => Some((Instant::now(), reason.clone())),
+        let paused = |failure| KeychainPause { since: Instant::now(), id: id.to_owned(), failure };
+        *pause = match &loaded {
+            Err(SecretsError::Keychain(reason)) => Some(paused(Some(reason.clone()))),
+            Ok(None) => Some(paused(None)),
             _ => None,
         };
         if let Ok(Some(key)) = &loaded {

@@ -237,7 +237,7 @@ fn the_keychain_holds_the_key_if_it_works_and_a_file_otherwise() {
     assert!(!folder.path().join("secret-keys").exists(), "no key is on disk");
     let open = secrets();
     assert_eq!(open.variable("secret:TOKEN").as_deref(), Some(CANARY));
-    *keychain.is_locked.lock().unwrap() = true;
+    *keychain.is_locked.lock() = true;
     assert_eq!(open.variable("secret:TOKEN").as_deref(), Some(CANARY), "asked once per process");
     let reason = secrets().missing_reason("secret:TOKEN").unwrap();
     assert!(reason.contains("it is locked; hint: unlock it"), "{reason}");
@@ -253,15 +253,25 @@ fn a_keychain_that_failed_is_not_asked_again_for_every_variable() {
     let keychain = Arc::new(FakeKeychain::default());
     let secrets = || secrets_in(folder.path(), Some(&keychain), None);
     secrets().insert(token(CANARY)).unwrap();
-    *keychain.is_locked.lock().unwrap() = true;
-    *keychain.loads.lock().unwrap() = 0;
+    *keychain.is_locked.lock() = true;
+    *keychain.loads.lock() = 0;
     let locked = secrets();
     for _ in 0..3 {
         assert_eq!(locked.variable("secret:TOKEN"), None);
         let reason = locked.clone().missing_reason("secret:TOKEN").unwrap();
         assert!(reason.contains("it is locked; hint: unlock it"), "{reason}");
     }
-    assert_eq!(*keychain.loads.lock().unwrap(), 1);
+    assert_eq!(*keychain.loads.lock(), 1);
+    // A keychain also says that it has no key after its prompt was dismissed.
+    *keychain.is_locked.lock() = false;
+    keychain.keys.lock().clear();
+    *keychain.loads.lock() = 0;
+    let dismissed = secrets();
+    for _ in 0..3 {
+        let reason = dismissed.missing_reason("secret:TOKEN").unwrap();
+        assert!(reason.contains("or the keychain was not unlocked"), "{reason}");
+    }
+    assert_eq!(*keychain.loads.lock(), 1);
 }
 
 #[test]
@@ -275,8 +285,7 @@ fn a_rotation_encrypts_everything_anew_and_removes_the_old_key() {
         [(record.clone(), "record".to_owned()), (folder.path().join("none.json"), "none".to_owned())];
     secrets(None).insert(token(CANARY)).unwrap();
     secrets(None).write_file(&record, "record", CANARY.as_bytes()).unwrap();
-    let key_count =
-        || (keychain.keys.lock().unwrap().len(), all_files(&folder.path().join("secret-keys")).len());
+    let key_count = || (keychain.keys.lock().len(), all_files(&folder.path().join("secret-keys")).len());
     let check = |environment| {
         let secrets = secrets(environment);
         assert_eq!(secrets.variable("secret:TOKEN").as_deref(), Some(CANARY));
