@@ -38,15 +38,18 @@ fn message_lines(message: &ModelMessage) -> Vec<String> {
     text_lines(author, &message.text, &message.calls)
 }
 
-/// A heading, the text, and the tool calls that the model made in it.
+/// A heading, the text, and the tool calls that the model made in it. Secrets are redacted.
 pub(crate) fn reply_lines(reply: &ModelReply) -> Vec<String> {
     text_lines("reply", &reply.text, &reply.calls)
 }
 
 fn text_lines(heading: &str, text: &str, calls: &[ModelToolCall]) -> Vec<String> {
     let mut lines = vec![format!("[{heading}]")];
-    lines.extend(text.lines().map(str::to_owned));
-    lines.extend(calls.iter().map(|call| format!("[calls {}] {}", call.name, call.arguments)));
+    // Before it is split: some secrets have several lines.
+    lines.extend(redact(text).lines().map(str::to_owned));
+    lines.extend(
+        calls.iter().map(|call| redact(&format!("[calls {}] {}", call.name, call.arguments)).into_owned()),
+    );
     lines
 }
 
@@ -60,5 +63,21 @@ fn purpose(task: &ModelTask) -> String {
         ModelTask::Judge { step } => format!("verification of step {step}"),
         ModelTask::Answer => "answer".to_owned(),
         ModelTask::Review => "review of the answer".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_of_several_lines_is_redacted() {
+        let line = "Fake0Canary1Body2Not3A4Live5Key6Fake0Canary1Body2Not3A4Live5Zq9x";
+        let text = format!(
+            "look:\n-----BEGIN RSA {0}-----\n{line}\n{line}\n-----END RSA {0}-----\nis there",
+            "PRIVATE KEY"
+        );
+        let lines = text_lines("reply", &text, &[]).join("\n");
+        assert!(!lines.contains("Canary") && lines.ends_with("is there"), "{lines}");
     }
 }
