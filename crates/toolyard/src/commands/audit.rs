@@ -1,6 +1,7 @@
 //! `toolyard audit`: shows, verifies and exports the audit log.
 
 use std::{
+    future::pending,
     io::{IsTerminal as _, Write as _},
     path::Path,
     pin::pin,
@@ -16,7 +17,10 @@ use crate::{
     cli::{AuditCommand, AuditFilter},
     config::files::create_private,
     error::CliError,
-    terminal::{Output, pluralize, progress::with_progress},
+    terminal::{
+        Output, pluralize,
+        progress::{termination_signal, with_progress},
+    },
 };
 
 const RECORDS_PER_PAGE: i64 = 10_000;
@@ -57,6 +61,14 @@ async fn export(
     store: &Store,
     output: &Output,
 ) -> Result<(), CliError> {
+    // Registered before the first page: a signal that comes while records are written is not lost.
+    let termination = follow.then(termination_signal);
+    let mut interrupt = pin!(async move {
+        match termination {
+            Some(signal) => signal.await,
+            None => pending().await,
+        }
+    });
     let write_error =
         |error: std::io::Error| CliError::usage(format!("failed to write {}: {error}", file.display()));
     let is_stdout = file.as_os_str() == "-";
@@ -66,11 +78,25 @@ async fn export(
         true => Some(Box::new(std::io::BufWriter::new(std::io::stdout()))),
         false => Some(Box::new(std::io::BufWriter::new(create_private(file).map_err(write_error)?))),
     };
-    // One future for all waits: a signal that comes while records are written is not lost.
-    let mut interrupt = pin!(tokio::signal::ctrl_c());
-    let mut count = 0;
+    let (mut count, mut has_failed) = (0, false);
     loop {
-        let page = store.query_audit(&selection).await?;
+        let page = tokio::select! {
+            page = store.query_audit(&selection) => page,
+            () = &mut interrupt => break,
+        };
+        let page = match page {
+            Err(error) if follow => {
+                if !has_failed {
+                    output.message(&format!("warning: {error}; the export goes on when the store answers"));
+                }
+                has_failed = true;
+                Vec::new()
+            }
+            page => {
+                has_failed = false;
+                page?
+            }
+        };
         for entry in &page {
             match &mut target {
                 Some(target) => {
@@ -80,18 +106,18 @@ async fn export(
                 None => output.json_line(entry),
             }
         }
+        if let Some(target) = &mut target {
+            target.flush().map_err(write_error)?;
+        }
         count += page.len();
         selection.after = page.last().map_or(selection.after, |last| Some(last.number));
         if i64::try_from(page.len()).is_ok_and(|length| length < selection.limit) {
-            if let Some(target) = &mut target {
-                target.flush().map_err(write_error)?;
-            }
             if !follow {
                 // Later records belong to the next export.
                 break;
             }
             tokio::select! {
-                _ = &mut interrupt => break,
+                () = &mut interrupt => break,
                 () = sleep(FOLLOW_INTERVAL) => {}
             }
         }
