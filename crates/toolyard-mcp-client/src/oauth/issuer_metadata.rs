@@ -111,7 +111,8 @@ fn metadata_urls(issuer: &str) -> Result<Vec<String>, OAuthError> {
     let url = Url::parse(issuer).ok().filter(|url| url.query().is_none() && url.fragment().is_none());
     let url =
         url.ok_or_else(|| OAuthError::Discovery(format!("issuer {} is not a URL", sanitize_line(issuer))))?;
-    let mut urls = issuer_metadata_urls(issuer);
+    // The text of the parsed URL: in that of the server, `/../` would lead out of `/.well-known/`.
+    let mut urls = issuer_metadata_urls(url.as_str());
     if url.path() != "/" {
         urls.push(well_known_url(&url.origin().ascii_serialization(), "oauth-authorization-server"));
     }
@@ -134,6 +135,15 @@ mod tests {
             ]
         );
         assert_eq!(metadata_urls("http://127.0.0.1:9/").unwrap().len(), 2);
+        assert_eq!(
+            metadata_urls("https://idp.example/../../u/mallory").unwrap(),
+            [
+                "https://idp.example/.well-known/oauth-authorization-server/u/mallory",
+                "https://idp.example/.well-known/openid-configuration/u/mallory",
+                "https://idp.example/u/mallory/.well-known/openid-configuration",
+                "https://idp.example/.well-known/oauth-authorization-server",
+            ]
+        );
         for issuer in ["no URL", "https://id.example/a?b", "https://id.example/a#b"] {
             assert!(metadata_urls(issuer).is_err(), "{issuer}");
         }
