@@ -108,7 +108,11 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
         return Err(CliError::denied("refused: a process of a server or skill may not decide for you")
             .with_hint("run the command in a terminal of your own"));
     }
-    let context = CliContext::load(cli.config.as_deref()).await?;
+    let mut context = CliContext::load(cli.config.as_deref()).await?;
+    if matches!(&cli.command, Command::Ask(arguments) if arguments.as_sent) {
+        // Nothing is sent: a search by meaning would send the question to the embedding model.
+        context.settings.search.embeddings = None;
+    }
     if let [_, ..] = context.untrusted_settings.as_slice() {
         let names = context.untrusted_settings.join(", ");
         output.message(&format!("note: ignored until trusted: {names}. Review it, then run: toolyard trust"));

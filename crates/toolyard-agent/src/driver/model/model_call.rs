@@ -86,7 +86,8 @@ pub(in crate::driver) async fn call_model(context: Context<'_>, run: Run, task: 
 }
 
 impl Agent {
-    /// The first request to the model of a run that answers this request, and its task. Nothing is sent or recorded.
+    /// The first request to the model of a run that answers this request, and its task. The model is sent nothing, and nothing is
+    /// recorded. A hub with an embedder has the request embedded to find tools.
     pub async fn first_model_request(
         &self,
         request: RunRequest,

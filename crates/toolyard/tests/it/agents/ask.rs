@@ -115,6 +115,15 @@ fn what_is_sent_to_the_model_can_be_seen_before_and_after_the_run() {
 }
 
 #[test]
+fn nothing_is_sent_to_an_embedding_model_either() {
+    let fixture = Fixture::new();
+    fixture.append_settings("[search]\nembeddings = \"local\"\n");
+    let printed = fixture.run(&["ask", "--as-sent", "note it"]);
+    assert!(printed.starts_with("--- model request: plan ---"), "{printed}");
+    assert!(fixture.model.requests().is_empty());
+}
+
+#[test]
 fn plan_only_prints_the_plan_as_json() {
     let fixture = Fixture::new();
     fixture.script_note();
