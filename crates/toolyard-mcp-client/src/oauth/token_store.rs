@@ -4,7 +4,6 @@
 //! from the caller. A key file protects copies of single files (backups, synchronized folders), not the whole folder; a
 //! key from the caller protects that, too.
 
-use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
@@ -16,7 +15,9 @@ use std::{
 };
 
 use aws_lc_rs::digest::{SHA256, digest};
-use serde::{Deserialize, Serialize};
+use parking_lot::Mutex;
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use toolyard_core::{ContentHash, DataOwner};
 
@@ -132,6 +133,7 @@ pub(super) struct ServerTokens {
     /// The issuer of the token in use.
     pub(super) current: Option<String>,
     /// One account per issuer. No issuer sees the account of another.
+    #[serde(deserialize_with = "usable_accounts")]
     pub(super) accounts: Vec<Account>,
 }
 
@@ -151,6 +153,13 @@ pub(super) struct Account {
     pub(super) lifetime: Option<u64>,
     pub(super) requested_scopes: Vec<String>,
     pub(super) granted_scopes: Vec<String>,
+}
+
+/// Without accounts of earlier versions whose tokens are bound to a key (DPoP): they need a new login.
+fn usable_accounts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Account>, D::Error> {
+    let mut accounts = Vec::<Value>::deserialize(deserializer)?;
+    accounts.retain(|account| account.get("proof_key").is_none_or(Value::is_null));
+    serde_json::from_value(Value::Array(accounts)).map_err(D::Error::custom)
 }
 
 impl Account {

@@ -235,3 +235,16 @@ async fn a_copied_file_does_not_serve_another_caller() {
         assert!(matches!(store.load(&other), Err(TokenStoreError::Undecryptable { .. })));
     }
 }
+
+#[test]
+fn an_account_whose_tokens_are_bound_to_a_key_is_absent() {
+    let mut tokens = ServerTokens::default();
+    tokens.put("https://h/mcp", account("https://plain", "t1"));
+    tokens.put("https://h/mcp", account("https://bound", "t2"));
+    let mut stored = serde_json::to_value(&tokens).unwrap();
+    stored["accounts"][0]["proof_key"] = Value::Null;
+    stored["accounts"][1]["proof_key"] = "a key".into();
+    let loaded: ServerTokens = serde_json::from_value(stored).unwrap();
+    assert_eq!(loaded.account("https://h/mcp"), None);
+    assert!(loaded.account_at("https://h/mcp", "https://plain").is_some());
+}
