@@ -6,9 +6,13 @@
 mod request_body;
 mod response_parser;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
-use self::{request_body::request_body, response_parser::ResponseParser};
+use self::{
+    request_body::{Dialect, request_body},
+    response_parser::ResponseParser,
+};
 use crate::{
     Model, ModelError, ModelRequest, ModelServerConfig, ModelStream, ToolCalling, Usage,
     provider::{Connection, Protocol, ServerError, generate},
@@ -24,51 +28,61 @@ const REPLY_TOOL: &str = "reply";
 
 /// A model behind a server with Anthropic's Messages API.
 #[derive(Debug)]
-pub struct AnthropicModel(Connection);
+pub struct AnthropicModel {
+    connection: Connection,
+    /// What the model was found not to support.
+    dialect: Mutex<Dialect>,
+}
 
 impl AnthropicModel {
     /// A model with these settings. Sends no request.
     pub fn new(config: ModelServerConfig) -> Result<Self, ModelError> {
         let mut headers = vec![("anthropic-version", VERSION.to_owned())];
         headers.extend(config.api_key.as_ref().map(|key| ("x-api-key", key.expose().to_owned())));
-        Ok(Self(Connection::new(config, &headers)?))
+        Ok(Self { connection: Connection::new(config, &headers)?, dialect: Mutex::default() })
     }
 }
 
 impl Protocol for AnthropicModel {
     type Parser = ResponseParser;
-    type Dialect = ();
+    type Dialect = Dialect;
 
     fn connection(&self) -> &Connection {
-        &self.0
+        &self.connection
     }
 
     fn path(&self) -> &'static str {
         "messages"
     }
 
-    fn dialect(&self) {}
+    fn dialect(&self) -> Dialect {
+        *self.dialect.lock()
+    }
 
-    fn request_body(&self, request: &ModelRequest, (): ()) -> Value {
-        request_body(&self.0.config, request)
+    fn request_body(&self, request: &ModelRequest, dialect: Dialect) -> Value {
+        request_body(&self.connection.config, request, dialect)
     }
 
     fn parser(&self, request: &ModelRequest) -> ResponseParser {
         ResponseParser::new(request.schema.is_some())
     }
 
-    fn adapt(&self, (): (), _error: &ServerError, _body: &Value) -> bool {
-        false
+    fn adapt(&self, dialect: Dialect, error: &ServerError, body: &Value) -> bool {
+        let adapted = dialect.adapt(&error.message, body).filter(|_| error.status == Some(400));
+        if let Some(adapted) = adapted {
+            *self.dialect.lock() = adapted;
+        }
+        adapted.is_some()
     }
 }
 
 impl Model for AnthropicModel {
     fn name(&self) -> &str {
-        &self.0.config.name
+        &self.connection.config.name
     }
 
     fn provider_model(&self) -> &str {
-        &self.0.config.model
+        &self.connection.config.model
     }
 
     fn provider(&self) -> &str {
@@ -76,11 +90,11 @@ impl Model for AnthropicModel {
     }
 
     fn tool_calling(&self) -> ToolCalling {
-        self.0.config.tool_calling
+        self.connection.config.tool_calling
     }
 
     fn cost(&self, usage: &Usage) -> Option<u64> {
-        self.0.cost(usage)
+        self.connection.cost(usage)
     }
 
     fn generate<'a>(&'a self, request: &'a ModelRequest) -> ModelStream<'a> {

@@ -9,11 +9,32 @@ use crate::{
 
 /// The API requires a limit.
 const DEFAULT_MAX_TOKENS: u32 = 8_192;
+/// The limit of a request is not lower, because the reasoning before a reply counts, too.
+const MIN_MAX_TOKENS: u32 = 2_048;
+/// The highest temperature of the API; agents permit 2.
+const MAX_TEMPERATURE: f32 = 1.0;
 
-pub(super) fn request_body(config: &ModelServerConfig, request: &ModelRequest) -> Value {
+/// What a model was found not to support. Requests assume first that it supports everything.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Dialect {
+    pub without_temperature: bool,
+}
+
+impl Dialect {
+    /// The dialect to use after the server rejected `body`, or `None` if no known difference explains the message.
+    pub(super) fn adapt(self, message: &str, body: &Value) -> Option<Self> {
+        let adapted = Self { without_temperature: true };
+        let blames_temperature =
+            body.get("temperature").is_some() && message.to_ascii_lowercase().contains("temperature");
+        (blames_temperature && adapted != self).then_some(adapted)
+    }
+}
+
+pub(super) fn request_body(config: &ModelServerConfig, request: &ModelRequest, dialect: Dialect) -> Value {
     let mut body = Map::new();
     body.insert("model".into(), config.model.clone().into());
-    let max_tokens = request.max_tokens.or(config.max_tokens).unwrap_or(DEFAULT_MAX_TOKENS);
+    let requested = request.max_tokens.map(|requested| requested.max(MIN_MAX_TOKENS));
+    let max_tokens = requested.or(config.max_tokens).unwrap_or(DEFAULT_MAX_TOKENS);
     body.insert("max_tokens".into(), max_tokens.into());
     body.insert("stream".into(), true.into());
     let system = system_prompt(&request.messages);
@@ -21,9 +42,9 @@ pub(super) fn request_body(config: &ModelServerConfig, request: &ModelRequest) -
         body.insert("system".into(), system.into());
     }
     body.insert("messages".into(), messages(&request.messages).into());
-    if let Some(temperature) = request.temperature {
+    if let Some(temperature) = request.temperature.filter(|_| !dialect.without_temperature) {
         // Through its decimal form, so that 0.2 stays 0.2 as an f64.
-        let temperature: f64 = temperature.to_string().parse().unwrap_or_default();
+        let temperature: f64 = temperature.min(MAX_TEMPERATURE).to_string().parse().unwrap_or_default();
         body.insert("temperature".into(), temperature.into());
     }
     if !request.stop.is_empty() {

@@ -45,7 +45,7 @@ fn a_conversation_with_calls_becomes_turns_of_blocks() {
         |id: &str, input: &Value| json!({"type": "tool_use", "id": id, "name": "get_time", "input": input});
     let result = |id: &str, text: &str| json!({"type": "tool_result", "tool_use_id": id, "content": text});
     assert_eq!(
-        request_body(&config(), &request),
+        request_body(&config(), &request, Dialect::default()),
         json!({
             "model": "claude-x",
             "max_tokens": 8192,
@@ -71,8 +71,8 @@ fn a_schema_becomes_a_tool_that_must_be_called() {
         max_tokens: Some(7),
         ..ModelRequest::default()
     };
-    let body = request_body(&config(), &request);
-    assert_eq!(body["max_tokens"], 7);
+    let body = request_body(&config(), &request, Dialect::default());
+    assert_eq!(body["max_tokens"], 2_048, "room for reasoning");
     assert_eq!(
         body["tool_choice"],
         json!({"type": "tool", "name": "reply", "disable_parallel_tool_use": true})
@@ -91,7 +91,21 @@ fn additional_fields_override_ours() {
         ("stream".to_owned(), Value::Null),
         ("thinking".to_owned(), json!({"type": "disabled"})),
     ]);
-    let body = request_body(&config, &ModelRequest { temperature: Some(0.0), ..ModelRequest::default() });
+    let request = ModelRequest { temperature: Some(0.0), ..ModelRequest::default() };
+    let body = request_body(&config, &request, Dialect::default());
     assert_eq!((&body["max_tokens"], &body["temperature"]), (&json!(100), &json!(0.5)));
     assert_eq!((body.get("stream"), &body["thinking"]["type"]), (None, &json!("disabled")));
+}
+
+#[test]
+fn a_temperature_is_at_most_one_and_left_out_where_it_was_rejected() {
+    let request = ModelRequest { temperature: Some(1.5), ..ModelRequest::default() };
+    let body = request_body(&config(), &request, Dialect::default());
+    assert_eq!(body["temperature"], 1.0);
+    let message = "`Temperature` is deprecated for this model.";
+    let adapted = Dialect::default().adapt(message, &body).unwrap();
+    let shorter = request_body(&config(), &request, adapted);
+    assert_eq!(shorter.get("temperature"), None);
+    assert_eq!((adapted.adapt(message, &body), Dialect::default().adapt("max_tokens", &body)), (None, None));
+    assert_eq!(Dialect::default().adapt(message, &shorter), None, "none was sent");
 }

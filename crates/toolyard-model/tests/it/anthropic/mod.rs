@@ -123,6 +123,25 @@ async fn errors_have_their_kind() {
     }
 }
 
+#[tokio::test]
+async fn a_rejected_temperature_is_left_out_from_then_on() {
+    let message = "`temperature` is deprecated for this model.";
+    let rejected =
+        response("400 Bad Request", "application/json", "", &error_body("invalid_request_error", message));
+    let server = Server::start([rejected, hello()]).await;
+    let model = AnthropicModel::new(config(&server)).unwrap();
+    let request = ModelRequest {
+        messages: vec![ModelMessage::user("hello")],
+        temperature: Some(0.0),
+        ..ModelRequest::default()
+    };
+    for _ in 0..2 {
+        assert_eq!(collect_reply(&model, &request, |_| {}).await.unwrap().text, "Hello.");
+    }
+    let sent: Vec<bool> = server.requests().iter().map(|body| body.get("temperature").is_some()).collect();
+    assert_eq!(sent, [true, false, false]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_unknown_model_has_a_hint_with_the_available_ones() {
     let missing =
