@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
+use super::REPLY_TOOL;
 use crate::{
     FinishReason, ModelEvent, Prices, ToolCallDelta, Usage,
     openai::{count, parse_finish_reason},
@@ -13,7 +14,7 @@ use crate::{
 
 #[derive(Debug, Default)]
 pub(crate) struct ResponseParser {
-    /// Whether the input of a call is the text of the reply.
+    /// Whether the input of a call has the text of the reply.
     has_schema: bool,
     /// The content blocks that have started and not ended, by their index.
     open_blocks: BTreeMap<u64, Block>,
@@ -31,8 +32,8 @@ enum Block {
     Other,
     /// The call at this position in the reply.
     Call(usize),
-    /// The call whose input is the text of the reply.
-    Reply(ReplyInput),
+    /// The call whose input, which this is so far, has the text of the reply.
+    Reply(String),
 }
 
 impl ResponseParser {
@@ -44,11 +45,15 @@ impl ResponseParser {
         let index = block_index(value)?;
         let block = value.get("content_block").unwrap_or(&Value::Null);
         let is_call = text_field(block, "type") == "tool_use";
+        // Usually empty: the input follows in pieces.
+        let input =
+            block.get("input").filter(|input| input.as_object().is_some_and(|input| !input.is_empty()));
+        let input = input.map(Value::to_string).unwrap_or_default();
         let mut event = None;
         let block = if !is_call {
             Block::Other
         } else if self.has_schema {
-            Block::Reply(ReplyInput::default())
+            Block::Reply(input)
         } else {
             let position = self.tool_calls;
             if position >= MAX_TOOL_CALLS {
@@ -56,8 +61,7 @@ impl ResponseParser {
             }
             self.tool_calls += 1;
             let (id, name) = (text_field(block, "id").to_owned(), text_field(block, "name").to_owned());
-            let delta =
-                ToolCallDelta { index: position, id: Some(id), name: Some(name), ..ToolCallDelta::default() };
+            let delta = ToolCallDelta { index: position, id: Some(id), name: Some(name), arguments: input };
             event = Some(ModelEvent::ToolCall(delta));
             Block::Call(position)
         };
@@ -80,7 +84,13 @@ impl ResponseParser {
                         arguments,
                         ..ToolCallDelta::default()
                     }),
-                    Some(Block::Reply(input)) => ModelEvent::Text(input.push(&arguments)),
+                    Some(Block::Reply(input)) => {
+                        input.push_str(&arguments);
+                        // It shows that the reply continues.
+                        let event = (!arguments.is_empty()).then(|| ModelEvent::Text(String::new()));
+                        self.output.add(&ModelEvent::Text(arguments));
+                        return Ok(event);
+                    }
                     // Input that belongs to no call could be missing in another one.
                     Some(Block::Other) | None => return Err(ServerError::malformed(&value.to_string())),
                 }
@@ -118,7 +128,9 @@ impl ReplyParser for ResponseParser {
             "content_block_start" => self.start_block(&value)?,
             "content_block_delta" => self.read_delta(&value)?,
             "content_block_stop" => {
-                self.open_blocks.remove(&block_index(&value)?);
+                let block = self.open_blocks.remove(&block_index(&value)?);
+                // Its length is counted already.
+                events.extend(block.and_then(reply_event));
                 None
             }
             "message_delta" => {
@@ -175,30 +187,27 @@ impl ReplyParser for ResponseParser {
             FinishReason::ToolCalls if self.tool_calls == 0 => FinishReason::Stop,
             reason => reason,
         };
-        vec![ModelEvent::Usage(self.usage(input, prices)), ModelEvent::Finished(reason)]
+        let open_blocks = std::mem::take(&mut self.open_blocks).into_values();
+        let mut events: Vec<ModelEvent> = open_blocks.filter_map(reply_event).collect();
+        events.extend([ModelEvent::Usage(self.usage(input, prices)), ModelEvent::Finished(reason)]);
+        events
     }
 }
 
-/// The input `{"reply": …}`, of which only the value is passed on.
-#[derive(Debug, Default)]
-struct ReplyInput {
-    has_value_started: bool,
-    /// The last closing brace and what follows it. The one that closes the input is never passed on.
-    held: String,
+/// The text of the reply, if the block that ended has it.
+fn reply_event(block: Block) -> Option<ModelEvent> {
+    match block {
+        Block::Reply(input) => Some(ModelEvent::Text(reply_text(&input))).filter(|_| !input.is_empty()),
+        Block::Other | Block::Call(_) => None,
+    }
 }
 
-impl ReplyInput {
-    fn push(&mut self, piece: &str) -> String {
-        let mut piece = piece;
-        if !self.has_value_started {
-            let Some((_, value)) = piece.split_once(':') else { return String::new() };
-            self.has_value_started = true;
-            piece = value;
-        }
-        self.held.push_str(piece);
-        let held_from = self.held.rfind('}').unwrap_or(self.held.len());
-        self.held.drain(..held_from).collect()
-    }
+/// The value in the input `{"reply": …}`, or an input of another form as it is: models leave out the field, and replies are
+/// cut.
+fn reply_text(input: &str) -> String {
+    let fields: BTreeMap<String, &RawValue> = serde_json::from_str(input).unwrap_or_default();
+    let value = fields.get(REPLY_TOOL).filter(|_| fields.len() == 1).map_or(input, |value| value.get());
+    serde_json::from_str::<String>(value).unwrap_or_else(|_| value.to_owned())
 }
 
 #[derive(Debug, Default)]

@@ -85,10 +85,14 @@ fn text_reasoning_calls_and_usage_are_collected() {
 #[test]
 fn the_input_of_the_forced_call_is_the_text_of_the_reply() {
     for (pieces, text) in [
-        (vec!["{\"reply\": {\"answer\": \"4\"}}"], " {\"answer\": \"4\"}"),
-        (vec!["", "{\"re", "ply\"", ":{\"a\":", "{\"b\": 1}", "}", " }"], "{\"a\":{\"b\": 1}} "),
-        (vec!["{\"reply\":\"a}b\"", "}"], "\"a}b\""),
-        (vec!["{\"reply\":[1]\n}\n"], "[1]\n"),
+        (vec!["{\"reply\": {\"answer\": \"4\"}}"], "{\"answer\": \"4\"}"),
+        (vec!["", "{\"re", "ply\"", ":{\"a\":", "{\"b\": 1}", "}", " }"], "{\"a\":{\"b\": 1}}"),
+        (vec!["{\"reply\":\"a}b\"", "}"], "a}b"),
+        (vec!["{\"reply\":[1]\n}\n"], "[1]"),
+        (vec!["{\"reply\": \"{\\\"a\\\": 1}\"}"], "{\"a\": 1}"),
+        (vec!["{\"answer\": \"4\"}"], "{\"answer\": \"4\"}"),
+        (vec!["{\"note\": 1, \"reply\": 2}"], "{\"note\": 1, \"reply\": 2}"),
+        (vec!["{\"reply\": {\"answer\": \"4"], "{\"reply\": {\"answer\": \"4"),
     ] {
         let mut data = vec![start_call(0, "toolu_1", "reply")];
         data.extend(pieces.iter().map(|piece| input(0, piece)));
@@ -98,6 +102,18 @@ fn the_input_of_the_forced_call_is_the_text_of_the_reply() {
         assert_eq!((reply.text.as_str(), reply.finish_reason), (text, FinishReason::Stop), "{pieces:?}");
         assert_eq!(reply.calls, []);
     }
+}
+
+#[test]
+fn input_at_the_start_of_a_call_counts() {
+    let block =
+        json!({"type": "tool_use", "id": "toolu_1", "name": "get_time", "input": {"reply": {"zone": 1}}});
+    let mut data =
+        vec![json!({"type": "content_block_start", "index": 0, "content_block": block}), stop_block(0)];
+    data.extend(end("tool_use"));
+    let reply = reply_with(ResponseParser::default(), &data).unwrap();
+    assert_eq!(reply.calls[0].arguments, r#"{"reply":{"zone":1}}"#);
+    assert_eq!(reply_with(ResponseParser::new(true), &data).unwrap().text, r#"{"zone":1}"#);
 }
 
 #[test]
