@@ -30,13 +30,18 @@ pub fn parse_prefix(text: &str) -> Result<(Value, usize), JsonTextError> {
     }
 }
 
-/// Parses the object or list at the start of a text, perhaps in a code block. Text after it is ignored.
-pub fn parse_document(text: &str) -> Result<Value, JsonTextError> {
+/// The text from the first line of the code block on that it starts with, or else the whole text.
+pub fn without_fence(text: &str) -> &str {
     let text = text.trim();
-    let text = match text.strip_prefix("```") {
+    match text.strip_prefix("```") {
         Some(block) => block.trim_start_matches(|c: char| c.is_ascii_alphanumeric()).trim_start(),
         None => text,
-    };
+    }
+}
+
+/// Parses the object or list at the start of a text, perhaps in a code block. Text after it is ignored.
+pub fn parse_document(text: &str) -> Result<Value, JsonTextError> {
+    let text = without_fence(text);
     if text.len() > MAX_DOCUMENT_BYTES || !text.starts_with(['{', '[']) {
         return Err(JsonTextError::Invalid);
     }

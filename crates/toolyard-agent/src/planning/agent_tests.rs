@@ -651,6 +651,41 @@ fn an_unreadable_call_rejects_the_whole_reply() {
 }
 
 #[test]
+fn a_plan_with_a_mistake_is_no_answer() {
+    let reason = "the plan cannot be read: it is not valid JSON";
+    let step = r#"{"id": "a", "tool_type": "calculate", "arguments": {"expression": "1+1"},}"#;
+    let call = r#"{"name": "calculate", "arguments": {"expression": "1+1",}}"#;
+    for text in [
+        step.to_owned(),
+        step.replace('"', "'"),
+        format!("[{step}]"),
+        format!("{{\"steps\": [{step}]}}"),
+        format!("```json\n{{\"steps\": [{step}]}}\n```"),
+        call.to_owned(),
+        call.replace("1+1\",", "1\n+1\""),
+    ] {
+        assert_eq!(parse_text(ToolCalling::Text, &text).unwrap_err(), reason, "{text}");
+        assert_eq!(parse_text(ToolCalling::Schema, &text).unwrap_err(), reason, "{text}");
+    }
+    for text in [
+        "[Paris](https://example.com) is the one.".to_owned(),
+        format!("Like this: {step}"),
+        call.replace("calculate", "no_tool"),
+        "{ready} when you are".to_owned(),
+    ] {
+        assert_eq!(parse_text(ToolCalling::Text, &text), Ok(PlannerDecision::Answer(text.clone())));
+    }
+    let link = "[Paris](https://example.com) is the one.";
+    assert_eq!(parse_text(ToolCalling::Schema, link), Ok(PlannerDecision::Answer(link.to_owned())));
+    let read = |arguments: &str| {
+        let reply = reply_with_calls(&[("x", "calculate", arguments)]);
+        parse(&context(ToolCalling::Native), &reply).unwrap_err().to_string()
+    };
+    assert_eq!(read("{\"expression\": \"1+1\",}"), reason);
+    assert!(read("{\"expression\": \"1").contains("cut off"));
+}
+
+#[test]
 fn many_reasoning_end_tags_are_removed_quickly() {
     assert_eq!(clean_answer(&format!("It is 4.{}", "</think>".repeat(100_000))), "It is 4.");
     assert_eq!(clean_answer(&"</think>".repeat(100_000)), "");

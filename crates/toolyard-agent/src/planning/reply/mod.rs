@@ -5,10 +5,13 @@ pub(crate) mod plan_text;
 
 use toolyard_model::{
     FinishReason, ModelReply, ModelToolCall, ToolCalling,
-    json_text::{JsonTextError, parse_document},
+    json_text::{JsonTextError, parse_document, without_fence},
 };
 
-use self::{plan_json::parse_decision, plan_text::TRUNCATED_REASON};
+use self::{
+    plan_json::parse_decision,
+    plan_text::{INVALID_REASON, TRUNCATED_REASON},
+};
 use super::{
     agent::{MAKE_PLAN_TOOL, PlanningAgent},
     context::{PlannerDecision, PlanningContext},
@@ -60,13 +63,16 @@ impl PlanningAgent {
         reply: &ModelReply,
         tools: &dyn ToolCatalog,
     ) -> Result<Plan, PlanProblem> {
-        let is_truncated = |call: &ModelToolCall| {
-            call.arguments.trim_start().starts_with(['{', '[']) && parse_document(&call.arguments).is_err()
-        };
+        let is_json = |call: &&ModelToolCall| call.arguments.trim_start().starts_with(['{', '[']);
+        let mut arguments = reply.calls.iter().filter(is_json).map(|call| parse_document(&call.arguments));
+        let mistake = arguments.find_map(Result::err);
         if matches!(reply.finish_reason, FinishReason::Length | FinishReason::Refused)
-            || reply.calls.iter().any(is_truncated)
+            || mistake == Some(JsonTextError::Incomplete)
         {
             return Err(PlanProblem::unreadable(TRUNCATED_REASON));
+        }
+        if mistake.is_some() {
+            return Err(PlanProblem::unreadable(INVALID_REASON));
         }
         if let Some(call) = reply.calls.iter().find(|call| call.name == MAKE_PLAN_TOOL) {
             let parsed = parse_document(&call.arguments).ok();
@@ -97,13 +103,21 @@ fn parse_text_reply(
     tools: &dyn ToolCatalog,
 ) -> Result<PlannerDecision, PlanProblem> {
     let is_truncated = reply.finish_reason == FinishReason::Length;
-    let json = plan_text::strip_reasoning(&reply.text).trim_start();
+    let json = without_fence(plan_text::strip_reasoning(&reply.text));
+    let is_list = json.strip_prefix('[').is_some_and(|items| items.trim_start().starts_with('{'));
     if mode == ToolCalling::Schema
-        && (json.starts_with('{') || parse_document(json) != Err(JsonTextError::Invalid))
+        && (json.starts_with('{') || is_list || parse_document(json) != Err(JsonTextError::Invalid))
     {
-        return plan_text::decision_from_json(json, is_truncated, "it is not valid JSON");
+        return plan_text::decision_from_json(json, is_truncated, INVALID_REASON);
     }
     // In the other modes, a call without tags is only shown as an example.
     let is_call = |name: &str| mode == ToolCalling::Text && tools.input_schema(name).is_some();
-    plan_text::parse_text(&reply.text, is_truncated, &is_call)
+    match plan_text::parse_text(&reply.text, is_truncated, &is_call)? {
+        PlannerDecision::Answer(text)
+            if mode == ToolCalling::Text && plan_text::is_broken_plan(&text, &is_call) =>
+        {
+            plan_text::decision_from_json(&text, is_truncated, INVALID_REASON)
+        }
+        decision => Ok(decision),
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use toolyard_model::{
-    json_text::{JsonTextError, parse_document},
+    json_text::{JsonTextError, parse_document, without_fence},
     tool_call_parser::{ParsedToolCall, parse_tool_calls},
 };
 
@@ -15,6 +15,7 @@ use super::{
 };
 
 pub(super) const TRUNCATED_REASON: &str = "it was cut off; write a shorter one";
+pub(super) const INVALID_REASON: &str = "it is not valid JSON";
 const PLAN_START: &str = "<plan>";
 const PLAN_END: &str = "</plan>";
 const REASONING_START: &str = "<think>";
@@ -78,6 +79,21 @@ pub(super) fn decision_from_json(
         Ok(_) | Err(JsonTextError::Incomplete) => Err(PlanProblem::unreadable(TRUNCATED_REASON)),
         Err(JsonTextError::Invalid) => Err(PlanProblem::unreadable(invalid)),
     }
+}
+
+/// Whether a text is meant as a plan or a call, but is JSON with a mistake.
+pub(super) fn is_broken_plan(text: &str, is_tool: &dyn Fn(&str) -> bool) -> bool {
+    if !without_fence(text).starts_with(['{', '[']) || parse_document(text).is_ok() {
+        return false;
+    }
+    // Single quotes are a frequent mistake.
+    let json = text.replace('\'', "\"");
+    let named = ["\"name\"", "\"tool_name\""].into_iter().flat_map(|key| json.split(key).skip(1));
+    let mut named = named.filter_map(|rest| {
+        let value = rest.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
+        value.split('"').next()
+    });
+    json.contains("\"tool_type\"") || json.contains("\"steps\"") || named.any(is_tool)
 }
 
 /// The text after the model's reasoning.
