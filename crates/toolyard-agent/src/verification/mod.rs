@@ -152,10 +152,15 @@ impl VerificationAgent {
         }
     }
 
-    /// Parses the reply to a judge request; none if it cannot be parsed.
+    /// Parses the reply to a judge request; none if it has no opinion that can be read.
     pub fn parse_judgement(self, reply: &ModelReply) -> Option<Verification> {
         let start = reply.text.find('{')?;
-        let judgement = parse_document(reply.text.get(start..)?).ok()?;
+        let json = reply.text.get(start..)?;
+        let judgement = match parse_document(json) {
+            Ok(judgement) => judgement,
+            Err(_) if says_no(json, "verified") => json!({"verified": false}),
+            Err(_) => return None,
+        };
         let verified = match judgement.get("verified")? {
             Value::Bool(verified) => *verified,
             Value::String(word) => word.eq_ignore_ascii_case("true") || word.eq_ignore_ascii_case("yes"),
@@ -169,6 +174,15 @@ impl VerificationAgent {
         let confidence = confidence.clamp(0.0, 1.0);
         Some(Verification { verified, confidence, issues, reported_error: false })
     }
+}
+
+/// Whether an opinion says no in its field of this name, although its JSON is cut or has mistakes.
+fn says_no(json: &str, field: &str) -> bool {
+    let json = json.replace('\'', "\"");
+    let Some((_, rest)) = json.split_once(&format!("\"{field}\"")) else { return false };
+    let word = rest.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ':' | '"'));
+    let word = word.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+    word.eq_ignore_ascii_case("false") || word.eq_ignore_ascii_case("no")
 }
 
 /// Validates a result against the output schema, unwrapped or wrapped in `result`.

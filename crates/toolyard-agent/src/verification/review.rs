@@ -8,7 +8,7 @@ use toolyard_model::{
     ModelMessage, ModelReply, ModelRequest, ResponseSchema, ToolCalling, json_text::parse_document,
 };
 
-use super::VerificationAgent;
+use super::{VerificationAgent, says_no};
 use crate::{
     escape,
     prompt::templates::{RunTemplates, fill},
@@ -95,7 +95,12 @@ impl VerificationAgent {
     /// Reads the reply to a review request; none if it has no opinion that can be read.
     pub fn parse_review(self, reply: &ModelReply) -> Option<Review> {
         let start = reply.text.find('{')?;
-        let review = parse_document(reply.text.get(start..)?).ok()?;
+        let json = reply.text.get(start..)?;
+        let review = match parse_document(json) {
+            Ok(review) => review,
+            Err(_) if says_no(json, "fulfilled") => json!({"fulfilled": "no"}),
+            Err(_) => return None,
+        };
         let fulfilled = match review.get("fulfilled")? {
             Value::Bool(true) => Fulfilled::Yes,
             Value::Bool(false) => Fulfilled::No,
@@ -151,7 +156,10 @@ mod tests {
             (Fulfilled::No, vec!["the mail Done: all".to_owned()])
         );
         assert_eq!(read(r#"{"fulfilled": true}"#).map(|review| review.fulfilled), Some(Fulfilled::Yes));
-        for text in ["", "yes", "{}", r#"{"fulfilled": "maybe"}"#, r#"{"fulfilled": 1}"#] {
+        let cut = read(r#"{"fulfilled": "no", "missing": ["the ma"#);
+        assert_eq!(cut, Some(Review { fulfilled: Fulfilled::No, missing: Vec::new() }));
+        let cut = r#"{"fulfilled": "yes", "missing": ["#;
+        for text in ["", "yes", "{}", cut, r#"{"fulfilled": "maybe"}"#, r#"{"fulfilled": 1}"#] {
             assert_eq!(read(text), None, "{text}");
         }
     }

@@ -286,6 +286,13 @@ fn a_judge_request_quotes_the_result_and_its_reply_is_parsed() {
     assert_eq!(judgement, Verification { verified: false, confidence: 0.9, issues, reported_error: false });
     assert!(parse("I think {\"verified\": \"yes\"}").unwrap().verified);
     assert_eq!(parse("yes"), None);
+    for no in [
+        "{\"verified\": false, \"confidence\": 0.1, \"issues\": [\"it is",
+        "{'verified': False, 'issues': []}",
+    ] {
+        assert!(!parse(no).unwrap().verified, "{no}");
+    }
+    assert_eq!(parse("{\"verified\": true, \"confidence\""), None, "only a no is certain");
 }
 
 proptest! {

@@ -25,6 +25,9 @@ use crate::{
     values::{StepValues, outline, reasoned_text, reasoned_value},
 };
 
+/// The issue of a result whose judgement has no opinion that can be read.
+const NOT_JUDGED: &str = "not judged: the reply of the model cannot be read";
+
 pub(super) fn build_request(
     parts: &AgentParts,
     run: &Run,
@@ -219,9 +222,10 @@ pub(super) fn planned_tools(
     plan.steps.iter().map(planned_tool).collect()
 }
 
-/// The model's verdict; without one, the verdict by rule.
-pub(super) fn read_judgement(reply: &ModelReply, by_rule: Verification) -> Verification {
+/// The model's verdict; without one, the verdict by rule, with a note that it is that.
+pub(super) fn read_judgement(reply: &ModelReply, mut by_rule: Verification) -> Verification {
     let by_model = VerificationAgent::default().parse_judgement(reply);
+    by_rule.issues.push(NOT_JUDGED.to_owned());
     by_model.map_or(by_rule, |verdict| Verification { reported_error: false, ..verdict })
 }
 

@@ -550,3 +550,20 @@ async fn a_judge_can_reject_a_result() {
     assert_eq!(answer_of(&end), "Done.");
     assert_eq!(fixture.arguments_of("echo"), [json!({"x": 1}), json!({"x": 2})]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_judgement_that_cannot_be_read_leaves_a_note() {
+    let plan = plan(&[("a", "echo", json!({"x": 1}), &[])]);
+    let unreadable = "{\"verified\": true, \"confi".to_owned();
+    let fixture =
+        Fixture::new(replying([plan, unreadable, "Done.".to_owned()]), &[tool("echo", Behavior::Echo)]);
+    let (id, end) = fixture.ask(RunRequest { judge: true, ..request("?") }).await;
+    assert_eq!(answer_of(&end), "Done.");
+    let events = fixture.events(&id).await;
+    let verification = |event: &RunEvent| match event {
+        RunEvent::Verified { verification, .. } => Some(verification.clone()),
+        _ => None,
+    };
+    let found = events.iter().rev().find_map(verification).unwrap();
+    assert!(found.verified && found.issues.iter().any(|issue| issue.starts_with("not judged")), "{found:?}");
+}
