@@ -41,7 +41,9 @@ impl LazySearchIndex {
             embedder,
             index: Arc::clone(&index),
             embeds_tools: tokio::sync::Mutex::new(()),
+            embeds_slowly: tokio::sync::Mutex::new(()),
             failed_at: Mutex::default(),
+            slow_at: Mutex::default(),
         };
         let embeddings = embedder.map(client).map(Arc::new);
         Self { index, pending: Mutex::default(), embeddings }

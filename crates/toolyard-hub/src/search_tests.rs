@@ -97,6 +97,10 @@ fn a_request_in_chinese_finds_tools_described_in_english() {
 struct FakeEmbedder {
     calls: AtomicUsize,
     fails: bool,
+    /// The text that it refuses, together with all that are sent with it.
+    refused: Option<&'static str>,
+    /// Vectors that are missing in every answer.
+    missing: usize,
     delay: Duration,
 }
 
@@ -110,9 +114,12 @@ impl Embedder for FakeEmbedder {
                 false => vec![0.0, 1.0],
             };
             if self.fails {
-                return Err(EmbeddingError("no server".to_owned()));
+                return Err(EmbeddingError { message: "no server".to_owned(), is_unreachable: true });
             }
-            Ok(texts.iter().map(vector).collect())
+            if self.refused.is_some_and(|refused| texts.iter().any(|text| text.contains(refused))) {
+                return Err(EmbeddingError { message: "refused".to_owned(), is_unreachable: false });
+            }
+            Ok(texts.iter().skip(self.missing).map(vector).collect())
         })
     }
 }
@@ -157,10 +164,41 @@ async fn a_failing_embedder_leaves_the_search_to_words_and_is_not_asked_at_every
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refused_text_leaves_the_others_their_embeddings() {
+    let (hub, embedder) = hub_with(FakeEmbedder { refused: Some("Reads"), ..FakeEmbedder::default() });
+    hub.prepare_search();
+    assert_eq!(search(&hub, "omega").await, ["quux@post"]);
+    let asked = embedder.calls.load(Ordering::Relaxed);
+    assert_eq!(search(&hub, "omega").await, ["quux@post"]);
+    search(&hub, " ").await;
+    assert_eq!(embedder.calls.load(Ordering::Relaxed), asked, "neither a refused text nor a blank one");
+    search(&hub, "Reads what").await;
+    assert_eq!(search(&hub, "Reads what").await, ["read_file@post"]);
+    assert_eq!(embedder.calls.load(Ordering::Relaxed), asked + 3, "the request, alone, and a plain text");
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_with_too_few_vectors_are_a_failure() {
+    let (hub, embedder) = hub_with(FakeEmbedder { missing: 1, ..FakeEmbedder::default() });
+    hub.prepare_search();
+    for _ in 0..5 {
+        assert_eq!(search(&hub, "read a file").await, ["read_file@post"]);
+    }
+    let asked = embedder.calls.load(Ordering::Relaxed);
+    assert!(asked <= 6, "{asked}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_slow_embedder_delays_a_search_for_a_moment_only() {
     let (hub, _) = hub_with(FakeEmbedder { delay: Duration::from_secs(30), ..FakeEmbedder::default() });
+    hub.prepare_search();
     let started = Instant::now();
     hub.wait_until_searchable(&["read a file"]).await;
     assert!(started.elapsed() <= Duration::from_millis(600), "{:?}", started.elapsed());
     assert_eq!(found_names(&hub, "read a file"), ["read_file@post"]);
+    let started = Instant::now();
+    hub.wait_until_searchable(&["omega"]).await;
+    assert!(started.elapsed() < Duration::from_millis(100), "no search waits in vain again");
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    assert_eq!(found_names(&hub, "omega"), ["quux@post"], "the embedding arrived later");
 }

@@ -53,4 +53,5 @@ pub use index::search_index::SearchIndex;
 pub use query::{
     parsed_query::MatchKind,
     search::{Hit, TermMatch},
+    semantic::MAX_EMBEDDED_CHARS,
 };

@@ -8,8 +8,13 @@ use crate::BoxFuture;
 ///
 /// Remedy: check that the server of the model that `[search] embeddings` names is running and has an embedding model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("embedding failed: {0}")]
-pub struct EmbeddingError(pub String);
+#[error("embedding failed: {message}")]
+pub struct EmbeddingError {
+    /// What failed.
+    pub message: String,
+    /// Whether no answer arrived at all. Otherwise the embedder may refuse one of the texts and answer others.
+    pub is_unreachable: bool,
+}
 
 /// Computes embeddings, normally with a model.
 pub trait Embedder: Send + Sync + fmt::Debug {

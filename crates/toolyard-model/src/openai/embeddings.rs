@@ -43,8 +43,12 @@ impl OpenAiModel {
 
 impl Embedder for OpenAiModel {
     fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, EmbeddingError>> {
-        Box::pin(
-            async move { self.embeddings(texts).await.map_err(|error| EmbeddingError(error.to_string())) },
-        )
+        Box::pin(async move {
+            self.embeddings(texts).await.map_err(|error| EmbeddingError {
+                message: error.to_string(),
+                // Some servers refuse a text with a status by which others say that they are busy.
+                is_unreachable: matches!(error.kind, ModelErrorKind::Unreachable | ModelErrorKind::Timeout),
+            })
+        })
     }
 }

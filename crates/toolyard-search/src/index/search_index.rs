@@ -11,6 +11,7 @@ use crate::{
         vocabulary::{TermId, Vocabulary},
     },
     owned_history::OwnedHistory,
+    query::semantic::embedded_part,
 };
 
 /// Free document ids are reclaimed once there are more than this many plus one per tool.
@@ -47,6 +48,8 @@ pub struct SearchIndex {
     pub(crate) history: OwnedHistory,
     /// By text, of unit length; `None` without semantic search.
     pub(crate) embeddings: Option<HashMap<String, Vec<f32>>>,
+    /// False once all tools were found to have embeddings.
+    pub(crate) may_lack_embeddings: bool,
 }
 
 impl std::fmt::Debug for SearchIndex {
@@ -74,6 +77,7 @@ impl SearchIndex {
     /// Adds the tools of a source, replacing those it had.
     pub fn put(&mut self, source: &SourceText, tools: &[ToolText]) {
         self.remove(&source.id);
+        self.may_lack_embeddings = self.embeddings.is_some();
         let analyzed_source = analyze_source(source, &mut self.vocabulary);
         for tool in tools {
             let terms = analyzed_source.analyze_tool(tool, &mut self.vocabulary);
@@ -175,7 +179,8 @@ impl SearchIndex {
 
 /// The text of a tool that is embedded. Parameters are left out: they would make all tools similar ("the id of the …").
 fn embedded_text(source: &str, tool: &ToolText) -> String {
-    format!("{source}: {}. {}", tool.name, tool.description).replace(['_', '-'], " ")
+    let text = format!("{source}: {}. {}", tool.name, tool.description).replace(['_', '-'], " ");
+    embedded_part(&text).to_owned()
 }
 
 /// The lowercase name of a tool, which often is its key.

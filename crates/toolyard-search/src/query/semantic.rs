@@ -10,6 +10,8 @@ use crate::{
 
 /// Embeddings that are kept of requests and removed tools, besides one per tool.
 const MAX_OTHER_EMBEDDINGS: usize = 4096;
+/// Longer texts are cut: small models read about as many tokens.
+pub const MAX_EMBEDDED_CHARS: usize = 400;
 /// Tools that are added to the candidates for their embedding alone.
 const MAX_NEAREST_TOOLS: usize = 100;
 /// Weight of similarity, relative to the best lexical score, for a request that mentions nothing of the best tool's name. A
@@ -25,38 +27,59 @@ impl SearchIndex {
         index
     }
 
+    /// Whether a tool may have no embedding.
+    pub fn may_lack_embeddings(&self) -> bool {
+        self.may_lack_embeddings
+    }
+
     /// The texts of at most `limit` tools that have no embedding.
-    pub fn texts_to_embed(&self, limit: usize) -> Vec<String> {
+    pub fn texts_to_embed(&mut self, limit: usize) -> Vec<String> {
         let texts = self.documents.iter().flatten().filter_map(|document| document.embedded_text.as_deref());
-        texts.filter(|text| self.lacks_embedding(text)).take(limit).map(str::to_owned).collect()
+        let texts = texts.filter(|text| self.lacks_embedding(text)).take(limit).map(str::to_owned);
+        let texts: Vec<String> = texts.collect();
+        self.may_lack_embeddings = !texts.is_empty();
+        texts
     }
 
     /// Whether the embedding of a request, or of the text of a tool, would help and is not known.
     pub fn lacks_embedding(&self, text: &str) -> bool {
-        self.embeddings.as_ref().is_some_and(|known| !known.contains_key(text))
+        self.embeddings.as_ref().is_some_and(|known| !known.contains_key(embedded_part(text)))
     }
 
-    /// Adds the embeddings of texts.
+    /// Adds the embeddings of texts. An empty one is near to nothing.
     pub fn add_embeddings(&mut self, texts: Vec<String>, vectors: Vec<Vec<f32>>) {
         let max_known = 2 * self.len() + MAX_OTHER_EMBEDDINGS;
         let Some(known) = &mut self.embeddings else { return };
         if known.len() > max_known {
             known.clear();
+            self.may_lack_embeddings = true;
         }
-        known.extend(texts.into_iter().zip(vectors.into_iter().map(unit_vector)));
+        let cut = |mut text: String| {
+            text.truncate(embedded_part(&text).len());
+            text
+        };
+        known.extend(texts.into_iter().map(cut).zip(vectors.into_iter().map(unit_vector)));
     }
 
     /// The tools nearest to a request, best first; scores are relative to the nearest.
     pub(crate) fn nearest_by_embedding(&self, request: &str) -> Vec<ScoredDocument> {
         let Some(known) = &self.embeddings else { return Vec::new() };
-        let Some(wanted) = known.get(request) else { return Vec::new() };
+        let Some(wanted) = known.get(embedded_part(request)) else { return Vec::new() };
         let similarity = |(id, document): (DocumentId, &Option<Document>)| {
             let embedding = known.get(document.as_ref()?.embedded_text.as_deref()?)?;
+            // Another model may have computed it.
+            if embedding.len() != wanted.len() {
+                return None;
+            }
             Some((id, dot(embedding, wanted))).filter(|(_, similarity)| *similarity > 0.0)
         };
         let mut nearest: Vec<ScoredDocument> = (0..).zip(&self.documents).filter_map(similarity).collect();
-        nearest.sort_unstable_by(|one, other| self.compare_scored(*one, *other));
-        nearest.truncate(MAX_NEAREST_TOOLS);
+        let compare = |one: &ScoredDocument, other: &ScoredDocument| self.compare_scored(*one, *other);
+        if nearest.len() > MAX_NEAREST_TOOLS {
+            nearest.select_nth_unstable_by(MAX_NEAREST_TOOLS, compare);
+            nearest.truncate(MAX_NEAREST_TOOLS);
+        }
+        nearest.sort_unstable_by(compare);
         let best = nearest.first().map_or(1.0, |(_, score)| *score);
         nearest.iter_mut().for_each(|(_, score)| *score /= best);
         nearest
@@ -70,6 +93,12 @@ impl SearchIndex {
         let sentences = query.sentence_count.max(1) as f32;
         (MAX_WEIGHT - (MAX_WEIGHT - MIN_WEIGHT) * name_coverage) / sentences
     }
+}
+
+/// The part of a text that is embedded, by which its embedding is known.
+pub(crate) fn embedded_part(text: &str) -> &str {
+    let end = text.char_indices().nth(MAX_EMBEDDED_CHARS).map(|(end, _)| end);
+    end.and_then(|end| text.get(..end)).unwrap_or(text)
 }
 
 /// A vector that cannot be normalized is near to nothing: its similarity to others is no positive number.
@@ -132,12 +161,28 @@ mod tests {
         index.remove("chat");
         index.put(&source("chat"), &[tool("quux", "alpha"), tool("new_one", "New.")]);
         assert_eq!(index.texts_to_embed(9), ["chat: new one. New."]);
+        assert!(index.may_lack_embeddings());
+        embed_tools(&mut index);
+        assert!(index.texts_to_embed(9).is_empty() && !index.may_lack_embeddings());
         assert!(!SearchIndex::default().lacks_embedding("omega"), "nothing is embedded by default");
     }
 
     #[test]
+    fn a_long_text_is_known_by_its_beginning() {
+        let mut index = index();
+        let long = |end: &str| "omega ".repeat(MAX_EMBEDDED_CHARS) + end;
+        add(&mut index, &long("one"), vec![1.0, 0.0]);
+        assert!(!index.lacks_embedding(&long("two")) && index.lacks_embedding("omega"));
+        assert_eq!(keys(&index, &long("two"))[0], "quux");
+        let known = index.embeddings.as_ref().unwrap();
+        assert!(known.keys().all(|key| key.chars().count() <= MAX_EMBEDDED_CHARS));
+    }
+
+    #[test]
     fn unusable_embeddings_change_nothing() {
-        for unusable in [vec![], vec![0.0, 0.0], vec![f32::NAN, 1.0], vec![f32::INFINITY, 1.0]] {
+        for unusable in
+            [vec![], vec![1.0], vec![1.0; 3], vec![0.0, 0.0], vec![f32::NAN, 1.0], vec![f32::INFINITY, 1.0]]
+        {
             let mut index = index();
             let by_words = keys(&index, "read a file");
             add(&mut index, "read a file", unusable);
