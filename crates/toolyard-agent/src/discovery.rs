@@ -159,11 +159,9 @@ fn is_core(agent: &AgentConfig, tool: &ToolCandidate) -> bool {
 /// Tools by relevance: the best match of each part of the task, then the second best of each, and so on. Tools of one name
 /// between which nobody decided follow each other, because the model chooses among them.
 fn relevant_tools(hub: &ToolHub, owner: DataOwner, task: &str) -> Vec<Arc<ToolCandidate>> {
-    let parts = split_task(task);
-    let found = if parts.len() < 2 {
-        hub.search_for(owner, task, MAX_SEARCH_RESULTS)
-    } else {
-        hub.search_steps_for(owner, task, &parts, MAX_SEARCH_RESULTS)
+    let found = match search_texts(task).as_slice() {
+        [only] => hub.search_for(owner, only, MAX_SEARCH_RESULTS),
+        parts => hub.search_steps_for(owner, task, parts, MAX_SEARCH_RESULTS),
     };
     let snapshot = hub.snapshot();
     let mut tools: Vec<Arc<ToolCandidate>> = Vec::with_capacity(found.len());
@@ -182,8 +180,14 @@ fn relevant_tools(hub: &ToolHub, owner: DataOwner, task: &str) -> Vec<Arc<ToolCa
     tools
 }
 
+/// The texts by which tools are searched for a task: its parts, or the whole task if it has fewer than two.
+pub(crate) fn search_texts(task: &str) -> Vec<&str> {
+    let parts = split_task(task);
+    if parts.len() < 2 { vec![task] } else { parts }
+}
+
 /// Splits a task where its steps seem to be.
-pub(crate) fn split_task(task: &str) -> Vec<&str> {
+fn split_task(task: &str) -> Vec<&str> {
     let mut parts = vec![task];
     for separator in STEP_SEPARATORS {
         parts = parts.into_iter().flat_map(|part| part.split(separator)).collect();
@@ -343,5 +347,7 @@ mod tests {
             ["读取test.xlsx的销售额", "写入B12"]
         );
         assert_eq!(split_task("What time is it?"), ["What time is it?"]);
+        assert_eq!(search_texts("Sum it. Go"), ["Sum it. Go"], "one part only is long enough");
+        assert_eq!(search_texts("sum it and save it"), ["sum it", "save it"]);
     }
 }

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     Agent, AgentParts, ModelTask, Run, RunError, RunEvent, RunRequest, RunUpdate, RunWatcher,
     agent::UncountedReply,
-    discovery::{ToolExperience, split_task},
+    discovery::{ToolExperience, search_texts},
 };
 
 const MAX_REPLY_BYTES: usize = 1 << 20;
@@ -130,7 +130,7 @@ async fn admit(parts: &AgentParts, identity: Option<&CallerIdentity>) -> Result<
 /// What earlier calls tell about the tools. Planning searches for tools, so what it needs is loaded, too.
 async fn load_experience(parts: &AgentParts, run: &Run) -> ToolExperience {
     let searches = run.tool_searches().iter().map(String::as_str).chain([question(run)]);
-    let searched: Vec<&str> = searches.flat_map(split_task).collect();
+    let searched: Vec<&str> = searches.flat_map(search_texts).collect();
     parts.hub.wait_until_searchable(&searched).await;
     let shapes = match &parts.result_shapes {
         Some(shapes) => shapes.recent(data_owner(run), MAX_RESULT_SHAPES).await,
