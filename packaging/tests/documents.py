@@ -65,7 +65,7 @@ def check_manual(context) -> None:
 
 
 def check_scripts(context) -> None:
-    scripts = [*(ROOT / "packaging/scripts").iterdir(), *[ROOT / "scripts" / name for name in ["packages", "parts", "build-release"]]]
+    scripts = [*(ROOT / "packaging/scripts").iterdir(), *[ROOT / "scripts" / name for name in ["release/packages", "parts", "release/build-release"]]]
     run("shellcheck", "--external-sources", *scripts, cwd=ROOT)
     check_refused_folder(context)
     check_release_notes(context)

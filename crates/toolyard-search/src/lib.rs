@@ -1,7 +1,7 @@
 //! Finds the tools that a request needs, among thousands and in any language, without a language model.
 //!
-//! A [`SearchIndex`] is an in-memory catalogue. Adding or removing a source takes time in proportion to its own tools
-//! only. A search takes the text of a request and returns [`Hit`]s, each with the words that matched and why.
+//! A [`SearchIndex`] is an in-memory catalogue. Adding a source takes time in proportion to its own tools; removing one
+//! also moves what later tools with the same terms have in the index. A search takes the text of a request and returns [`Hit`]s, each with the words that matched and why.
 //!
 //! ```
 //! use toolyard_search::{MatchKind, SearchIndex, SourceText, ToolText};

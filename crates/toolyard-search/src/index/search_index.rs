@@ -1,4 +1,5 @@
-//! The index of all tools. Adding or removing a source costs time in proportion to its own tools only.
+//! The index of all tools. Adding a source costs time in proportion to its own tools; removing one also moves the postings of
+//! later tools with the same terms.
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 

@@ -131,7 +131,7 @@ impl Vocabulary {
         }
     }
 
-    /// Removes a range of documents from the given terms.
+    /// Removes a range of documents from the given terms. Moves the postings of all later documents of these terms.
     pub(crate) fn remove_postings(&mut self, ids: &[TermId], documents: &Range<DocumentId>) {
         for id in ids {
             let Some(term) = self.get_mut(*id) else { continue };
