@@ -12,7 +12,10 @@ use toolyard_model::{
 
 use crate::{
     Language, PlannerDecision, Step, escape,
-    planning::{plan_schema::arguments_schema, reply::plan_json::parse_decision},
+    planning::{
+        plan_schema::arguments_schema,
+        reply::plan_json::{has_broken_text, parse_decision},
+    },
     prompt::{
         PromptTool, format_tool_details,
         templates::{RunTemplates, fill},
@@ -139,7 +142,7 @@ impl ExecutionAgent {
         }
         let text = reply.text.trim();
         let start = text.find("```").filter(|_| !text.starts_with('{')).or_else(|| text.find('{'))?;
-        let parsed = parse_document(text.get(start..)?).ok()?;
+        let parsed = parse_document(text.get(start..)?).ok().filter(|parsed| !has_broken_text(parsed))?;
         // The model may repeat the whole call.
         match (parse_decision(&parsed), parsed) {
             (Some(PlannerDecision::Plan(plan)), _) if plan.steps.len() == 1 => {

@@ -239,6 +239,7 @@ fn arguments_are_parsed_from_all_usual_reply_formats() {
     }
     assert_eq!(parse("I cannot"), None);
     assert_eq!(parse("{\"data\": [[1"), None);
+    assert_eq!(parse("{\"tool_name\": \"write\", \"arguments\": \"{'data': 1}\"}"), None);
     let call = ModelToolCall {
         id: "1".to_owned(),
         name: "write".to_owned(),

@@ -663,6 +663,7 @@ fn a_plan_with_a_mistake_is_no_answer() {
         format!("```json\n{{\"steps\": [{step}]}}\n```"),
         call.to_owned(),
         call.replace("1+1\",", "1\n+1\""),
+        r#"{"steps": [{"id": "a", "tool_type": "calculate", "arguments": "{'expression': 1}"}]}"#.to_owned(),
     ] {
         assert_eq!(parse_text(ToolCalling::Text, &text).unwrap_err(), reason, "{text}");
         assert_eq!(parse_text(ToolCalling::Schema, &text).unwrap_err(), reason, "{text}");

@@ -9,14 +9,14 @@ use toolyard_model::{
 };
 
 use self::{
-    plan_json::parse_decision,
+    plan_json::{BrokenText, parse_decision},
     plan_text::{INVALID_REASON, TRUNCATED_REASON},
 };
 use super::{
     agent::{MAKE_PLAN_TOOL, PlanningAgent},
     context::{PlannerDecision, PlanningContext},
     normalize::{RepairNotes, normalize, restore_formulas},
-    plan::{Plan, PlanProblem},
+    plan::{Plan, PlanProblem, Step},
     plan_check::ToolCatalog,
     tool_search::search_words,
 };
@@ -93,7 +93,8 @@ impl PlanningAgent {
             .calls
             .iter()
             .map(|call| plan_text::step_from_json(&call.id, &resolve_alias(&call.name), &call.arguments));
-        Ok(Plan { steps: steps.collect() })
+        let steps: Result<Vec<Step>, BrokenText> = steps.collect();
+        steps.map(|steps| Plan { steps }).map_err(|BrokenText| PlanProblem::unreadable(INVALID_REASON))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use toolyard_core::SourceId;
-use toolyard_model::json_text::parse_document;
+use toolyard_model::json_text::{parse_document, without_fence};
 
 use super::super::{
     context::PlannerDecision,
@@ -26,38 +26,56 @@ const UNNAMED_ARGUMENT: &str = "input";
 /// Nested wrapper objects that are searched for a plan.
 const MAX_WRAPPER_DEPTH: usize = 4;
 
+/// A step or its arguments are text that is meant as JSON, but has a mistake.
+#[derive(Debug)]
+pub(super) struct BrokenText;
+
 pub(crate) fn parse_decision(value: &Value) -> Option<PlannerDecision> {
-    if let Some(plan) = parse_plan(value, MAX_WRAPPER_DEPTH).filter(|plan| !plan.steps.is_empty()) {
+    let plan = parse_plan(value, MAX_WRAPPER_DEPTH).ok()?;
+    if let Some(plan) = plan.filter(|plan| !plan.steps.is_empty()) {
         return Some(PlannerDecision::Plan(plan));
     }
     let answer = first_of(value.as_object()?, &ANSWER_KEYS)?.as_str()?.trim();
     (!answer.is_empty()).then(|| PlannerDecision::Answer(answer.to_owned()))
 }
 
-fn parse_plan(value: &Value, depth: usize) -> Option<Plan> {
+/// Whether a plan cannot be read because of text in it.
+pub(crate) fn has_broken_text(value: &Value) -> bool {
+    parse_plan(value, MAX_WRAPPER_DEPTH).is_err()
+}
+
+fn parse_plan(value: &Value, depth: usize) -> Result<Option<Plan>, BrokenText> {
     match value {
-        Value::Array(items) => Some(Plan { steps: parse_steps(items) }),
-        Value::String(text) => parse_plan(&parse_document(text).ok()?, depth.checked_sub(1)?),
+        Value::Array(items) => Ok(Some(Plan { steps: parse_steps(items)? })),
+        Value::String(text) => match (parse_document(text), depth.checked_sub(1)) {
+            (Ok(inner), Some(depth)) => parse_plan(&inner, depth),
+            _ => Ok(None),
+        },
         Value::Object(entries) => plan_in_object(entries, depth),
-        _ => None,
+        _ => Ok(None),
     }
 }
 
-fn plan_in_object(entries: &Map<String, Value>, depth: usize) -> Option<Plan> {
-    let depth = depth.checked_sub(1)?;
+fn plan_in_object(entries: &Map<String, Value>, depth: usize) -> Result<Option<Plan>, BrokenText> {
+    let Some(depth) = depth.checked_sub(1) else { return Ok(None) };
     for name in STEP_LIST_KEYS {
         match entries.get(name) {
-            Some(Value::Array(items)) => return Some(Plan { steps: parse_steps(items) }),
+            Some(Value::Array(items)) => return Ok(Some(Plan { steps: parse_steps(items)? })),
             Some(Value::Object(named)) if !is_wrapper(named) => {
-                return Some(Plan { steps: named_steps(named) });
+                return Ok(Some(Plan { steps: named_steps(named)? }));
             }
             _ => {}
         }
     }
     if is_step(entries) {
-        return Some(Plan { steps: parse_steps(&[Value::Object(entries.clone())]) });
+        return Ok(Some(Plan { steps: parse_steps(&[Value::Object(entries.clone())])? }));
     }
-    WRAPPER_KEYS.iter().find_map(|name| parse_plan(entries.get(*name)?, depth))
+    for inner in WRAPPER_KEYS.iter().filter_map(|name| entries.get(*name)) {
+        if let Some(plan) = parse_plan(inner, depth)? {
+            return Ok(Some(plan));
+        }
+    }
+    Ok(None)
 }
 
 /// Whether an object is a plan or one step, rather than a map of steps by id.
@@ -75,37 +93,37 @@ fn first_of<'a>(entries: &'a Map<String, Value>, names: &[&str]) -> Option<&'a V
     names.iter().find_map(|name| entries.get(*name).filter(|value| !value.is_null()))
 }
 
-fn parse_steps(items: &[Value]) -> Vec<Step> {
-    items.iter().enumerate().filter_map(|(at, item)| parse_step(item, at + 1)).collect()
+fn parse_steps(items: &[Value]) -> Result<Vec<Step>, BrokenText> {
+    items.iter().enumerate().filter_map(|(at, item)| parse_step(item, at + 1).transpose()).collect()
 }
 
 /// Steps given as a map by id: `{"read": {"tool": …}, …}`.
-fn named_steps(named: &Map<String, Value>) -> Vec<Step> {
+fn named_steps(named: &Map<String, Value>) -> Result<Vec<Step>, BrokenText> {
     let parse = |(at, (name, value)): (usize, (&String, &Value))| {
-        let mut step = parse_step(value, at + 1)?;
-        step.id.clone_from(name);
-        Some(step)
+        let step = parse_step(value, at + 1).transpose()?;
+        Some(step.map(|step| Step { id: name.clone(), ..step }))
     };
     named.iter().enumerate().filter_map(parse).collect()
 }
 
-fn parse_step(value: &Value, number: usize) -> Option<Step> {
+fn parse_step(value: &Value, number: usize) -> Result<Option<Step>, BrokenText> {
     let entries = match value {
         Value::Object(entries) => entries,
         Value::String(text) => match parse_document(text) {
             Ok(inner @ Value::Object(_)) => return parse_step(&inner, number),
-            _ => return Some(reasoning_step(text, number)),
+            Err(_) if is_meant_as_object(text) => return Err(BrokenText),
+            _ => return Ok(Some(reasoning_step(text, number))),
         },
-        _ => return None,
+        _ => return Ok(None),
     };
     let tool = first_of(entries, &TOOL_KEYS);
     // A call in a provider's format: {"function": {"name": …, "arguments": …}}.
     if let Some(Value::Object(inner)) = tool {
-        let mut step = parse_step(&Value::Object(inner.clone()), number)?;
+        let Some(mut step) = parse_step(&Value::Object(inner.clone()), number)? else { return Ok(None) };
         if let Some(id) = first_of(entries, &ID_KEYS).and_then(name_text) {
             step.id = id;
         }
-        return Some(step);
+        return Ok(Some(step));
     }
     let tool_type = tool.and_then(name_text).unwrap_or_else(|| NO_TOOL.to_owned());
     let tool_type = name_at_source(tool_type.trim(), entries.get("source").and_then(Value::as_str));
@@ -115,13 +133,14 @@ fn parse_step(value: &Value, number: usize) -> Option<Step> {
         .get("name")
         .filter(|_| TOOL_KEYS.iter().any(|name| *name != "name" && entries.contains_key(*name)));
     let id = first_of(entries, &ID_KEYS).or(name_field).and_then(name_text).unwrap_or_default();
-    Some(Step {
+    let arguments = first_of(entries, &ARGUMENT_KEYS).map(parse_arguments).transpose()?;
+    Ok(Some(Step {
         id: if id.trim().is_empty() { format!("s{number}") } else { id.trim().to_owned() },
         description: description.trim().to_owned(),
         tool_type,
-        arguments: first_of(entries, &ARGUMENT_KEYS).map(parse_arguments).unwrap_or_default(),
+        arguments: arguments.unwrap_or_default(),
         dependencies: first_of(entries, &DEPENDENCY_KEYS).map(parse_names).unwrap_or_default(),
-    })
+    }))
 }
 
 /// The name of a tool at the server that the model named, so that no other server is called. `native` and its aliases, with which
@@ -151,17 +170,22 @@ fn name_text(value: &Value) -> Option<String> {
 }
 
 /// Arguments given as an object, as JSON text, or as one unnamed value.
-pub(super) fn parse_arguments(value: &Value) -> Map<String, Value> {
-    match value {
+pub(super) fn parse_arguments(value: &Value) -> Result<Map<String, Value>, BrokenText> {
+    Ok(match value {
         Value::Object(entries) => entries.clone(),
         Value::Null => Map::new(),
         Value::String(text) if text.trim().is_empty() => Map::new(),
         Value::String(text) => match parse_document(text) {
             Ok(Value::Object(entries)) => entries,
+            Err(_) if is_meant_as_object(text) => return Err(BrokenText),
             _ => Map::from_iter([(UNNAMED_ARGUMENT.to_owned(), value.clone())]),
         },
         other => Map::from_iter([(UNNAMED_ARGUMENT.to_owned(), other.clone())]),
-    }
+    })
+}
+
+fn is_meant_as_object(text: &str) -> bool {
+    without_fence(text).starts_with('{')
 }
 
 /// Names given as a list, as comma-separated text, or as one name.

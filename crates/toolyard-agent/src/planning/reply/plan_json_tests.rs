@@ -62,6 +62,18 @@ fn numbers_nulls_and_strings_are_accepted() {
 }
 
 #[test]
+fn text_that_is_almost_json_makes_a_plan_unreadable() {
+    for value in [
+        json!({"steps": ["{\"tool\": \"t\", \"arguments\": {},}"]}),
+        json!({"steps": [{"tool": "t", "arguments": "{'x': 1}"}], "answer": "later"}),
+        json!({"plan": {"a": {"tool": "t", "args": "{\"x\": 1"}}}),
+    ] {
+        assert_eq!(parse_decision(&value), None, "{value}");
+        assert!(has_broken_text(&value), "{value}");
+    }
+}
+
+#[test]
 fn an_answer_counts_only_without_steps() {
     assert_eq!(
         parse_decision(&json!({"steps": [], "answer": " Paris "})),

@@ -11,7 +11,7 @@ use super::{
         context::PlannerDecision,
         plan::{NO_TOOL, Plan, PlanProblem, Step},
     },
-    plan_json::{name_at_source, parse_arguments, parse_decision},
+    plan_json::{BrokenText, has_broken_text, name_at_source, parse_arguments, parse_decision},
 };
 
 pub(super) const TRUNCATED_REASON: &str = "it was cut off; write a shorter one";
@@ -74,6 +74,7 @@ pub(super) fn decision_from_json(
     invalid: &str,
 ) -> Result<PlannerDecision, PlanProblem> {
     match parse_document(text) {
+        Ok(value) if !is_truncated && has_broken_text(&value) => Err(PlanProblem::unreadable(INVALID_REASON)),
         Ok(value) if !is_truncated => parse_decision(&value)
             .ok_or_else(|| PlanProblem::unreadable("it has neither steps nor an answer")),
         Ok(_) | Err(JsonTextError::Incomplete) => Err(PlanProblem::unreadable(TRUNCATED_REASON)),
@@ -83,7 +84,11 @@ pub(super) fn decision_from_json(
 
 /// Whether a text is meant as a plan or a call, but is JSON with a mistake.
 pub(super) fn is_broken_plan(text: &str, is_tool: &dyn Fn(&str) -> bool) -> bool {
-    if !without_fence(text).starts_with(['{', '[']) || parse_document(text).is_ok() {
+    let is_broken = match parse_document(text) {
+        Ok(value) => has_broken_text(&value),
+        Err(_) => true,
+    };
+    if !is_broken || !without_fence(text).starts_with(['{', '[']) {
         return false;
     }
     // Single quotes are a frequent mistake.
@@ -207,7 +212,7 @@ fn step_from_call((at, call): (usize, ParsedToolCall)) -> Step {
 }
 
 /// A step from a call whose arguments are JSON text.
-pub(super) fn step_from_json(id: &str, tool: &str, arguments: &str) -> Step {
-    let arguments = parse_arguments(&Value::String(arguments.to_owned()));
-    Step { id: id.to_owned(), tool_type: tool.to_owned(), arguments, ..Step::default() }
+pub(super) fn step_from_json(id: &str, tool: &str, arguments: &str) -> Result<Step, BrokenText> {
+    let arguments = parse_arguments(&Value::String(arguments.to_owned()))?;
+    Ok(Step { id: id.to_owned(), tool_type: tool.to_owned(), arguments, ..Step::default() })
 }
