@@ -30,7 +30,7 @@ pub fn parse_prefix(text: &str) -> Result<(Value, usize), JsonTextError> {
     }
 }
 
-/// The text from the first line of the code block on that it starts with, or else the whole text.
+/// The text without the start of the code block that it begins with, if it does.
 pub fn without_fence(text: &str) -> &str {
     let text = text.trim();
     match text.strip_prefix("```") {
