@@ -1,6 +1,5 @@
 //! [`MemoryCluster`]: several processes of a cluster within one test.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::HashMap,
     fmt,
@@ -11,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     sync::{Notify, mpsc},
     time::{Instant, sleep_until},

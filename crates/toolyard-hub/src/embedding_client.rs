@@ -1,8 +1,8 @@
 //! Asks for the embeddings of tools in the background, and of requests just before they are searched for.
 
-use parking_lot::{Mutex, RwLock};
 use std::{sync::Arc, time::Duration};
 
+use parking_lot::{Mutex, RwLock};
 use tokio::{
     runtime::Handle,
     time::{Instant, timeout},

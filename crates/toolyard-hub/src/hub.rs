@@ -1,12 +1,12 @@
 //! [`ToolHub`]: registers sources and executes calls, by tool name or by capability.
 
-use parking_lot::{Mutex, RwLockReadGuard};
 use std::{
     sync::{Arc, atomic::AtomicU32},
     time::Duration,
 };
 
 use arc_swap::ArcSwap;
+use parking_lot::{Mutex, RwLockReadGuard};
 use tokio::{sync::watch, time::Instant};
 use toolyard_core::{
     CallPolicy, CallQuota, Capability, ErrorKind, PastRequest, PastRequests, QuarantineNotice, RawJson,

@@ -1,6 +1,5 @@
 //! In-memory [`History`]: which source of a tool succeeded last.
 
-use parking_lot::RwLock;
 use std::{
     collections::HashMap,
     sync::{
@@ -9,6 +8,7 @@ use std::{
     },
 };
 
+use parking_lot::RwLock;
 use toolyard_core::{CallRecord, History, SourceId};
 
 /// Numbers the successes since the process started.

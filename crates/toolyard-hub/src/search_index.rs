@@ -1,8 +1,8 @@
 //! Search index of the registered tools, updated lazily: a process that never searches never indexes.
 
-use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use std::{collections::BTreeSet, sync::Arc};
 
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use toolyard_core::{Capability, Embedder, Param, PastRequest, SourceId, ToolSpec};
 
 use toolyard_search::{ParamText, SearchIndex, SourceText, ToolText};

@@ -1,8 +1,8 @@
 //! [`InstanceOwner`]: the caller that a private instance of a server belongs to, as of its last call.
 
-use parking_lot::Mutex;
 use std::{fmt, sync::Arc};
 
+use parking_lot::Mutex;
 use toolyard_core::{CallerIdentity, PresentedToken, unix_seconds};
 
 /// Clients of one caller may have tokens of their own.

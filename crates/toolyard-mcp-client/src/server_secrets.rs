@@ -1,12 +1,12 @@
 //! Redacts the secrets of a server's settings in what the server sends.
 
-use parking_lot::Mutex;
 use std::{
     collections::VecDeque,
     fmt,
     sync::{Arc, OnceLock},
 };
 
+use parking_lot::Mutex;
 use toolyard_core::{BoxFuture, RawJson, SecretValues};
 use toolyard_mcp::{FieldEdit, RpcError, edit_fields, raw_field};
 

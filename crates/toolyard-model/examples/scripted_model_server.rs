@@ -23,7 +23,6 @@
 
 #![expect(clippy::print_stdout, reason = "prints its base URL")]
 
-use parking_lot::Mutex;
 use std::{
     fs::{File, OpenOptions},
     io::{BufRead as _, BufReader, Write as _},
@@ -37,6 +36,7 @@ use futures_util::{StreamExt as _, stream};
 use http_body_util::{BodyExt as _, StreamBody, combinators::UnsyncBoxBody};
 use hyper::{Request, Response, body::Frame, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

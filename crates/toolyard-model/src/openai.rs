@@ -10,9 +10,9 @@ mod request_body;
 mod response_parser;
 mod tool_call_assembler;
 
-use parking_lot::Mutex;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use toolyard_core::Embedder;
 

@@ -1,9 +1,9 @@
 //! A model for tests and demonstrations, with scripted replies.
 
-use parking_lot::Mutex;
 use std::{collections::VecDeque, fmt};
 
 use futures_util::stream;
+use parking_lot::Mutex;
 
 use crate::{
     FinishReason, Model, ModelError, ModelEvent, ModelReply, ModelRequest, ModelStream, ToolCallDelta,

@@ -1,10 +1,10 @@
 //! [`NatsConnection`]: one connection to NATS, which reconnects by itself.
 
-use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 
 use async_nats::{Client, ClientError, ConnectErrorKind, ConnectOptions, Event, connection::State};
 use futures_util::StreamExt as _;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::settings::{InvalidNatsSettings, NatsCredentials, NatsSettings, without_user};

@@ -1,7 +1,6 @@
 //! [`Members`]: which processes of the cluster are alive. Each registers with NATS' service API and answers its pings; one ping
 //! is enough for all, because the answers go to a subject that all of them read. A process that shuts down says so there.
 
-use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
@@ -14,6 +13,7 @@ use async_nats::{
     service::{PingResponse, Service, ServiceExt as _},
 };
 use futures_util::StreamExt as _;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 

@@ -1,9 +1,9 @@
 //! [`NatsPeers`]: the processes of a cluster, reached over NATS.
 
-use parking_lot::Mutex;
 use std::{fmt, sync::Arc};
 
 use futures_util::StreamExt as _;
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use toolyard_core::{
     BoxFuture, Exchange, PeerError, PeerService, Peers, WorkerEndpoint, WorkerNetwork, WorkerObserver,

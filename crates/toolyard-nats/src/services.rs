@@ -1,10 +1,10 @@
 //! [`Services`]: what a process does for others, and how requests get to it.
 
-use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc};
 
 use async_nats::Message;
 use futures_util::StreamExt as _;
+use parking_lot::Mutex;
 use tokio::{sync::Semaphore, task::JoinSet};
 use toolyard_core::{Exchange as _, PeerService};
 

@@ -1,6 +1,5 @@
 //! [`NatsWorker`]: a process of a group of workers, as NATS sees it: a service with one endpoint per tool.
 
-use parking_lot::Mutex;
 use std::{
     collections::{HashMap, HashSet},
     fmt,
@@ -10,6 +9,7 @@ use std::{
 
 use async_nats::service::{Service, ServiceExt as _, endpoint::Endpoint};
 use futures_util::StreamExt as _;
+use parking_lot::Mutex;
 use tokio::{sync::Notify, task::JoinSet};
 use toolyard_core::{BoxFuture, PeerError, PeerService, WorkerEndpoint, WorkerTransport};
 

@@ -1,12 +1,12 @@
 //! [`PartialDecisionCache`]: what policies say about a caller and a tool, computed once.
 
-use parking_lot::RwLock;
 use std::{
     collections::HashMap,
     hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState},
     sync::Arc,
 };
 
+use parking_lot::RwLock;
 use toolyard_core::{CallerIdentity, PolicySubject, PolicyTool};
 
 use crate::policy::PartialDecision;

@@ -1,6 +1,5 @@
 //! [`Counter`]: what this process knows of one limit of a quota and whose use it counts.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::{
     sync::{
         Arc,
@@ -9,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use toolyard_core::{BudgetCharge, BudgetName, QuotaLimit, StorageError, process_tag};
 

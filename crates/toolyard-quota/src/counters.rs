@@ -1,6 +1,5 @@
 //! [`Counters`]: all counters of a process, and the requests to the store that has what is used of them.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::HashMap,
     sync::{
@@ -11,6 +10,7 @@ use std::{
 };
 
 use futures_util::{Stream, StreamExt as _, stream};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep, timeout};
 use toolyard_core::{
     BudgetName, BudgetTake, ContentHash, PermitHold, QuotaBudgets, QuotaExceeded, QuotaLimit, QuotaPermit,

@@ -1,8 +1,8 @@
 //! [`MemoryBudgets`]: the counters of quotas for one process without a store.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use toolyard_core::{
     BoxFuture, BudgetCharge, BudgetName, BudgetTake, ContentHash, PermitHold, QuotaBudgets, StorageError,

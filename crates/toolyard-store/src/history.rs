@@ -1,6 +1,5 @@
 //! Call statistics per tool and source, weighted by age. The hub orders candidates by them.
 
-use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     sync::{Arc, Weak},
@@ -11,6 +10,7 @@ use hdrhistogram::{
     Histogram,
     serialization::{Deserializer, Serializer as _, V2Serializer},
 };
+use parking_lot::Mutex;
 use serde::Serialize;
 use sqlx::{AnyConnection, Row as _, any::AnyRow};
 use toolyard_core::{CallRecord, History, SourceId, SuccessRate, unix_millis};

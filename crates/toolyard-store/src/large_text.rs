@@ -1,11 +1,11 @@
 //! Redacts and compresses large texts on threads of low priority, so that the calls of others do not wait.
 
-use parking_lot::Mutex;
 use std::{
     sync::{LazyLock, mpsc},
     thread,
 };
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::error::StoreError;

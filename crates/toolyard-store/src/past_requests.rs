@@ -1,12 +1,12 @@
 //! Past requests: users' wordings for which a tool was used. Search ranks tools by them; they are written in the background.
 
-use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     sync::{Arc, Weak},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use sqlx::{AnyConnection, Row as _};
 use toolyard_core::{BoxFuture, DataOwner, PastRequest, PastRequests, SourceId, unix_millis};
 

@@ -2,9 +2,9 @@
 
 mod provider;
 
-use parking_lot::Mutex;
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
+use parking_lot::Mutex;
 use toolyard_model::{Model, ToolCalling};
 
 use crate::{

@@ -1,11 +1,11 @@
 //! [`MemoryConversations`]: conversations in memory, for embedders without a durable store and for tests.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use toolyard_core::{BoxFuture, ConversationId, ConversationMessage, Conversations, StorageError, redact};
 
 /// Older messages of a conversation are dropped.

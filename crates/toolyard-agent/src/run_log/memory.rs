@@ -1,12 +1,12 @@
 //! [`MemoryRunLog`]: a run log and approval store in memory, for embedders without a durable store and for tests.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::BTreeMap,
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use toolyard_core::{
     ApprovalId, ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals, BoxFuture, FinishedStep, Journal,

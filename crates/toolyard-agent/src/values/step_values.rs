@@ -1,8 +1,8 @@
 //! [`StepValues`]: the results of a run's steps, shared in memory and read from the journal after a restart.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use toolyard_core::{Journal, JournalError, RawJson, RunId, StepResult, StepState};
 

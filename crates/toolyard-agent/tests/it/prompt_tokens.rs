@@ -1,9 +1,9 @@
 //! Compares the prompt tokens of a task of ten steps with results of 50 kB: values passed by reference and values pasted
 //! into the conversation.
 
-use parking_lot::Mutex;
 use std::{fmt::Write as _, sync::Arc};
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use toolyard_agent::{
     Agent, AgentConfig, AgentParts, ApprovalRules, CancelToken, MemoryRunLog, NoWatcher, O200k, RunEnd,

@@ -4,13 +4,13 @@
 //! `TOOLYARD_RECEIPT_CASES=FILE` plays the cases of another file. Printed are also, as rates without a limit, the values of answers
 //! that are marked as unfounded.
 
-use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolyard_agent::{

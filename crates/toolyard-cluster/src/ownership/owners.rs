@@ -1,6 +1,5 @@
 //! [`SessionOwners`]: takes, renews and loses the leases of sessions, and finds the owner of a session.
 
-use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     fmt,
@@ -12,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use toolyard_core::{BoxFuture, LeaseCount, Peers, SessionLease, SessionLeases, StorageError};
 

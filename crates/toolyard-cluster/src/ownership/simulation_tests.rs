@@ -1,10 +1,10 @@
 //! Simulations of a cluster with a paused clock: callers count at a stateful server through any process, while processes die,
 //! fall silent and join, messages are slow and the store is away. All that happens follows from a seed.
 
-use parking_lot::Mutex;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use fastrand::Rng;
+use parking_lot::Mutex;
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep, timeout},

@@ -1,6 +1,5 @@
 //! [`OwnedTool`]: a tool of a stateful server. Its calls go to the process that owns the session with the server.
 
-use parking_lot::{RwLock, RwLockWriteGuard};
 use std::{
     collections::HashMap,
     fmt,
@@ -8,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::{RwLock, RwLockWriteGuard};
 use tokio::time::{Instant, sleep};
 use toolyard_core::{
     BoxFuture, CallContext, CallerIdentity, ContentHash, ErrorKind, NameClaim, PeerError, SourceId,

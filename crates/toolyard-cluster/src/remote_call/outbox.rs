@@ -1,8 +1,8 @@
 //! [`Outbox`]: what a call that is executed here has to tell its caller in another process, and which answers it awaits.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, futures::Notified, oneshot};
 use toolyard_core::{CallInputError, CallInputRequest, CallProgress, RawJson};
 

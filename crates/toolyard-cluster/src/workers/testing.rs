@@ -1,8 +1,8 @@
 //! [`MemoryWorkers`]: gateways and workers that reach each other within one test.
 
-use parking_lot::Mutex;
 use std::{collections::HashMap, fmt, sync::Arc};
 
+use parking_lot::Mutex;
 use toolyard_core::{
     BoxFuture, Exchange, PeerError, PeerService, Peers as _, WorkerEndpoint, WorkerNetwork, WorkerObserver,
     WorkerTransport,

@@ -1,6 +1,5 @@
 //! Gateways and workers over a network in memory.
 
-use parking_lot::Mutex;
 use std::{
     sync::{
         Arc,
@@ -9,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 use toolyard_core::{

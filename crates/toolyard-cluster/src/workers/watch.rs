@@ -1,6 +1,5 @@
 //! [`WorkerWatch`]: follows the announcements of workers, and tells the gateway which definitions each group serves.
 
-use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     fmt,
@@ -8,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{
     sync::mpsc,
     task::JoinSet,

@@ -1,6 +1,5 @@
 //! [`Worker`]: the side that serves. Announces itself, lists its tools, and executes calls up to a limit.
 
-use parking_lot::RwLock;
 use std::{
     collections::HashMap,
     fmt,
@@ -11,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::RwLock;
 use tokio::{
     sync::{Semaphore, SemaphorePermit},
     time::{sleep, timeout},

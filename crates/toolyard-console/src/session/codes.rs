@@ -1,9 +1,9 @@
 //! One-time codes: the links that `toolyard serve` and `toolyard open` print.
 
-use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use parking_lot::Mutex;
 
 /// How long a code is valid.
 const CODE_LIFETIME: Duration = Duration::from_secs(600);

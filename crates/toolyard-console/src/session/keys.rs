@@ -1,9 +1,9 @@
 //! [`SessionKeys`]: session cookies that need no storage, and the CSRF tokens that belong to them.
 
-use parking_lot::Mutex;
 use std::collections::HashMap;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use parking_lot::Mutex;
 use toolyard_core::unix_millis;
 
 use super::Role;

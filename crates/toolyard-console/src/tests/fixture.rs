@@ -1,11 +1,11 @@
 //! A console in front of a fake API whose every text is an attack.
 
-use parking_lot::Mutex;
 use std::sync::Arc;
 
 use axum::{Router, body::Body, response::IntoResponse as _};
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 

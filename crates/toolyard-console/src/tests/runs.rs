@@ -1,6 +1,5 @@
 //! Pages about runs and the chat, with a fake API.
 
-use parking_lot::Mutex;
 use std::sync::Arc;
 
 use axum::{
@@ -12,6 +11,7 @@ use axum::{
 };
 use http::{Request, StatusCode, header};
 use http_body_util::BodyExt as _;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 

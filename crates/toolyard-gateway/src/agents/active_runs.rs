@@ -1,6 +1,5 @@
 //! The runs that this process drives for clients: one task each, observable and cancellable.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::HashMap,
     sync::{
@@ -10,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     sync::{Notify, broadcast, futures::Notified, mpsc, oneshot},
     task::JoinSet,

@@ -2,7 +2,6 @@
 //!
 //! Requests of this process are cached; those of other processes, or from before a restart, are found in the run log.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::VecDeque,
     sync::Arc,
@@ -10,6 +9,7 @@ use std::{
 };
 
 use http::HeaderValue;
+use parking_lot::{Mutex, MutexGuard};
 use toolyard_agent::{
     AGENT_RUN_KIND, RequestFingerprint, RunEvent, is_being_created, replay_updates, request_fingerprint,
 };

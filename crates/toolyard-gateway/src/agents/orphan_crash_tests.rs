@@ -1,7 +1,6 @@
 //! A process is killed, or stops, in the middle of many runs while another one serves: every run ends there, and no side
 //! effect is repeated or lost. On SQLite and PostgreSQL.
 
-use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
     hash::{BuildHasher as _, RandomState},
@@ -14,6 +13,7 @@ use std::{
 };
 
 use http::{HeaderMap, Method};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use toolyard_agent::{ApprovalRules, RunEnd, RunEvent};

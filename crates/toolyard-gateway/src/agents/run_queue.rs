@@ -1,8 +1,8 @@
 //! [`RunQueue`]: background runs that wait for a process with capacity. The store knows them too; the queue only saves looking.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashSet, VecDeque};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use toolyard_core::RunId;
 

@@ -1,8 +1,8 @@
 //! [`WithAskAgent`] adds `ask_agent` to a tool service. Agents call the hub directly and never see this tool.
 
-use parking_lot::Mutex;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use toolyard_core::{
     BoxFuture, Catalogue, ClientInfo, ListedTool, RawJson, ServiceCall, ToolError, ToolOutput, ToolService,
 };

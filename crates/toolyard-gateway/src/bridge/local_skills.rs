@@ -1,6 +1,5 @@
 //! [`LocalSkills`]: serves skills of this machine over MCP (SEP-2640), with digests and sizes of their files.
 
-use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     path::PathBuf,
@@ -9,6 +8,7 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use toolyard_core::{BoxFuture, RawJson};
 use toolyard_mcp::{RpcError, error_code, text_field};

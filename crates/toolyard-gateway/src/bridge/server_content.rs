@@ -1,7 +1,6 @@
 //! [`ServerContentBridge`]: the prompts, resources and skills of all servers of an endpoint. Listing starts no server;
 //! requests are forwarded to the server that owns the content.
 
-use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     fmt,
@@ -12,6 +11,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use tokio::sync::{broadcast, watch};
 use toolyard_core::{BoxFuture, RawJson, SourceId, escape_unsafe, redact};
 use toolyard_mcp::{FieldEdit, JsonObject, RpcError, edit_fields, error_code, raw_field, text_field};

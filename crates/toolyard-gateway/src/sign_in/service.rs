@@ -1,11 +1,11 @@
 //! [`SignIns`]: begins sign-ins, and tells clients when they are over.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::{
     fmt,
     sync::{Arc, OnceLock, Weak},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use toolyard_core::SignInLink;
 use toolyard_mcp_server::{McpServer, SharedAccessRules};
 

@@ -1,6 +1,5 @@
 //! [`HubService`]: one profile of a hub as a tool service.
 
-use parking_lot::Mutex;
 use std::{
     cell::LazyCell,
     fmt,
@@ -11,6 +10,7 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
 use toolyard_core::{
     BoxFuture, CallPolicy, CallerIdentity, Catalogue, ClientInfo, DataOwner, ErrorKind, Journal, ListedTool,
     RawJson, ServiceCall, ToolCallRequest, ToolError, ToolOutput, ToolService,

@@ -1,8 +1,8 @@
 //! What a caller may call, if a policy decides that: only these tools are listed and found.
 
-use parking_lot::Mutex;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use toolyard_core::{CallPolicy, CallerIdentity, Catalogue, PolicySubject, SourceId};
 use toolyard_hub::ToolCandidate;
 

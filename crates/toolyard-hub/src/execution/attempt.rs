@@ -1,6 +1,5 @@
 //! Attempts of one call on one candidate, with retries where they are safe.
 
-use parking_lot::Mutex;
 use std::{
     borrow::Cow,
     panic::AssertUnwindSafe,
@@ -13,6 +12,7 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, timeout_at};
 use toolyard_core::{
     CallContext, CallRecord, Caller, CallerIdentity, DataOwner, ErrorKind, ExtendableDeadline, History,

@@ -1,8 +1,8 @@
 //! Reports calls to telemetry.
 
-use parking_lot::Mutex;
 use std::{borrow::Cow, sync::Arc};
 
+use parking_lot::Mutex;
 use toolyard_core::{
     ContentBlock, ErrorKind, SourceId, ToolCallRequest, ToolError, ToolOutput,
     telemetry::{CallContent, OperationKind, RunningOperation, SpanContext, Telemetry},

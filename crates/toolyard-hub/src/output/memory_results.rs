@@ -1,11 +1,11 @@
 //! In-memory [`Results`] store with a size limit; drops the oldest first.
 
-use parking_lot::Mutex;
 use std::{
     collections::{HashMap, VecDeque},
     sync::Arc,
 };
 
+use parking_lot::Mutex;
 use toolyard_core::{BoxFuture, DataOwner, ResultPage, ResultRef, Results, ResultsError, ResultsUsage};
 
 /// Default size limit.

@@ -1,8 +1,8 @@
 //! Building the candidates of sources that are registered.
 
-use parking_lot::Mutex;
 use std::{collections::HashSet, sync::Arc};
 
+use parking_lot::Mutex;
 use toolyard_core::{CapabilityTable, QuarantineNotice, SourceId, Tool};
 
 use crate::{

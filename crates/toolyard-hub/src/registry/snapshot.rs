@@ -3,7 +3,6 @@
 //! The maps are persistent tries: replacing one source copies only the paths to its own tools, and readers keep the
 //! snapshot they hold. See `docs/design/0002-persistent-registry.md`.
 
-use parking_lot::Mutex;
 use std::{
     collections::{HashMap, HashSet},
     sync::{
@@ -13,6 +12,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use rpds::HashTrieMapSync;
 use tokio::sync::watch;
 use toolyard_core::{

@@ -1,9 +1,9 @@
 //! Circuit breaker: stops calls to a source after consecutive failures. While only calls of one caller failed, it stops
 //! the calls of that caller: the others may be calling something that works.
 
-use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::time::Instant;
 use toolyard_core::SourceId;

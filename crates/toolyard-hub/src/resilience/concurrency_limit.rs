@@ -1,8 +1,8 @@
 //! Limits concurrent calls to one source or native tool, fairly between callers; exclusive calls run alone.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 use crate::resilience::fair_queue::{FairQueue, Ticket};

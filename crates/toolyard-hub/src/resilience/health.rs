@@ -1,8 +1,8 @@
 //! Health of a source: circuit breaker, concurrency limit and retry budget. It is kept when the source's tools are replaced.
 
-use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::Mutex;
 use toolyard_core::SourceId;
 
 use crate::resilience::{

@@ -1,8 +1,8 @@
 //! Decisions about a call, one line each, for the debug log and for `--explain`.
 
-use parking_lot::Mutex;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 
 /// One decision: at which stage, about what, and why.

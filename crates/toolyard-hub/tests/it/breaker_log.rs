@@ -1,12 +1,12 @@
 //! Every change of a breaker's state is logged once.
 
-use parking_lot::Mutex;
 use std::{
     fmt::{Debug, Write as _},
     sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use toolyard_core::ErrorKind;
 use toolyard_hub::{CallOptions, ToolHub};
 use tracing::{

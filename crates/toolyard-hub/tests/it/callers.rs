@@ -1,8 +1,8 @@
 //! What a caller gets from a call: its input requests, and an audit record even if the caller disconnects.
 
-use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::time::timeout;
 use toolyard_core::{Audit, AuditRecord, AuditUnavailable, BoxFuture, ErrorKind, RawJson};
 use toolyard_hub::{CallOptions, HubConfig, ToolHub};

@@ -1,8 +1,8 @@
 //! The request behind a successful call is recorded under the tool's own name, without secrets.
 
-use parking_lot::Mutex;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::json;
 use toolyard_core::{
     BoxFuture, CallContext, CallerIdentity, Capability, DataOwner, ErrorKind, PastRequest, PastRequests,

@@ -1,8 +1,8 @@
 //! The hub asks its policy about every call, on every path.
 
-use parking_lot::Mutex;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::json;
 use toolyard_core::{
     CallPolicy, CallerIdentity, Capability, ErrorKind, PolicyDecision, PolicyGrounds, PolicyRequest,

@@ -1,8 +1,8 @@
 //! The hub counts every call on every path, before anything is sent, and only calls that it would make.
 
-use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::{advance, timeout};
 use toolyard_core::{

@@ -1,11 +1,11 @@
 //! [`TokenCache`]: verified tokens, by their hash, until they expire. A call with a known token costs a hash instead of a signature.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::{HashMap, VecDeque},
     sync::Arc,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use toolyard_core::CallerIdentity;
 
 /// Verified tokens in memory; the oldest leaves first.

@@ -1,6 +1,5 @@
 //! How often the issuer is asked for its keys, and what happens when it rotates them or cannot be reached.
 
-use parking_lot::Mutex;
 use std::{
     sync::{
         Arc,
@@ -9,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use toolyard_core::{AuthenticationError, BoxFuture, CallerIdentity};
 
 use super::*;

@@ -1,8 +1,8 @@
 //! People who sign in at the issuer: which ID tokens say who somebody is.
 
-use parking_lot::Mutex;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,

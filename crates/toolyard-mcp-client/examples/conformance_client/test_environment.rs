@@ -1,8 +1,8 @@
 //! The registrar and the environment of the client.
 
-use parking_lot::Mutex;
 use std::{collections::BTreeMap, sync::Arc};
 
+use parking_lot::Mutex;
 use toolyard_core::{SourceId, SourceInfo, Tool};
 use toolyard_mcp_client::{
     Authorizer, HostEnvironment, InstanceOwner, ToolRegistrar, config::McpServerConfig,

@@ -1,6 +1,5 @@
 //! Cases of an HTTP server: connections, heads and bodies.
 
-use parking_lot::Mutex;
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
@@ -8,6 +7,8 @@ use std::{
     thread,
     time::Duration,
 };
+
+use parking_lot::Mutex;
 
 use crate::{
     Scenario, http_responses,

@@ -1,6 +1,5 @@
 //! All configured servers: known without being started, started on demand, and reconfigured one by one.
 
-use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     panic::{AssertUnwindSafe, catch_unwind},
@@ -9,6 +8,7 @@ use std::{
 };
 
 use futures_util::{StreamExt as _, future::join_all, stream};
+use parking_lot::Mutex;
 use tokio::{sync::broadcast, time::timeout};
 use toolyard_core::SourceId;
 

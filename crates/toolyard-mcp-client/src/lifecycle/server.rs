@@ -1,8 +1,8 @@
 //! One configured server: started on demand, once for all callers, and supervised while it runs.
 
-use parking_lot::Mutex;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{
     sync::watch,
     time::{Instant, sleep, timeout},

@@ -1,8 +1,8 @@
 //! What all servers of one manager share besides their host.
 
-use parking_lot::Mutex;
 use std::sync::{Arc, OnceLock, atomic::AtomicBool};
 
+use parking_lot::Mutex;
 use tokio::sync::broadcast;
 use toolyard_core::SourceId;
 

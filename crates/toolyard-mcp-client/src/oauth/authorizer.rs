@@ -1,8 +1,8 @@
 //! Provides the tokens of one server: renews them before they expire and obtains new ones when the server refuses them.
 
-use parking_lot::Mutex;
 use std::{fmt, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use rmcp::transport::auth::WWWAuthenticateParams;
 use tokio::{sync::Mutex as AsyncMutex, time::Instant};
 use toolyard_core::BoxFuture;

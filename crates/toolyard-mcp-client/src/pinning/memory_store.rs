@@ -1,8 +1,8 @@
 //! A store for servers that lives as long as the process.
 
-use parking_lot::Mutex;
 use std::collections::BTreeMap;
 
+use parking_lot::Mutex;
 use toolyard_core::{
     BoxFuture, ContentHash, ServerRecord, Servers, SourceId, StorageError, StoredDefinition, TrustDecision,
 };

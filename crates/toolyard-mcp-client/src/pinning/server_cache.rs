@@ -3,7 +3,6 @@
 //! A server is stored under its name and the hash of its transport: a server with a changed configuration counts as
 //! new and inherits no approvals. Other sources ([`PinnedSource`]), such as groups of workers, are pinned the same way.
 
-use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     fmt::{self, Display},
@@ -11,6 +10,7 @@ use std::{
 };
 
 use futures_util::future::try_join_all;
+use parking_lot::Mutex;
 use toolyard_core::{
     ClaimTime, ContentHash, NameClaim, NameClaims, RawJson, RevisionFamily, ServerRecord, Servers, SourceId,
     StorageError, StoredDefinition,

@@ -1,6 +1,5 @@
 //! A live connection to a server whose revision is negotiated.
 
-use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     sync::{
@@ -10,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{
     sync::{broadcast, watch},
     task::AbortHandle,

@@ -1,8 +1,8 @@
 //! Reports requests to an upstream server to telemetry.
 
-use parking_lot::Mutex;
 use std::{borrow::Cow, sync::Arc};
 
+use parking_lot::Mutex;
 use toolyard_core::{
     SourceId,
     telemetry::{OperationKind, RootlessTelemetry, RunningOperation, SpanContext, Telemetry, Transport},

@@ -1,8 +1,8 @@
 //! HTTP+SSE of revision 2024-11-05: one stream for all server messages, and an endpoint to post to.
 
-use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use reqwest::{
     Client, Method,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue},

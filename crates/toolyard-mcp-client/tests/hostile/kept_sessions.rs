@@ -1,8 +1,8 @@
 //! A session with an HTTP server that cannot be reached for a moment goes on if the server still has it.
 
-use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},

@@ -1,6 +1,5 @@
 //! How often servers are started, and that they leave nothing behind.
 
-use parking_lot::{Condvar, Mutex};
 use std::{
     fs,
     path::Path,
@@ -9,6 +8,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
+use parking_lot::{Condvar, Mutex};
 use toolyard_core::{CallContext, ErrorKind, RawJson, ToolCallRequest};
 use toolyard_mcp_client::{
     HostEnvironment,

@@ -1,6 +1,5 @@
 //! A manager with test servers, their registered tools, and the processes they leave behind.
 
-use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
     io::{BufRead, BufReader},
@@ -10,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use serde_json::json;
 use toolyard_core::{
     CallContext, ErrorKind, RawJson, SourceId, SourceInfo, Tool, ToolCallRequest, ToolError, ToolOutput,

@@ -1,8 +1,8 @@
 //! The tools of the suite.
 
-use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{sync::watch, time::sleep};
 use toolyard_core::{

@@ -1,8 +1,8 @@
 //! [`ServedEndpoint`]: an endpoint with its encoded tool lists and its subscriptions.
 
-use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use toolyard_core::ClientInfo;
 

@@ -1,6 +1,5 @@
 //! `tools/list`: the pages of a catalogue are encoded when they are requested and shared by all responses.
 
-use parking_lot::Mutex;
 use std::{
     fmt::Display,
     sync::{Arc, OnceLock},
@@ -8,6 +7,7 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use toolyard_core::{Catalogue, ListedTool, RawJson};
 use toolyard_mcp::{
     definition::{MirroredParameter, mirrored_parameters},

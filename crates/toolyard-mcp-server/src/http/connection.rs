@@ -1,11 +1,11 @@
 //! [`Connection`]: routes the requests of one connection and handles them in its task.
 
-use parking_lot::Mutex;
 use std::{net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
+use parking_lot::Mutex;
 use toolyard_core::{AuthenticationError, BoxFuture, CallerIdentity};
 use toolyard_mcp::error_code;
 

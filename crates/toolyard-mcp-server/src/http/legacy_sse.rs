@@ -1,12 +1,12 @@
 //! The HTTP+SSE transport of 2024-11-05: an event stream, and a URL for messages.
 
-use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     sync::{Arc, Weak},
 };
 
 use futures_util::{StreamExt, stream};
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use toolyard_core::{CallerIdentity, telemetry::Transport};
 

@@ -1,11 +1,11 @@
 //! [`CancellationRegistry`]: cancels in-flight requests by their ids.
 
-use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     sync::{Arc, Weak},
 };
 
+use parking_lot::Mutex;
 use toolyard_core::RawJson;
 use toolyard_mcp::{RequestId, raw_field};
 

@@ -1,8 +1,8 @@
 //! [`PageElicitations`]: pages that users were asked to open, until the program says that they are done.
 
-use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 /// Elicitations that are remembered; the oldest ones are forgotten first. Their clients are not notified then.

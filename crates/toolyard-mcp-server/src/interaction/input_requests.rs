@@ -1,6 +1,5 @@
 //! [`PendingInputRequests`]: requests to legacy clients that await a response.
 
-use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     sync::{
@@ -9,6 +8,7 @@ use std::{
     },
 };
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use toolyard_core::{CallInputError, RawJson};
 use toolyard_mcp::{RequestId, ResponseId, RpcError};

@@ -1,6 +1,5 @@
 //! [`RequestChannel`]: carries notifications and input requests from a running request to its client.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::VecDeque,
     fmt,
@@ -10,6 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 use toolyard_core::{
     BoxFuture, CallInputError, CallInputKind, CallInputRequest, CallInputResponses, CallProgress, Caller,

@@ -1,8 +1,8 @@
 //! [`SuspendedCalls`]: calls that wait for input from their clients, limited in number and time.
 
-use parking_lot::Mutex;
 use std::{collections::HashMap, future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::interaction::request_task::{RequestTask, TaskEvent};

@@ -1,7 +1,6 @@
 //! [`ClientRegistry`]: log levels, subscriptions and ended sessions of legacy clients. The state is bounded and lost on
 //! restart; clients then fall back to the defaults.
 
-use parking_lot::Mutex;
 use std::{
     collections::{BTreeSet, HashMap, HashSet, VecDeque},
     sync::{
@@ -9,6 +8,8 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
+
+use parking_lot::Mutex;
 
 use crate::{interaction::request_channel::RequestChannel, session::log_level::LogLevel};
 

@@ -1,9 +1,9 @@
 //! [`DuplexSession`]: a client with one stream per direction, over stdio or the HTTP+SSE transport of 2024-11-05.
 
-use parking_lot::Mutex;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::{sync::mpsc, task::JoinSet};
 use toolyard_core::{CallerIdentity, RevisionFamily, telemetry::Transport};
 use toolyard_mcp::{Message, RequestId, WireError};

@@ -1,8 +1,8 @@
 //! Peers that send malformed messages: exchanges end with an error, and nothing panics.
 
-use parking_lot::Mutex;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use proptest::prelude::*;
 use serde_json::json;
 use toolyard_core::{BoxFuture, Exchange, PeerError, PeerService};

@@ -1,8 +1,8 @@
 //! Servers that are connected as the processes of a cluster, without a network between them.
 
-use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::Mutex;
 use tokio::{sync::mpsc, task::AbortHandle};
 use toolyard_core::{BoxFuture, Exchange, PeerError, PeerService, Peers};
 use toolyard_mcp_server::PEER_SERVICE_NAME;

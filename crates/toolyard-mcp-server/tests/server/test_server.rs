@@ -1,8 +1,8 @@
 //! A server on a free port, with adjustable configuration.
 
-use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::{
     net::TcpListener,

@@ -1,6 +1,5 @@
 //! Tools for tests, which record their calls.
 
-use parking_lot::Mutex;
 use std::{
     sync::{
         Arc,
@@ -9,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 use toolyard_core::{

@@ -1,11 +1,11 @@
 //! [`ExchangeTable`]: the open exchanges of this process. Delivers frames to them, sends heartbeats for them, and ends those
 //! whose other side is silent.
 
-use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_nats::{Message, StatusCode, Subject, connection::State};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, mpsc},
     time::Instant,

@@ -1,8 +1,8 @@
 //! [`BucketStates`]: which buckets can be used on the current connection.
 
-use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{sync::Semaphore, time::Instant};
 
 use crate::objects::{bucket::Bucket, error::ObjectError};

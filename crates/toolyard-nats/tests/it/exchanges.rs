@@ -1,6 +1,5 @@
 //! Exchanges between processes over a real NATS server.
 
-use parking_lot::Mutex;
 use std::{
     sync::{
         Arc,
@@ -9,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use toolyard_core::{BoxFuture, Exchange, PeerError, PeerService, Peers};
 use toolyard_nats::{MemberState, NatsConnectError, NatsConnection, NatsCredentials, NatsPeers};

@@ -1,11 +1,11 @@
 //! Quotas of several processes with one store: the sum never exceeds a limit and comes close to it; a failing store refuses.
 
-use parking_lot::Mutex;
 use std::{
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 use toolyard_core::{CallQuota as _, ModelUse, QuotaSubject, WindowLimit};
 use toolyard_quota::{QuotaRule, Quotas};

@@ -1,9 +1,9 @@
 //! Queues audit records in memory and writes them in batches, because recording is part of every tool call. Batches that
 //! the store does not take go to the spill file and from there, in order, to the store once it is back.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     sync::oneshot,
     task::AbortHandle,

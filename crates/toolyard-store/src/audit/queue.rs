@@ -1,8 +1,8 @@
 //! The queue between calls, which must not wait, and the task that writes their records.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     sync::{Notify, oneshot},
     time::{Instant, timeout},

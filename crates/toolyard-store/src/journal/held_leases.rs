@@ -3,9 +3,9 @@
 //! Only the holder of a lease adds steps to its run. A step that did not exist when the lease was claimed, and was not
 //! begun since, is therefore new.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, HashSet};
 
+use parking_lot::{Mutex, MutexGuard};
 use toolyard_core::{Lease, RunId, StepIntent};
 
 /// The leases of this process, by run and fencing number.

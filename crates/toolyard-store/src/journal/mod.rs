@@ -12,9 +12,9 @@ pub(crate) mod outcomes;
 mod records;
 mod steps;
 
-use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use sqlx::Row as _;
 use toolyard_core::{
     ContentHash, FinishedStep, Journal, JournalError, JournalFuture, Lease, RawJson, Resolution, RunId,

@@ -1,11 +1,11 @@
 //! What operators see of an outage of the store.
 
-use parking_lot::Mutex;
 use std::{
     fmt::{Debug, Write as _},
     sync::Arc,
 };
 
+use parking_lot::Mutex;
 use toolyard_core::Audit as _;
 use toolyard_store::{Engine, StoredAudit};
 use tracing::{

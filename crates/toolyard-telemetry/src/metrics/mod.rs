@@ -21,13 +21,13 @@ mod gauges;
 mod process;
 mod series_table;
 
-use parking_lot::Mutex;
 use std::{
     borrow::Cow,
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use toolyard_core::{
     SourceId,

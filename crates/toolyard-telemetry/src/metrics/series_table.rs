@@ -1,7 +1,6 @@
 //! [`SeriesTable`]: the series of one metric by the values of their labels. Their number is limited, because names of tools and
 //! servers come from outside.
 
-use parking_lot::RwLock;
 use std::{
     borrow::Cow,
     hash::{BuildHasher as _, Hash as _, Hasher as _},
@@ -12,6 +11,7 @@ use std::{
 };
 
 use hashbrown::{DefaultHashBuilder, HashTable};
+use parking_lot::RwLock;
 
 /// The value of the labels of all series beyond the limit.
 pub(super) const OTHER: &str = "other";

@@ -1,8 +1,8 @@
 //! [`Traces`]: receives operations and exports them in a thread of its own, so that no call waits for it.
 
-use parking_lot::Mutex;
 use std::{num::NonZeroU128, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, oneshot},
     time::{Instant, sleep, timeout},

@@ -1,11 +1,11 @@
 //! [`OperationQueue`]: finished operations that wait for export.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::VecDeque,
     sync::atomic::{AtomicU64, Ordering},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use toolyard_core::telemetry::{Operation, OperationKind};
 

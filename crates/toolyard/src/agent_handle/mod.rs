@@ -3,9 +3,9 @@
 mod approver;
 mod run_handle;
 
-use parking_lot::Mutex;
 use std::{fmt, sync::Arc};
 
+use parking_lot::Mutex;
 use toolyard_agent::{
     Agent, ApprovalDecision, ApprovalRequest, CancelToken, Effect, NoWatcher, RunEnd, RunEvent, RunLimits,
     RunRequest, RunUpdate, RunWatcher,

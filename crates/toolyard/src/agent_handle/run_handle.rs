@@ -1,6 +1,5 @@
 //! [`RunHandle`]: a run in progress as a stream of its events.
 
-use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
     fmt,
@@ -10,6 +9,7 @@ use std::{
 };
 
 use futures_util::Stream;
+use parking_lot::Mutex;
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,

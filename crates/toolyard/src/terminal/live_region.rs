@@ -2,8 +2,9 @@
 //!
 //! Output of the program and its log go through [`print_above`]: the lines are erased before it and redrawn below it.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::io::{IsTerminal as _, Write as _};
+
+use parking_lot::{Mutex, MutexGuard};
 
 static REGION: Mutex<LiveRegion> = Mutex::new(LiveRegion::EMPTY);
 

@@ -1,12 +1,12 @@
 //! Prints data on stdout and messages on stderr, with colour only on a terminal.
 
-use parking_lot::Mutex;
 use std::{
     io::{IsTerminal as _, Write as _},
     sync::atomic::{AtomicBool, Ordering},
 };
 
 use anstyle::{AnsiColor, Style};
+use parking_lot::Mutex;
 use toolyard_core::{
     escape_unsafe, redact,
     text::{ChunkEscaper, escape_json},

@@ -1,6 +1,5 @@
 //! Legacy and modern clients, and the gateway they connect to.
 
-use parking_lot::Mutex;
 use std::{
     io::{BufRead as _, BufReader, Write as _},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
@@ -8,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::test_home::TestHome;

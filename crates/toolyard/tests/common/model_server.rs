@@ -1,6 +1,5 @@
 //! A scripted model behind an OpenAI-compatible HTTP endpoint.
 
-use parking_lot::Mutex;
 use std::{
     fmt::Write as _,
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -8,6 +7,7 @@ use std::{
     sync::Arc,
 };
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 /// A server on its own thread, which ends with the test.

@@ -1,8 +1,8 @@
 //! Approvals: which calls wait for one, what the approver sees, and which decisions count.
 
-use parking_lot::Mutex;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::json;
 use toolyard_core::{
     ApprovalId, ApprovalOutcome, Approvals as _, Audit, AuditRecord, Journal as _, Resolution, RunState,

@@ -1,8 +1,8 @@
 //! Arguments of successful calls are examples for later plans of the same owner.
 
-use parking_lot::Mutex;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use toolyard_core::{ArgumentExample, ArgumentExamples, BoxFuture};
 

@@ -1,6 +1,5 @@
 //! The fixture of a test: fake tools, a scripted model, and a log in memory.
 
-use parking_lot::Mutex;
 use std::{
     collections::VecDeque,
     sync::{
@@ -10,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use toolyard_core::{
     BoxFuture, CallContext, ErrorKind, RunId, SourceInfo, SourceKind, SourceScope, Tool, ToolCallRequest,

@@ -1,11 +1,11 @@
 //! A log in memory with injected faults.
 
-use parking_lot::Mutex;
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use toolyard_core::{
     ApprovalId, ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals, BoxFuture, FinishedStep,
     Journal as _, JournalError, JournalFuture, Lease, RawJson, RunId, RunLog as _, RunState, StepState,

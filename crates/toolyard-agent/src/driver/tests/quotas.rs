@@ -1,9 +1,9 @@
 //! A runaway agent stops at its quota and says so. All that its model does is counted, and an outage of the store ends no run.
 
-use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 
 use futures_util::{StreamExt as _, stream};
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::Instant;
 use toolyard_core::{

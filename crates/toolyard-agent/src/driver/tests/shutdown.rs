@@ -1,9 +1,9 @@
 //! Runs that end early: cancelled, released, timed out, or dropped.
 
-use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 
 use futures_util::stream;
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::Instant;
 use toolyard_core::{Journal as _, RawJson, RunState};

@@ -5,9 +5,9 @@ mod failures;
 mod hostile;
 mod round_trip;
 
-use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::Instant;
 use toolyard_core::{

@@ -1,7 +1,8 @@
 //! [`CallerStore`]: callers with API keys, in a store that all gateways share.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::{collections::BTreeMap, fmt};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::{BoxFuture, StorageError, unix_millis};
 

@@ -1,8 +1,8 @@
 //! Agents that are added, changed and removed while processes run, in a store that they share.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 
 use crate::{BoxFuture, RawJson, StorageError, unix_millis};

@@ -4,11 +4,11 @@
 //! Unlike a run, a call is in no log from which its result could be read again, so keys and answers are in memory only: another
 //! process, or this one after a restart, does not know them.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use toolyard_core::{ContentHash, ErrorKind, ToolError};
 use toolyard_hub::PendingEffect;

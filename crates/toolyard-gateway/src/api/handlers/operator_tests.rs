@@ -1,10 +1,10 @@
 //! What only the operator may do: no token and no header is enough.
 
-use parking_lot::Mutex;
 use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
 use http::{Method, Request};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use toolyard_core::{BoxFuture, CallerIdentity, ContentHash};
 use tower::ServiceExt as _;

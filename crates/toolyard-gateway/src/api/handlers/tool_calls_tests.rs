@@ -1,9 +1,9 @@
 //! Calls of tools over HTTP: results, truncation, refusals, failures, and the profile of the main endpoint.
 
-use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, Method};
+use parking_lot::Mutex;
 use serde_json::json;
 use toolyard_core::{
     Audit, AuditRecord, BoxFuture, CallContext, ClaimTime, NameClaim, NameClaims, SourceInfo, SourceKind,

@@ -1,10 +1,10 @@
 //! A gateway's pages, an upstream server that is its own authorization server, and people with browsers.
 
-use parking_lot::Mutex;
 use std::{collections::BTreeMap, sync::Arc};
 
 use axum::body::{Body, to_bytes};
 use http::{Request, StatusCode, header};
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},

@@ -1,8 +1,8 @@
 //! [`TestCaller`]: records progress and log messages, and answers input requests.
 
-use parking_lot::Mutex;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use toolyard_core::{
     BoxFuture, CallInputError, CallInputKind, CallInputRequest, CallInputResponses, CallProgress, Caller,

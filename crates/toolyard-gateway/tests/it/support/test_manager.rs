@@ -1,6 +1,5 @@
 //! [`TestManager`]: a manager of servers, with their tools.
 
-use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
     ffi::OsString,
@@ -9,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use toolyard_core::{
     CallContext, Caller, RawJson, SourceId, SourceInfo, Tool, ToolCallRequest, ToolError, ToolOutput,

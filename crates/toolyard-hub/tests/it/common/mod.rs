@@ -1,6 +1,5 @@
 //! Tools that follow a script and record their calls.
 
-use parking_lot::Mutex;
 use std::{
     sync::{
         Arc,
@@ -9,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use toolyard_core::{
     BoxFuture, CallContext, ErrorKind, SourceInfo, SourceKind, Tool, ToolCallRequest, ToolError, ToolHints,
     ToolOutput, ToolSpec,

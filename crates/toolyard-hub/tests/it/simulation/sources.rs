@@ -1,9 +1,9 @@
 //! Simulated sources: tools that behave by the plan and record in a ledger what they receive.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::{collections::BTreeMap, future::pending, panic::resume_unwind, sync::Arc, time::Duration};
 
 use fastrand::Rng;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep};
 use toolyard_core::{
     BoxFuture, CallContext, ErrorKind, SourceInfo, SourceKind, SourceSignal, Tool, ToolCallRequest,

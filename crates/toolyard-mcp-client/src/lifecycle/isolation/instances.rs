@@ -1,6 +1,5 @@
 //! All private instances of a manager's servers: starts and stops what the pool decides.
 
-use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     sync::{Arc, Weak},
@@ -8,6 +7,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
+use parking_lot::Mutex;
 use tokio::{
     runtime::Handle,
     sync::{oneshot, watch},

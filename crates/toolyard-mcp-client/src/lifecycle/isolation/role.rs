@@ -1,6 +1,5 @@
 //! What differs between the shared instance of a server and a private one.
 
-use parking_lot::Mutex;
 use std::{
     collections::BTreeSet,
     sync::{
@@ -9,6 +8,7 @@ use std::{
     },
 };
 
+use parking_lot::Mutex;
 use tokio::{sync::watch, time::Instant};
 use toolyard_core::{CallContext, CallerIdentity, ContentHash, ErrorKind, ToolError};
 

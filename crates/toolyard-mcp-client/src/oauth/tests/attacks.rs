@@ -1,8 +1,8 @@
 //! Flows with malicious servers, responses and files.
 
-use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::Notify;
 use url::Url;

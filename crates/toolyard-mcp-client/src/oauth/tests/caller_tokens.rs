@@ -1,9 +1,9 @@
 //! Tokens on behalf of callers, with well-behaved and with malicious authorization servers.
 
-use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use toolyard_core::{API_KEY_ISSUER, CallerIdentity, PresentedToken};
 

@@ -1,6 +1,5 @@
 //! An authorization server, an MCP server that requires its tokens, and a user, for tests; all can misbehave.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
@@ -16,6 +15,7 @@ use base64::{
     Engine,
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
 };
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use toolyard_core::BoxFuture;

@@ -1,11 +1,11 @@
 //! One HTTP request and its response: redirects, challenges and error statuses.
 
-use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use percent_encoding::percent_decode;
 use reqwest::{
     Client, Method, StatusCode,

@@ -1,7 +1,6 @@
 //! Connections for plain HTTP/1.1 to one server. The task that awaits a response does the I/O itself, without messages to
 //! another task.
 
-use parking_lot::Mutex;
 use std::{
     fmt, io,
     sync::{Arc, Weak},
@@ -11,6 +10,7 @@ use std::{
 use bytes::BytesMut;
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use http::{HeaderMap, Method, StatusCode};
+use parking_lot::Mutex;
 use tokio::{
     io::AsyncReadExt as _,
     net::{TcpStream, lookup_host},

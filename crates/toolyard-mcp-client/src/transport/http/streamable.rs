@@ -1,8 +1,8 @@
 //! Streamable HTTP: every message is a POST, and its response is JSON or an event stream.
 
-use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use reqwest::{
     Client, Method, StatusCode,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},

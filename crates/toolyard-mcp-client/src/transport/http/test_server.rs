@@ -1,6 +1,5 @@
 //! A small HTTP server for tests that can misbehave in every way a real one can.
 
-use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     io,
@@ -11,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

@@ -1,7 +1,6 @@
 //! Tracks in-flight requests: resets their idle timeouts on progress and finds the caller that a server message
 //! belongs to.
 
-use parking_lot::Mutex;
 use std::{
     collections::{HashMap, VecDeque},
     future::Future,
@@ -13,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, futures::Notified},
     time::{Instant, sleep},

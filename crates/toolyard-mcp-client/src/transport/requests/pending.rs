@@ -1,11 +1,11 @@
 //! Matches responses to the requests of one connection and queues everything else that the server sends.
 
-use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     sync::atomic::{AtomicU64, Ordering},
 };
 
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use toolyard_core::RawJson;
 use toolyard_mcp::{Message, RequestId, RpcError};

@@ -1,8 +1,8 @@
 //! The end of a server's stderr, kept in a fixed amount of memory and sanitized when read.
 
-use parking_lot::Mutex;
 use std::{collections::VecDeque, fmt, iter::Peekable, str::Chars, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
     time::Instant,

@@ -1,8 +1,8 @@
 //! A server that sends scripted bytes at scripted times.
 
-use parking_lot::Mutex;
 use std::{collections::VecDeque, net::SocketAddr, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},

@@ -1,6 +1,5 @@
 //! Workers, their tools, and callers for tests.
 
-use parking_lot::Mutex;
 use std::{
     net::TcpListener,
     sync::{
@@ -10,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolyard_cluster::workers::{ServedTool, Worker, WorkerSink, WorkerTool};

@@ -1,8 +1,8 @@
 //! Searches against a test server with valid, invalid and missing responses.
 
-use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

@@ -1,8 +1,8 @@
 //! A description cache that lives as long as the process.
 
-use parking_lot::RwLock;
 use std::collections::HashMap;
 
+use parking_lot::RwLock;
 use toolyard_core::{BoxFuture, ContentHash, RawJson, SkillDescriptionCache};
 
 /// A [`SkillDescriptionCache`] in memory, for embedders without a store.

@@ -1,8 +1,8 @@
 //! How callers are told apart: API keys in the store, access tokens, and what a trusted proxy says.
 
-use parking_lot::Mutex;
 use std::{collections::BTreeMap, sync::Arc};
 
+use parking_lot::Mutex;
 use toolyard::settings::{CallerGroupSettings, CallerOAuthSettings, ProxyIdentitySettings, ServeSettings};
 use toolyard_core::Authenticator;
 use toolyard_identity::{

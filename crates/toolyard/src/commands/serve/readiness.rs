@@ -1,8 +1,8 @@
 //! What `/readyz` answers: whether the store can be reached and the required servers can be used.
 
-use parking_lot::Mutex;
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 use toolyard::Toolyard;
 use toolyard_core::BoxFuture;

@@ -1,12 +1,12 @@
 //! The tools of workers in a gateway: which definitions are approved, and how they are registered with the hub.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::{BTreeMap, HashSet},
     sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use toolyard::{name_user, settings::ClusterSettings};
 use toolyard_cluster::{
     CallOutcomes,

@@ -3,7 +3,6 @@
 //! A key is kept under its id, and an encrypted file names the id of its key. A rotation therefore writes the new key before
 //! anything uses it and removes the old one last: whenever it is interrupted, every file has its key.
 
-use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
     fmt,
@@ -12,6 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use toolyard_mcp_client::{EncryptionKey, SecretText};
 

@@ -1,8 +1,8 @@
 //! Secrets survive as they are, changed files and other keys are refused, and nothing plain is on disk.
 
-use parking_lot::Mutex;
 use std::os::unix::fs::PermissionsExt as _;
 
+use parking_lot::Mutex;
 use proptest::prelude::*;
 
 use super::*;

@@ -6,13 +6,13 @@ mod deduplicator;
 mod line;
 mod request_log;
 
-use parking_lot::{Mutex, MutexGuard};
 use std::{
     io::Write as _,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::{
     EnvFilter, Layer,

@@ -1,6 +1,5 @@
 //! A run of twenty writes whose process is killed at many points and then resumed.
 
-use parking_lot::Mutex;
 use std::{
     collections::BTreeSet,
     hash::{BuildHasher as _, RandomState},
@@ -8,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::Fixture;

@@ -1,12 +1,12 @@
 //! What an agent read on this machine does not reach a search engine without an approval.
 
-use parking_lot::Mutex;
 use std::{
     io::{BufRead as _, BufReader, Write as _},
     net::TcpListener,
     sync::Arc,
 };
 
+use parking_lot::Mutex;
 use serde_json::json;
 
 use super::Fixture;

@@ -1,8 +1,8 @@
 //! Tools, settings and servers of the builder.
 
-use parking_lot::Mutex;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use toolyard::{
     Settings,
     core::{CallRecord, History, SourceId},

@@ -1,6 +1,5 @@
 //! An independent MCP client (rmcp), and a running hub to connect to.
 
-use parking_lot::Mutex;
 use std::{
     io::{BufRead as _, BufReader},
     process::{Child, Command, Stdio},
@@ -8,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use rmcp::{
     RoleClient, ServiceExt as _,
     service::RunningService,

@@ -1,6 +1,5 @@
 //! A client that calls one tool repeatedly and checks every response.
 
-use parking_lot::Mutex;
 use std::{
     net::SocketAddr,
     sync::atomic::{AtomicUsize, Ordering},
@@ -11,6 +10,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::{Request, StatusCode, client::conn::http1::SendRequest};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{net::TcpStream, time::sleep};
 

@@ -1,7 +1,6 @@
 //! A round-robin proxy: every request goes to the next replica, or to the other one if that refuses the connection. Like
 //! nginx, it may leave a replica alone for a while that refused a connection.
 
-use parking_lot::Mutex;
 use std::{
     net::SocketAddr,
     sync::{
@@ -15,6 +14,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::{Request, Response, StatusCode, body::Incoming, client, server, service::service_fn};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 
 /// A proxy without knowledge of sessions.

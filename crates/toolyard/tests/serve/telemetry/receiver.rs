@@ -1,6 +1,5 @@
 //! An OTLP receiver over HTTP, which decodes exports with the messages of the OpenTelemetry project.
 
-use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -14,6 +13,7 @@ use opentelemetry_proto::tonic::{
     common::v1::{KeyValue, any_value::Value},
     trace::v1::{Span, span::SpanKind},
 };
+use parking_lot::Mutex;
 use prost::Message as _;
 
 /// A receiver on its own thread, which ends with the test.

@@ -1,12 +1,12 @@
 //! [`StreamTickets`]: tickets for the events of one run, which the `EventSource` of a browser sends in its URL because it cannot send
 //! a token. URLs end up in the logs of proxies, so a ticket opens little and expires soon.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use aws_lc_rs::rand;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{HeaderValue, Method, StatusCode, header::CACHE_CONTROL};
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use tokio::time::Instant;
 use toolyard_core::{CallerIdentity, ContentHash, RunId};
