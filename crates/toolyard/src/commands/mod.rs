@@ -158,7 +158,7 @@ async fn run_tools(command: ToolsCommand, context: &CliContext, output: &Output)
     match command {
         ToolsCommand::Search(_) => note_undiscovered(&toolyard, context, output),
         ToolsCommand::List { .. } => discover_for_list(&toolyard, context, output).await?,
-        _ => discover(&toolyard, context, output).await?,
+        ToolsCommand::Show { .. } => discover(&toolyard, context, output).await?,
     }
     let outcome = tools::run(command, &toolyard, output).await;
     close(&toolyard, context).await?;

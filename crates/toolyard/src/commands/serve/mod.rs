@@ -180,12 +180,11 @@ async fn run_http(
         ..toolyard.http_api_config(serve.remote_approval.into())
     });
     let (api, console) = console::attach(api, &access, &secrets, operator_secret);
-    let api = sign_in::attach(api, sign_ins.as_ref(), &server);
     let http = HttpConfig {
         access: access.clone(),
         legacy_sse: arguments.legacy_sse,
         readiness: Some(Arc::clone(&readiness) as _),
-        routes: Some(Arc::new(api)),
+        routes: Some(Arc::new(sign_in::attach(api, sign_ins.as_ref(), &server))),
         ..HttpConfig::new(Access::Open)
     };
     let own_address = own_address(address);

@@ -2,10 +2,11 @@
 
 use std::{
     io::IsTerminal as _,
-    sync::{Arc, MutexGuard},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::MutexGuard;
 use toolyard_agent::{ApprovalDecision, ApprovalRequest, RunEvent, RunUpdate, RunWatcher, replay_updates};
 use toolyard_core::{BoxFuture, Caller, LoggedEvent};
 
