@@ -26,7 +26,7 @@ pub const CANCELLED: &str = "cancelled";
 ///         Some(parent.map_or_else(SpanContext::root, SpanContext::child))
 ///     }
 ///     fn record(&self, operation: Box<Operation>) {
-///         self.0.lock().push(*operation);
+///         self.0.lock().unwrap().push(*operation);
 ///     }
 /// }
 ///
@@ -35,7 +35,7 @@ pub const CANCELLED: &str = "cancelled";
 /// let planning = OperationKind::Planning { agent: "planner".into() };
 /// drop(RunningOperation::start(&telemetry, None, planning.clone()));
 /// RunningOperation::start(&telemetry, None, planning).end(None);
-/// let recorded = recorder.0.lock();
+/// let recorded = recorder.0.lock().unwrap();
 /// assert_eq!(recorded[0].error_type.as_deref(), Some("cancelled"));
 /// assert_eq!(recorded[1].error_type, None);
 /// ```

@@ -40,7 +40,6 @@ fn help_texts_say_what_commands_and_flags_do() {
         "Point Claude, Cursor, VS Code, Codex or Gemini at Toolyard",
         "Disable authentication (loopback addresses only)",
         "Use this model",
-        "Output format",
         "Output file",
         "Input file",
         "List servers and their status, without starting any",
