@@ -408,7 +408,7 @@ impl ManagedServer {
         // Of two changes at once, the later one must not register what it read before the other.
         let _guard = self.register_lock.lock();
         let SourceTools { source, tools, quarantined } = self.source_tools();
-        // Registered under the so that the tools of a retired server do not come back.
+        // Registered under the lock, so that the tools of a retired server do not come back.
         let state = self.state.lock();
         if state.lifecycle.is_active() {
             self.host.registrar.replace_with_quarantined(source, tools, quarantined);

@@ -97,7 +97,7 @@ impl InstanceLease {
         Self { server: Arc::clone(server), in_use: None }
     }
 
-    /// Ends the use under the which dropping the lease would need.
+    /// Ends the use under the lock, which dropping the lease would need.
     fn end(mut self, state: &mut InstancesState) {
         if let Some(mut in_use) = self.in_use.take() {
             in_use.instances = None;
